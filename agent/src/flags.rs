@@ -1,0 +1,219 @@
+//! Flags that both agents take (spec 4.1 to 4.3), and how a wrong one ends the process: one line that names it, exit 2.
+
+use crate::go::{self, parse_bool, parse_duration};
+use clap::{ArgAction, Args, Parser};
+use fleetnet_runtime::lease::LeaseConfig;
+use fleetnet_runtime::logging::LogFormat;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The process was asked for something that cannot be: it ends with this code, as the Go agents do on a wrong flag.
+pub const USAGE_EXIT_CODE: u8 = 2;
+
+/// Flags of every agent.
+#[derive(Args, Clone, Debug)]
+pub struct CommonFlags {
+    /// Kubeconfig of the agent's own cluster. Default: KUBECONFIG, the pod's service account, ~/.kube/config.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Act only while holding the Leases, so that one of several replicas acts.
+    #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub leader_elect: bool,
+
+    /// Namespace of the Leases.
+    #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
+    pub leader_election_namespace: String,
+
+    /// How long others wait after they last saw a Lease change before they take it.
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    pub leader_election_lease_duration: Duration,
+
+    /// The leader gives up when it could not renew for so long.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub leader_election_renew_deadline: Duration,
+
+    /// Time between two tries to acquire or renew a Lease.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    pub leader_election_retry_period: Duration,
+
+    /// Taken for the Go agents' sake: membership (InternalMemberCluster) is not handled yet.
+    #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub enable_v1beta1_apis: bool,
+
+    /// Not supported: true ends the agent and names the Go binary that can run beside it.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub enable_traffic_manager_feature: bool,
+
+    /// Taken for the Go agents' sake: only Traffic Manager would read it.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub cloud_config: Option<PathBuf>,
+
+    /// Log level as klog counts it: 0 and 1 information, 2 and 3 also each write, 4 and more also each plan and watch.
+    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
+    pub v: u8,
+
+    /// How log lines are written.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+}
+
+/// What an agent cannot start with. Shown as one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+impl CommonFlags {
+    /// Checks what one flag alone cannot tell. `go_binary` is the Go agent that has Traffic Manager.
+    pub fn check(&self, go_binary: &str) -> Result<(), UsageError> {
+        if self.enable_traffic_manager_feature {
+            return Err(UsageError(format!(
+                "--enable-traffic-manager-feature=true is not supported: run the Go {go_binary} beside this agent for \
+                 Azure Traffic Manager, and leave the flag out here"
+            )));
+        }
+        if self.leader_election_namespace.is_empty() {
+            return Err(UsageError("--leader-election-namespace must name a namespace".to_owned()));
+        }
+        if self.leader_elect {
+            let (lease, renew, retry) = (
+                self.leader_election_lease_duration,
+                self.leader_election_renew_deadline,
+                self.leader_election_retry_period,
+            );
+            // client-go's rule: a leader gives up before others may take over, and tries more than once until then.
+            if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
+                return Err(UsageError(format!(
+                    "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \
+                     ({renew:?}), and that longer than 1.2 times --leader-election-retry-period ({retry:?})"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The election that these flags describe; `None` where it is turned off or there is no Lease to hold.
+    pub fn lease(&self, client: kube::Client, names: Vec<String>, identity: String) -> Option<LeaseConfig> {
+        (self.leader_elect && !names.is_empty()).then(|| LeaseConfig {
+            client,
+            namespace: self.leader_election_namespace.clone(),
+            names,
+            identity,
+            lease_duration: self.leader_election_lease_duration,
+            renew_deadline: self.leader_election_renew_deadline,
+            retry_period: self.leader_election_retry_period,
+        })
+    }
+}
+
+/// What [`parse`] came to.
+pub enum Parsed<F> {
+    /// Flags, and the klog flags that were left out.
+    Flags(F, Vec<String>),
+    /// `--help` or `--version` was printed, or the line was wrong and said so: the process ends with this code.
+    Exit(ExitCode),
+}
+
+/// Parses a Go-style command line.
+pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F> {
+    let line = go::command_line(arguments);
+    match F::try_parse_from(&line.arguments) {
+        Ok(flags) => Parsed::Flags(flags, line.ignored),
+        Err(error) if !error.use_stderr() => {
+            let _ = error.print();
+            Parsed::Exit(ExitCode::SUCCESS)
+        }
+        Err(error) => Parsed::Exit(refuse(&one_line(&error))),
+    }
+}
+
+/// Says on one line of standard error why the process cannot start.
+pub fn refuse(why: &dyn std::fmt::Display) -> ExitCode {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "error: {why}");
+    ExitCode::from(USAGE_EXIT_CODE)
+}
+
+/// clap explains over many lines; an operator's log wants one that names the flag.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let head = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
+    head.trim_start_matches("error: ").to_owned()
+}
+
+/// What the flags ask for that is taken and does nothing here, as lines for the log.
+pub fn notes(common: &CommonFlags, ignored_klog_flags: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !ignored_klog_flags.is_empty() {
+        let flags: Vec<String> = ignored_klog_flags.iter().map(|flag| format!("--{flag}")).collect();
+        notes.push(format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")));
+    }
+    if common.enable_v1beta1_apis {
+        notes.push(
+            "--enable-v1beta1-apis: membership (InternalMemberCluster, MemberCluster) is not handled by this version"
+                .to_owned(),
+        );
+    }
+    if common.cloud_config.is_some() {
+        notes.push("--cloud-config is taken and not read: only Azure Traffic Manager needs it".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        common: CommonFlags,
+    }
+
+    fn flags(arguments: &[&str]) -> Result<CommonFlags, String> {
+        let line = go::command_line(["agent"].iter().chain(arguments).map(|argument| (*argument).to_owned()));
+        let flags = Flags::try_parse_from(line.arguments).map_err(|error| one_line(&error))?;
+        flags.common.check("go-agent").map_err(|error| error.to_string())?;
+        Ok(flags.common)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_go_agents() {
+        let common = flags(&[]).expect("defaults are valid");
+        assert!(common.leader_elect && common.enable_v1beta1_apis && !common.enable_traffic_manager_feature);
+        assert_eq!(common.leader_election_namespace, "fleet-system");
+        assert_eq!(common.leader_election_lease_duration, Duration::from_secs(15));
+        assert_eq!(common.leader_election_renew_deadline, Duration::from_secs(10));
+        assert_eq!(common.leader_election_retry_period, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn go_spellings_are_taken() {
+        let common = flags(&["-leader-elect=F", "-v=4", "--leader-election-lease-duration", "1m0s"]).expect("valid");
+        assert!(!common.leader_elect);
+        assert_eq!((common.v, common.leader_election_lease_duration), (4, Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_on_one_line() {
+        let table = [
+            (vec!["--leader-elect=maybe"], "--leader-elect"),
+            (vec!["--leader-election-lease-duration=5"], "--leader-election-lease-duration"),
+            (vec!["--leader-election-lease-duration=5s"], "--leader-election-renew-deadline"),
+            (vec!["--enable-traffic-manager-feature"], "run the Go go-agent"),
+            (vec!["--leader-election-namespace="], "--leader-election-namespace"),
+            (vec!["--nonsense"], "--nonsense"),
+            (vec!["--v=loud"], "--v"),
+            (vec!["--log-format=xml"], "--log-format"),
+        ];
+        for (arguments, named) in table {
+            let error = flags(&arguments).expect_err("must be refused");
+            assert!(error.contains(named), "{arguments:?}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! From core's words to the runtime's and back: decoders for watches, requests for writes, records for events.
+
+use fleetnet_api::{decode, encode, resources};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::member::Change as CoreChange;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::{Event, Plan as CorePlan, Sample, Write};
+use fleetnet_core::watches::WatchState as CoreWatchState;
+use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{
+    Change, Decoder, EventRecord, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
+    Verb, WatchState,
+};
+use std::sync::Arc;
+
+/// What comes back with a write that was carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt {
+    /// What to tell the users.
+    pub events: Vec<Event>,
+    /// What to measure.
+    pub sample: Option<Sample>,
+}
+
+/// How a kind is watched.
+pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
+where
+    L: Logic<Source = Kind, Object = Object>,
+{
+    let resource = resources::resource(kind);
+    SourceSpec {
+        source: kind,
+        cluster: Arc::clone(cluster),
+        resource: Resource {
+            group: resource.group,
+            version: resource.version,
+            kind: resource.kind,
+            plural: resource.plural,
+        },
+        namespace: namespace.map(str::to_owned),
+        optional: false,
+        metadata_only: kind == Kind::Namespace,
+        decode: decoder(kind),
+    }
+}
+
+fn decoder(kind: Kind) -> Decoder<Object> {
+    macro_rules! of {
+        ($($kind:ident),*) => { match kind { $(Kind::$kind => |json| observe(Kind::$kind, json)),* } };
+    }
+    of!(
+        Service,
+        EndpointSlice,
+        ServiceExport,
+        ServiceImport,
+        MultiClusterService,
+        InternalServiceExport,
+        InternalServiceImport,
+        EndpointSliceExport,
+        EndpointSliceImport,
+        Namespace
+    )
+}
+
+fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
+    match decode::decode(kind, json) {
+        Ok(object) => {
+            let meta = object.meta();
+            Ok(Observed {
+                namespace: (&*meta.name.namespace).into(),
+                name: (&*meta.name.name).into(),
+                uid: (&*meta.uid).into(),
+                resource_version: meta.resource_version,
+                object,
+            })
+        }
+        Err(unreadable) => Err(Unreadable {
+            why: unreadable.to_string(),
+            namespace: (&*unreadable.namespace).into(),
+            name: (&*unreadable.name).into(),
+            uid: (&*unreadable.uid).into(),
+            resource_version: unreadable.resource_version,
+        }),
+    }
+}
+
+/// A change as core takes it.
+pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
+    match change {
+        Change::Applied(object) => CoreChange::Applied(object),
+        Change::Removed { namespace, name, uid, how: _ } => CoreChange::Removed {
+            kind,
+            name: ObjectName::new(Text::from(namespace), Text::from(name)),
+            uid: Text::from(uid),
+        },
+    }
+}
+
+/// A watch's state as core takes it.
+pub fn watch_state(state: WatchState) -> CoreWatchState {
+    match state {
+        WatchState::Incomplete => CoreWatchState::Incomplete,
+        WatchState::Complete => CoreWatchState::Complete,
+        WatchState::Absent => CoreWatchState::Absent,
+        WatchState::Unknown => CoreWatchState::Unknown,
+    }
+}
+
+/// A time as core takes it.
+pub fn core_time(at: Timestamp) -> fleetnet_core::ids::Timestamp {
+    fleetnet_core::ids::Timestamp(at.as_microseconds())
+}
+
+/// A plan as the runtime takes it.
+pub fn plan<L>(plan: CorePlan) -> Plan<L>
+where
+    L: Logic<Source = Kind, Object = Object, Receipt = Receipt>,
+{
+    Plan {
+        writes: plan.writes.into_iter().map(request).collect(),
+        events: Vec::new(),
+        again: plan.again.map(|at| Timestamp::from_microseconds(at.0)),
+    }
+}
+
+fn request<L>(write: Write) -> Request<L>
+where
+    L: Logic<Source = Kind, Object = Object, Receipt = Receipt>,
+{
+    let verb = match encode::encode(&write) {
+        encode::Body::Create { body } => Verb::Create { body },
+        encode::Body::Patch { subresource, resource_version, body } => {
+            Verb::Patch { subresource, resource_version, body }
+        }
+        encode::Body::Delete { uid } => Verb::Delete { uid: (&*uid).into() },
+    };
+    let receipt = Receipt { events: write.events, sample: write.sample };
+    let told = !receipt.events.is_empty() || receipt.sample.is_some();
+    Request {
+        source: write.kind,
+        namespace: (&*write.at.namespace).into(),
+        name: (&*write.at.name).into(),
+        verb,
+        receipt: told.then_some(receipt),
+    }
+}
+
+/// Events as the runtime records them.
+pub fn events(events: Vec<Event>) -> Vec<EventRecord<Kind>> {
+    events
+        .into_iter()
+        .map(|event| EventRecord {
+            source: event.kind,
+            namespace: (&*event.about.namespace).into(),
+            name: (&*event.about.name).into(),
+            uid: (&*event.uid).into(),
+            severity: if event.warning { Severity::Warning } else { Severity::Normal },
+            reason: event.reason,
+            message: event.message,
+            component: event.component,
+        })
+        .collect()
+}
+
+/// What a user is told of a write that the server refused for its content: an event on the object that asked for it.
+pub fn refusal_event(
+    about: Option<(Kind, ObjectName, Text)>,
+    refusal: &Refusal<Kind>,
+    component: &'static str,
+) -> Vec<EventRecord<Kind>> {
+    let Some((kind, name, uid)) = about else { return Vec::new() };
+    events(vec![Event {
+        kind,
+        about: name,
+        uid,
+        warning: true,
+        reason: "WriteRefused",
+        message: format!(
+            "cluster {} refused to {} {} {}/{}: {}; it is tried again once what it is made from changes",
+            refusal.cluster, refusal.verb, refusal.kind, refusal.namespace, refusal.name, refusal.message
+        ),
+        component,
+    }])
+}

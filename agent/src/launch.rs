@@ -1,0 +1,136 @@
+//! From flags to a running agent and its exit code: what every agent's process does around its own part.
+
+use crate::flags::{CommonFlags, refuse};
+use anyhow::Context as _;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Check, Readiness};
+use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
+use fleetnet_runtime::run::{Runner, SourceStatus};
+use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::{LaneId, Logic, SourceSpec, lease, logging};
+use prometheus::Registry;
+use std::future::Future;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Threads of an agent: one for the owner loop at a time, one for decoding and sending.
+const WORKER_THREADS: usize = 2;
+
+/// What every agent's process is told.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// `hub-agent` or `member-agent`: in the user agent, the Lease holder's identity and the log.
+    pub name: &'static str,
+    /// Its crate, whose log level `--v` raises.
+    pub crate_name: &'static str,
+    /// Flags of every agent.
+    pub common: CommonFlags,
+    /// Where to serve metrics and probes.
+    pub addresses: Vec<BindAddress>,
+    /// Name of the agent's own cluster: ready is who knows all of it.
+    pub own_cluster: &'static str,
+    /// What to say first in the log.
+    pub notes: Vec<String>,
+}
+
+/// An agent's own part, ready to run.
+pub struct Part<L: Logic> {
+    /// Its view and its rules.
+    pub logic: L,
+    /// What it watches.
+    pub sources: Vec<SourceSpec<L>>,
+    /// Its own cluster, which holds the Leases.
+    pub own_cluster: Arc<Cluster>,
+    /// The Leases that it holds while it acts.
+    pub leases: Vec<String>,
+}
+
+/// Reads the addresses of flags; the first that is none is named.
+///
+/// # Errors
+/// Names the flag and its value.
+pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Vec<BindAddress>, String> {
+    flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
+}
+
+/// Runs an agent until it is told to stop: exit code 0, or 1 with the cause as the last line of the log.
+pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
+where
+    L: Logic<Source = Kind, Object = Object>,
+    F: Future<Output = anyhow::Result<Part<L>>>,
+{
+    let clock = Clock::system();
+    let settings = logging::LogSettings {
+        format: process.common.log_format,
+        verbosity: process.common.v,
+        own_crates: &[process.crate_name, "fleetnet_agent", "fleetnet_core", "fleetnet_api"],
+    };
+    if let Err(error) = logging::init(settings, &clock) {
+        return refuse(&error);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
+    };
+    match runtime.block_on(run(&process, clock, part)) {
+        Ok(()) => {
+            tracing::info!(agent = process.name, "stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            tracing::error!(agent = process.name, "{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run<L, F>(process: &Process, clock: Clock, part: impl FnOnce(Registry) -> F) -> anyhow::Result<()>
+where
+    L: Logic<Source = Kind, Object = Object>,
+    F: Future<Output = anyhow::Result<Part<L>>>,
+{
+    // The process may have a default already only where a test runs two agents in it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let identity = lease::identity(process.name);
+    tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
+    tracing::info!(flags = ?process.common, "flags of every agent");
+    for note in &process.notes {
+        tracing::info!("{note}");
+    }
+    let registry = Registry::new();
+    register_process_metrics(&registry).context("process metrics")?;
+    let metrics = Metrics::new(&registry).context("engine metrics")?;
+    let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
+    let part = part(registry.clone()).await?;
+    let seed = LaneId::of(&identity).0;
+    let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity.clone());
+    let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);
+    if let Some(lease) = lease {
+        runner = runner.with_lease(lease);
+    }
+    let (status, own_cluster) = (runner.status(), process.own_cluster);
+    let readiness = Arc::new(move || readiness(&status.borrow(), own_cluster));
+    let _admin = AdminServer::start(&process.addresses, AdminSources { registry, readiness }).await?;
+    Ok(runner.run(shutdown).await?)
+}
+
+/// Ready is who knows all of its own cluster. The state of other clusters is shown: an agent that cannot reach the hub
+/// works on with what it knows, and a restart would not help it.
+fn readiness(sources: &[SourceStatus], own_cluster: &str) -> Readiness {
+    let mut readiness = Readiness::default();
+    for source in sources {
+        let check = Check {
+            ok: source.is_settled(),
+            required: source.cluster == own_cluster && !source.optional,
+            detail: source.state.as_str().to_owned(),
+        };
+        readiness.checks.insert(format!("{}/{}", source.cluster, source.resource.plural), check);
+    }
+    if sources.is_empty() {
+        let check = Check { ok: false, required: true, detail: "not started yet".to_owned() };
+        readiness.checks.insert("watches".to_owned(), check);
+    }
+    readiness
+}

@@ -1,0 +1,26 @@
+//! InternalServiceImport: a member's wish to import a Service, in its namespace on the hub.
+
+use super::shared::{ExportedObjectReference, ServiceImportStatus};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a member tells the hub about a Service that it wants to import.
+#[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[kube(
+    group = "networking.fleet.azure.com",
+    version = "v1alpha1",
+    kind = "InternalServiceImport",
+    plural = "internalserviceimports",
+    shortname = "internalsvcimport",
+    category = "fleet-networking",
+    namespaced,
+    status = "ServiceImportStatus",
+    derive = "PartialEq",
+    doc = "InternalServiceImport asks the hub to import a Service into a member cluster and carries the answer back."
+)]
+pub struct InternalServiceImportSpec {
+    /// The ServiceImport in the member cluster that this object stands for.
+    pub service_import_reference: ExportedObjectReference,
+}

@@ -1,0 +1,111 @@
+//! MultiClusterService: a user's wish to use a Service of other clusters in this one.
+#![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
+
+use super::shared::{QUALIFIED_NAME, conditions_schema};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which Service is imported, and how it is offered in this cluster.
+#[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[kube(
+    group = "networking.fleet.azure.com",
+    version = "v1alpha1",
+    kind = "MultiClusterService",
+    plural = "multiclusterservices",
+    shortname = "mcs",
+    category = "fleet-networking",
+    namespaced,
+    status = "MultiClusterServiceStatus",
+    derive = "PartialEq",
+    doc = "MultiClusterService imports a Service that other clusters of the fleet export.",
+    printcolumn(name = "Service-Import", type_ = "string", json_path = ".spec.serviceImport.name"),
+    printcolumn(name = "External-IP", type_ = "string", json_path = ".status.loadBalancer.ingress[0].ip"),
+    printcolumn(name = "Is-Valid", type_ = "string", json_path = ".status.conditions[?(@.type=='Valid')].status"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
+)]
+pub struct MultiClusterServiceSpec {
+    /// The Service to import, by the name that it is exported under in this namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_import: Option<ServiceImportRef>,
+    /// How the imported Service is offered: LoadBalancer (also when left out) gives it an external address and is granted to
+    /// one cluster of the fleet; ClusterIP makes it reachable inside this cluster, in any number of clusters.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MultiClusterServiceType")]
+    pub type_: Option<MultiClusterServiceType>,
+}
+
+/// Names a ServiceImport of the same namespace.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct ServiceImportRef {
+    /// The name of the Service.
+    #[schemars(length(max = 63), regex(pattern = r"^([a-z]([-a-z0-9]*[a-z0-9])?)$"))]
+    pub name: String,
+}
+
+/// How an imported Service is offered.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum MultiClusterServiceType {
+    /// With an external address; one cluster of the fleet at a time.
+    LoadBalancer,
+    /// With an address inside the cluster; any number of clusters.
+    ClusterIP,
+}
+
+/// What became of the import.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MultiClusterServiceStatus {
+    /// The external addresses of the derived Service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<LoadBalancerStatus>,
+    /// The condition Valid: whether the Service is found and imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// The external addresses of a Service, as core/v1 has them.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct LoadBalancerStatus {
+    /// The points where traffic for the Service enters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub ingress: Option<Vec<LoadBalancerIngress>>,
+}
+
+/// One point where traffic for a Service enters.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerIngress {
+    /// The DNS name of the point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// The address of the point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<String>,
+    /// How the address is reached: VIP or Proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_mode: Option<String>,
+    /// What became of each port of the Service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub ports: Option<Vec<PortStatus>>,
+}
+
+/// What became of one port of a load balancer.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct PortStatus {
+    /// Why the port is not served, as CamelCase or domain/CamelCase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 316), regex(pattern = QUALIFIED_NAME))]
+    pub error: Option<String>,
+    /// The port of the Service.
+    pub port: i32,
+    /// The IP protocol of the port.
+    #[schemars(extend("default" = "TCP"))]
+    pub protocol: String,
+}

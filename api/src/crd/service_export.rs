@@ -1,0 +1,90 @@
+//! ServiceExport: a user's wish to export the Service of the same name. Two versions with one schema; v1beta1 is stored.
+#![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
+
+use super::shared::conditions_schema;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use v1beta1::ServiceExport;
+
+/// Whether the Service is exported.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct ServiceExportStatus {
+    /// The conditions Valid (the Service may be exported) and Conflict (the export disagrees with other clusters').
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// The served, no longer stored version.
+pub mod v1alpha1 {
+    use super::ServiceExportStatus;
+    use kube::{CustomResource, KubeSchema};
+    use serde::{Deserialize, Serialize};
+
+    /// A ServiceExport has no spec: its name says which Service it exports.
+    #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+    #[kube(
+        group = "networking.fleet.azure.com",
+        version = "v1alpha1",
+        kind = "ServiceExport",
+        plural = "serviceexports",
+        shortname = "svcexport",
+        category = "fleet-networking",
+        namespaced,
+        no_spec,
+        status = "ServiceExportStatus",
+        derive = "PartialEq",
+        doc = "ServiceExport declares that the Service of the same name is exported to the fleet.",
+        printcolumn(
+            name = "Is-Valid",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type=='Valid')].status"
+        ),
+        printcolumn(
+            name = "Is-Conflicted",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type=='Conflict')].status"
+        ),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+        validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
+    )]
+    pub struct ServiceExportFields {}
+}
+
+/// The stored version.
+pub mod v1beta1 {
+    use super::ServiceExportStatus;
+    use kube::{CustomResource, KubeSchema};
+    use serde::{Deserialize, Serialize};
+
+    /// A ServiceExport has no spec: its name says which Service it exports.
+    #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+    #[kube(
+        group = "networking.fleet.azure.com",
+        version = "v1beta1",
+        kind = "ServiceExport",
+        plural = "serviceexports",
+        shortname = "svcexport",
+        category = "fleet-networking",
+        namespaced,
+        no_spec,
+        status = "ServiceExportStatus",
+        derive = "PartialEq",
+        doc = "ServiceExport declares that the Service of the same name is exported to the fleet.",
+        printcolumn(
+            name = "Is-Valid",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type=='Valid')].status"
+        ),
+        printcolumn(
+            name = "Is-Conflicted",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type=='Conflict')].status"
+        ),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+        validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
+    )]
+    pub struct ServiceExportFields {}
+}

@@ -1,0 +1,24 @@
+//! ServiceImport: on the hub what all exports of one Service come to, in a member what it imports of it.
+#![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
+
+use super::shared::ServiceImportStatus;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+/// A ServiceImport has no spec: its name says which Service it stands for.
+#[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[kube(
+    group = "networking.fleet.azure.com",
+    version = "v1alpha1",
+    kind = "ServiceImport",
+    plural = "serviceimports",
+    shortname = "svcimport",
+    category = "fleet-networking",
+    namespaced,
+    no_spec,
+    status = "ServiceImportStatus",
+    derive = "PartialEq",
+    doc = "ServiceImport stands for a Service that is exported by other clusters of the fleet.",
+    validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
+)]
+pub struct ServiceImportFields {}

@@ -1,0 +1,203 @@
+//! Structs that several kinds share.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Names the object that was exported or imported, as the cluster that wrote the reference saw it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+pub struct ExportedObjectReference {
+    /// The ID of the cluster where the object is exported.
+    pub cluster_id: String,
+    /// The API version of the referred object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// The kind of the referred object; may be the empty string.
+    pub kind: String,
+    /// The namespace of the referred object.
+    pub namespace: String,
+    /// The name of the referred object.
+    pub name: String,
+    /// The resource version of the referred object, updated on every export.
+    pub resource_version: String,
+    /// The generation of the referred object, updated on every export.
+    pub generation: i64,
+    /// The UID of the referred object, fixed when the reference is made.
+    pub uid: String,
+    /// The referred object as namespace/name.
+    pub namespaced_name: String,
+    /// When the exporting cluster, by its own clock, first saw the oldest change that this export carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported_since: Option<MicroTime>,
+}
+
+/// Names the Service that an EndpointSlice belongs to.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerServiceReference {
+    /// The namespace of the owner Service.
+    pub namespace: String,
+    /// The name of the owner Service.
+    pub name: String,
+    /// The owner Service as namespace/name.
+    pub namespaced_name: String,
+}
+
+/// IP protocol of a Service's port.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum Protocol {
+    /// TCP, the default of a field that is left out.
+    #[default]
+    #[serde(rename = "TCP")]
+    Tcp,
+    /// UDP.
+    #[serde(rename = "UDP")]
+    Udp,
+    /// SCTP.
+    #[serde(rename = "SCTP")]
+    Sctp,
+}
+
+/// One port of an exported or imported Service. There is no node port: those are each cluster's own.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePort {
+    /// The name of the port in its Service; empty where the Service has one port only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The IP protocol of the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Protocol", extend("default" = "TCP"))]
+    pub protocol: Option<Protocol>,
+    /// The application protocol of the port: an IANA service name or a prefixed name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<String>,
+    /// The port that the Service exposes.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// The number or name of the port on the pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_port: Option<IntOrString>,
+}
+
+/// How long one client keeps to one endpoint.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionAffinityConfig {
+    /// The configuration of session affinity by the client's address.
+    #[serde(default, rename = "clientIP", skip_serializing_if = "Option::is_none")]
+    pub client_ip: Option<ClientIpConfig>,
+}
+
+/// The configuration of session affinity by the client's address.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientIpConfig {
+    /// How long an idle client keeps its endpoint, in seconds; Kubernetes takes 1 to 86400 and defaults to 10800.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
+}
+
+/// Whether an imported Service has an address of its own.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum ServiceImportType {
+    /// The imported Service has a virtual address.
+    ClusterSetIP,
+    /// The imported Service stands for its endpoints only.
+    Headless,
+}
+
+/// One cluster whose export is part of an import.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct ClusterStatus {
+    /// The ID of the exporting cluster.
+    pub cluster: String,
+}
+
+/// What is known of an imported Service: the status of ServiceImport and of InternalServiceImport.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceImportStatus {
+    /// The virtual address of the Service; no fleetnet agent sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1))]
+    pub ips: Option<Vec<String>>,
+    /// Whether the Service has an address of its own.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ServiceImportType")]
+    pub type_: Option<ServiceImportType>,
+    /// Whether one client keeps to one endpoint: None or ClientIP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<String>,
+    /// How long one client keeps to one endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity_config: Option<SessionAffinityConfig>,
+    /// The ports of the Service, as the winning export offers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub ports: Option<Vec<ServicePort>>,
+    /// The clusters whose exports agree and are imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]))]
+    pub clusters: Option<Vec<ClusterStatus>>,
+}
+
+/// A name in CamelCase, or such a name after a DNS subdomain and a slash.
+pub(super) const QUALIFIED_NAME: &str = concat!(
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+);
+
+/// The schema of a list of conditions with the bounds that the API machinery itself states for one. The schema that comes
+/// with the Condition type has none of them, and a server then takes status `Perhaps` with an empty reason.
+pub fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "description": "Condition tells one aspect of the current state of the object.",
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the condition last changed from one status to another.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {
+                    "description": "What people read about the transition; may be empty.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "description": "The generation of the object that the condition was made for.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "Why the condition last changed, in CamelCase, for programs.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "Whether the condition holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "What the condition is about, in CamelCase.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": QUALIFIED_NAME,
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,135 @@
+//! From an object's JSON to the compact value that the views hold ([`fleetnet_core::model`]).
+//!
+//! A value that makes no sense is read as if it were left out. An object is [`Unreadable`] only where that would be
+//! dangerous: without name, UID and resourceVersion nothing is known of it, a hub object that names no source stands for
+//! nothing, and where absence takes something away (endpoints, ports, clusters, conditions, the name of an import), nonsense
+//! must not pass for absence. Who meets an unreadable object keeps what is held.
+
+mod content;
+mod endpoint_slice;
+mod hub_slice;
+mod internal_service_export;
+mod internal_service_import;
+mod lenient;
+mod meta;
+mod multi_cluster_service;
+mod namespace;
+mod service;
+mod service_export;
+mod service_import;
+mod shared;
+
+use fleetnet_core::ids::Text;
+use fleetnet_core::model::{Kind, Object};
+use lenient::{Field, Shape};
+use meta::{Known, RawMeta};
+use serde::Deserialize;
+use serde::de::MapAccess;
+use serde::de::value::MapAccessDeserializer;
+
+pub(crate) use meta::finalizer;
+
+/// Present and unreadable. Fields that could not be read are empty or 0.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "{kind:?} {namespace}/{name} (uid {uid:?}, resourceVersion {resource_version}) cannot be read: {why}; \
+     what was known of it before stays in force until it is corrected or deleted"
+)]
+pub struct Unreadable {
+    /// The kind that was expected.
+    pub kind: Kind,
+    /// Namespace.
+    pub namespace: Text,
+    /// Name.
+    pub name: Text,
+    /// UID.
+    pub uid: Text,
+    /// resourceVersion.
+    pub resource_version: u64,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Unreadable {
+    fn because(mut self, why: impl Into<String>) -> Self {
+        self.why = why.into();
+        self
+    }
+}
+
+/// Reads one object of a kind, in the version of [`crate::resources::resource`]. A Namespace may come as metadata only.
+pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
+    match kind {
+        Kind::Service => object(kind, json, service::read),
+        Kind::EndpointSlice => object(kind, json, endpoint_slice::read),
+        Kind::ServiceExport => object(kind, json, service_export::read),
+        Kind::ServiceImport => object(kind, json, service_import::read),
+        Kind::MultiClusterService => object(kind, json, multi_cluster_service::read),
+        Kind::InternalServiceExport => object(kind, json, internal_service_export::read),
+        Kind::InternalServiceImport => object(kind, json, internal_service_import::read),
+        Kind::EndpointSliceExport => object(kind, json, |known, top| {
+            hub_slice::read(known, top).map(Object::EndpointSliceExport)
+        }),
+        Kind::EndpointSliceImport => object(kind, json, |known, top| {
+            hub_slice::read(known, top).map(Object::EndpointSliceImport)
+        }),
+        Kind::Namespace => object(kind, json, namespace::read),
+    }
+}
+
+/// The fields at the top level of an object.
+trait Top: Shape {
+    fn take_metadata(&mut self) -> Field<RawMeta>;
+}
+
+/// The top level of all kinds but EndpointSlice.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "S: Shape, T: Shape"))]
+struct Root<S, T> {
+    #[serde(default)]
+    metadata: Field<RawMeta>,
+    #[serde(default)]
+    spec: Field<S>,
+    #[serde(default)]
+    status: Field<T>,
+}
+
+impl<S: Shape, T: Shape> Shape for Root<S, T> {
+    fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+        Self::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+}
+
+impl<S: Shape, T: Shape> Top for Root<S, T> {
+    fn take_metadata(&mut self) -> Field<RawMeta> {
+        std::mem::take(&mut self.metadata)
+    }
+}
+
+/// What is passed over.
+struct Unread;
+
+impl Shape for Unread {}
+
+/// Reads the top level, then the metadata, then what the kind makes of both; `read` may say why it cannot.
+fn object<T: Top>(
+    kind: Kind,
+    json: &[u8],
+    read: impl FnOnce(Known, T) -> Result<Object, &'static str>,
+) -> Result<Object, Unreadable> {
+    let nothing_known = |why: String| Unreadable {
+        kind,
+        namespace: Text::default(),
+        name: Text::default(),
+        uid: Text::default(),
+        resource_version: 0,
+        why,
+    };
+    let top: Field<T> = serde_json::from_slice(json).map_err(|error| nothing_known(error.to_string()))?;
+    let mut top = top
+        .value()
+        .ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
+    let known = meta::known(kind, top.take_metadata())?;
+    let identity = known.identity(kind);
+    read(known, top).map_err(|why| identity.because(why))
+}

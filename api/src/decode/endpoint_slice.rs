@@ -1,0 +1,40 @@
+//! EndpointSlice (discovery.k8s.io/v1): a source, or one that was imported.
+
+use super::Top;
+use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
+use super::lenient::{Field, records};
+use super::meta::{Known, RawMeta};
+use crate::names::{annotations, labels};
+use fleetnet_core::model::{EndpointSlice, Object};
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSlice {
+    metadata: Field<RawMeta>,
+    address_type: Field<Box<str>>,
+    endpoints: Field<Vec<RawEndpoint>>,
+    ports: Field<Vec<RawEndpointPort>>,
+}
+
+records!(RawSlice);
+
+impl Top for RawSlice {
+    fn take_metadata(&mut self) -> Field<RawMeta> {
+        std::mem::take(&mut self.metadata)
+    }
+}
+
+pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> {
+    let address_type = address_type(&top.address_type.or_default());
+    let content = content(address_type, top.endpoints, top.ports)?;
+    let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
+    let managed_by = known.labels.get(labels::MANAGED_BY);
+    Ok(Object::EndpointSlice(EndpointSlice {
+        service: known.labels.get(labels::SERVICE_NAME).cloned(),
+        imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
+        content,
+        observed_generation: observed.and_then(|value| value.parse().ok()),
+        meta: known.meta,
+    }))
+}

@@ -1,0 +1,43 @@
+//! EndpointSliceExport and EndpointSliceImport: one spec in both.
+
+use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
+use super::lenient::{Field, records};
+use super::meta::Known;
+use super::shared::{RawOwnerService, RawReference, owner_service, reference};
+use super::{Root, Unread};
+use crate::names::annotations;
+use fleetnet_core::model::{AddressType, HubSlice, HubSliceSpec};
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSpec {
+    address_type: Field<Box<str>>,
+    endpoints: Field<Vec<RawEndpoint>>,
+    ports: Field<Vec<RawEndpointPort>>,
+    endpoint_slice_reference: Field<RawReference>,
+    owner_service_reference: Field<RawOwnerService>,
+}
+
+records!(RawSpec);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
+    let spec = top.spec.value().ok_or("spec is not an object")?;
+    let reference = reference(spec.endpoint_slice_reference).ok_or("spec.endpointSliceReference names no slice")?;
+    let owner = owner_service(spec.owner_service_reference).ok_or("spec.ownerServiceReference names no Service")?;
+    let address_type = match spec.address_type {
+        Field::Absent => AddressType::IPv4,
+        other => address_type(&other.or_default()),
+    };
+    let content = content(address_type, spec.endpoints, spec.ports)?;
+    let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
+    Ok(HubSlice {
+        spec: HubSliceSpec {
+            reference,
+            owner,
+            content,
+        },
+        observed_generation: observed.and_then(|value| value.parse().ok()),
+        meta: known.meta,
+    })
+}

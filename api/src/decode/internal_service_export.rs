@@ -1,0 +1,41 @@
+//! InternalServiceExport.
+
+use super::Root;
+use super::lenient::{Field, records};
+use super::meta::Known;
+use super::shared::{RawConditions, RawReference, RawServicePort, conditions, reference, service_ports};
+use crate::names::annotations;
+use fleetnet_core::model::{InternalServiceExport, Object, PortsOffered};
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSpec {
+    ports: Field<Vec<RawServicePort>>,
+    service_reference: Field<RawReference>,
+}
+
+records!(RawSpec);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
+    let spec = top.spec.or_default();
+    Ok(Object::InternalServiceExport(InternalServiceExport {
+        reference: reference(spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        ports: service_ports(spec.ports)?,
+        conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
+        offered: known
+            .annotations
+            .get(annotations::PORTS_OFFERED_SINCE)
+            .and_then(|value| offered(value)),
+        meta: known.meta,
+    }))
+}
+
+/// The stamp: a time, a space, the fingerprint of the ports.
+fn offered(value: &str) -> Option<PortsOffered> {
+    let (since, ports) = value.split_once(' ')?;
+    Some(PortsOffered {
+        since: crate::times::read(since)?,
+        ports: ports.into(),
+    })
+}

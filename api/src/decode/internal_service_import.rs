@@ -1,0 +1,28 @@
+//! InternalServiceImport.
+
+use super::Root;
+use super::lenient::{Field, records};
+use super::meta::Known;
+use super::multi_cluster_service::consumer_type;
+use super::shared::{RawImportStatus, RawReference, import_status, reference};
+use crate::names::annotations;
+use fleetnet_core::model::{InternalServiceImport, Object};
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSpec {
+    service_import_reference: Field<RawReference>,
+}
+
+records!(RawSpec);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, RawImportStatus>) -> Result<Object, &'static str> {
+    let reference = reference(top.spec.or_default().service_import_reference);
+    Ok(Object::InternalServiceImport(InternalServiceImport {
+        reference: reference.ok_or("spec.serviceImportReference names no ServiceImport")?,
+        consumer_type: consumer_type(known.annotations.get(annotations::SERVICE_TYPE).map(|value| &**value)),
+        status: import_status(top.status)?,
+        meta: known.meta,
+    }))
+}

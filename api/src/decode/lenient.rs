@@ -1,0 +1,221 @@
+//! Reading JSON so that no value can make an object unreadable: a field holds what was asked for, or it is absent, or it is
+//! of another shape. One pass over the bytes, nothing is kept of what is not asked for.
+
+use fleetnet_core::ids::{Text, Timestamp};
+use fleetnet_core::model::TargetPort;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// One field of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Field<T> {
+    /// Left out, or null.
+    #[default]
+    Absent,
+    /// There, and not what it should be.
+    Nonsense,
+    /// There and understood.
+    Value(T),
+}
+
+impl<T> Field<T> {
+    /// What was understood.
+    pub(super) fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Nonsense => None,
+        }
+    }
+
+    /// What was understood, or the empty value.
+    pub(super) fn or_default(self) -> T
+    where
+        T: Default,
+    {
+        self.value().unwrap_or_default()
+    }
+
+    /// What was understood, of a field whose absence takes something away: nonsense there must not pass for absence.
+    pub(super) fn or_refuse(self, why: &'static str) -> Result<T, &'static str>
+    where
+        T: Default,
+    {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::Absent => Ok(T::default()),
+            Self::Nonsense => Err(why),
+        }
+    }
+
+    /// Whether anything stands there, understood or not.
+    pub(super) fn is_present(&self) -> bool {
+        !matches!(self, Self::Absent)
+    }
+}
+
+/// What a field may hold: each method takes one shape of JSON and tells whether it is understood.
+pub(super) trait Shape: Sized {
+    /// From a string.
+    fn text(_: &str) -> Option<Self> {
+        None
+    }
+
+    /// From a whole number.
+    fn number(_: i64) -> Option<Self> {
+        None
+    }
+
+    /// From true or false.
+    fn boolean(_: bool) -> Option<Self> {
+        None
+    }
+
+    /// From an object. Errors are those of the JSON itself.
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    /// From a list. Errors are those of the JSON itself.
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+/// Makes shapes of structs whose fields are all [`Field`]s, so that reading one from a map fails for broken JSON only.
+macro_rules! records {
+    ($($record:ty),+ $(,)?) => {
+        $(
+            impl $crate::decode::lenient::Shape for $record {
+                fn map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+                    let fields = serde::de::value::MapAccessDeserializer::new(map);
+                    <$record as serde::Deserialize>::deserialize(fields).map(Some)
+                }
+            }
+        )+
+    };
+}
+pub(super) use records;
+
+impl Shape for Text {
+    fn text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
+impl Shape for Box<str> {
+    fn text(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+}
+
+impl Shape for i64 {
+    fn number(number: i64) -> Option<Self> {
+        Some(number)
+    }
+}
+
+impl Shape for i32 {
+    fn number(number: i64) -> Option<Self> {
+        number.try_into().ok()
+    }
+}
+
+impl Shape for bool {
+    fn boolean(boolean: bool) -> Option<Self> {
+        Some(boolean)
+    }
+}
+
+impl Shape for Timestamp {
+    fn text(text: &str) -> Option<Self> {
+        crate::times::read(text)
+    }
+}
+
+impl Shape for TargetPort {
+    fn text(text: &str) -> Option<Self> {
+        Some(Self::Name(text.into()))
+    }
+
+    fn number(number: i64) -> Option<Self> {
+        number.try_into().ok().map(Self::Number)
+    }
+}
+
+/// A map holds the entries whose values were understood.
+impl Shape for BTreeMap<Text, Text> {
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut entries = Self::new();
+        while let Some((key, value)) = map.next_entry::<Box<str>, Field<Text>>()? {
+            entries.extend(value.value().map(|value| (Text::from(key), value)));
+        }
+        Ok(Some(entries))
+    }
+}
+
+/// A list holds the elements that were understood.
+impl<T: Shape> Shape for Vec<T> {
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut elements = Self::new();
+        while let Some(element) = list.next_element::<Field<T>>()? {
+            elements.extend(element.value());
+        }
+        Ok(Some(elements))
+    }
+}
+
+impl<'de, T: Shape> Deserialize<'de> for Field<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FieldVisitor(PhantomData))
+    }
+}
+
+struct FieldVisitor<T>(PhantomData<T>);
+
+fn field<T>(understood: Option<T>) -> Field<T> {
+    understood.map_or(Field::Nonsense, Field::Value)
+}
+
+impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
+    type Value = Field<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(field(T::text(text)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(field(T::number(number)))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(field(number.try_into().ok().and_then(T::number)))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Field::Nonsense)
+    }
+
+    fn visit_bool<E>(self, boolean: bool) -> Result<Self::Value, E> {
+        Ok(field(T::boolean(boolean)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Field::Absent)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::map(map).map(field)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        T::list(list).map(field)
+    }
+}

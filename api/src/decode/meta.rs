@@ -1,0 +1,193 @@
+//! Metadata, and the labels and annotations that the agents read.
+
+use super::Unreadable;
+use super::lenient::{Field, Shape, records};
+use crate::names::{annotations, finalizers, labels};
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use std::fmt;
+
+/// The keys of labels and annotations that are kept; users' own are as many and as long as they like.
+const READ: [&str; 13] = [
+    annotations::AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::LAST_OBSERVED_GENERATION,
+    annotations::PORTS_OFFERED_SINCE,
+    annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::SERVICE_IN_USE_BY,
+    annotations::SERVICE_TYPE,
+    annotations::WEIGHT,
+    labels::DERIVED_SERVICE,
+    labels::MANAGED_BY,
+    labels::MULTI_CLUSTER_SERVICE_NAME,
+    labels::MULTI_CLUSTER_SERVICE_NAMESPACE,
+    labels::SERVICE_IMPORT,
+    labels::SERVICE_NAME,
+];
+
+/// The finalizer of fleet-networking on a kind: its presence is what [`Finalizers::ours`] says.
+pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
+        Kind::ServiceImport => Some(finalizers::SERVICE_IMPORT),
+        Kind::MultiClusterService => Some(finalizers::MULTI_CLUSTER_SERVICE),
+        Kind::InternalServiceExport => Some(finalizers::INTERNAL_SERVICE_EXPORT),
+        Kind::InternalServiceImport => Some(finalizers::INTERNAL_SERVICE_IMPORT),
+        Kind::EndpointSliceExport => Some(finalizers::ENDPOINT_SLICE_EXPORT),
+        Kind::EndpointSliceImport => Some(finalizers::ENDPOINT_SLICE_IMPORT),
+        Kind::Service | Kind::EndpointSlice | Kind::Namespace => None,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawMeta {
+    name: Field<Text>,
+    namespace: Field<Text>,
+    uid: Field<Text>,
+    resource_version: Field<Box<str>>,
+    generation: Field<i64>,
+    creation_timestamp: Field<Timestamp>,
+    deletion_timestamp: Field<Box<str>>,
+    finalizers: Field<Vec<Text>>,
+    owner_references: Field<Vec<RawOwner>>,
+    labels: Field<Pairs>,
+    annotations: Field<Pairs>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawOwner {
+    api_version: Field<Text>,
+    kind: Field<Text>,
+    name: Field<Text>,
+    uid: Field<Text>,
+    controller: Field<bool>,
+    block_owner_deletion: Field<bool>,
+}
+
+records!(RawMeta, RawOwner);
+
+/// What metadata says, taken apart: what every kind has, and what only some kinds read.
+pub(super) struct Known {
+    pub(super) meta: Meta,
+    pub(super) owners: Vec<Owner>,
+    pub(super) labels: Pairs,
+    pub(super) annotations: Pairs,
+}
+
+impl Known {
+    /// What is said of the object if the rest cannot be read.
+    pub(super) fn identity(&self, kind: Kind) -> Unreadable {
+        Unreadable {
+            kind,
+            namespace: self.meta.name.namespace.clone(),
+            name: self.meta.name.name.clone(),
+            uid: self.meta.uid.clone(),
+            resource_version: self.meta.resource_version,
+            why: String::new(),
+        }
+    }
+}
+
+/// Takes metadata apart. An object is only known by its name, UID and version: without one of these it is unreadable.
+pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Unreadable> {
+    let raw = raw.or_default();
+    let version = raw.resource_version.or_default();
+    let identity = Unreadable {
+        kind,
+        namespace: raw.namespace.or_default(),
+        name: raw.name.or_default(),
+        uid: raw.uid.or_default(),
+        resource_version: version.parse().unwrap_or(0),
+        why: String::new(),
+    };
+    if identity.name.is_empty() || identity.uid.is_empty() || identity.resource_version == 0 {
+        return Err(identity.because("metadata has no name, no uid or no resourceVersion that is a number"));
+    }
+    let meta = Meta {
+        name: ObjectName::new(identity.namespace, identity.name),
+        uid: identity.uid,
+        resource_version: identity.resource_version,
+        generation: raw.generation.or_default(),
+        created: raw.creation_timestamp.or_default(),
+        // Whatever stands there, the server only sets it on objects that are to go.
+        deleting: raw.deletion_timestamp.is_present(),
+        finalizers: split(kind, raw.finalizers.or_default()),
+    };
+    Ok(Known {
+        meta,
+        owners: raw.owner_references.or_default().into_iter().map(owner).collect(),
+        labels: raw.labels.or_default(),
+        annotations: raw.annotations.or_default(),
+    })
+}
+
+fn split(kind: Kind, mut all: Vec<Text>) -> Finalizers {
+    let before = all.len();
+    all.retain(|held| Some(&**held) != finalizer(kind));
+    Finalizers {
+        ours: all.len() < before,
+        others: all,
+    }
+}
+
+fn owner(raw: RawOwner) -> Owner {
+    Owner {
+        api_version: raw.api_version.or_default(),
+        kind: raw.kind.or_default(),
+        name: raw.name.or_default(),
+        uid: raw.uid.or_default(),
+        controller: raw.controller.or_default(),
+        block_owner_deletion: raw.block_owner_deletion.or_default(),
+    }
+}
+
+/// Labels or annotations, those that are read.
+#[derive(Default)]
+pub(super) struct Pairs(Vec<(&'static str, Text)>);
+
+impl Pairs {
+    /// The value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Text> {
+        self.0.iter().find(|(held, _)| *held == key).map(|(_, value)| value)
+    }
+}
+
+impl Shape for Pairs {
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut pairs = Self::default();
+        while let Some(key) = map.next_key_seed(KnownKey)? {
+            match key {
+                Some(key) => pairs
+                    .0
+                    .extend(map.next_value::<Field<Text>>()?.value().map(|value| (key, value))),
+                None => drop(map.next_value::<serde::de::IgnoredAny>()?),
+            }
+        }
+        Ok(Some(pairs))
+    }
+}
+
+struct KnownKey;
+
+impl<'de> DeserializeSeed<'de> for KnownKey {
+    type Value = Option<&'static str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KnownKey {
+    type Value = Option<&'static str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(READ.into_iter().find(|known| *known == key))
+    }
+}

@@ -1,0 +1,51 @@
+//! Service (core/v1).
+
+use super::Root;
+use super::lenient::{Field, records};
+use super::meta::Known;
+use super::shared::{RawLoadBalancer, RawServicePort, load_balancer, service_ports};
+use crate::names::{annotations, labels};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::model::{Object, Service, ServiceType};
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawSpec {
+    #[serde(rename = "type")]
+    service_type: Field<Box<str>>,
+    #[serde(rename = "clusterIP")]
+    cluster_ip: Field<Box<str>>,
+    ports: Field<Vec<RawServicePort>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawStatus {
+    load_balancer: Field<RawLoadBalancer>,
+}
+
+records!(RawSpec, RawStatus);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+    let spec = top.spec.or_refuse("spec is not an object")?;
+    let name = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAME);
+    let namespace = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
+    let internal = known.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);
+    Ok(Object::Service(Service {
+        service_type: match spec.service_type.value().as_deref() {
+            Some("ExternalName") => ServiceType::ExternalName,
+            Some("LoadBalancer") => ServiceType::LoadBalancer,
+            Some("NodePort") => ServiceType::NodePort,
+            _ => ServiceType::ClusterIp,
+        },
+        headless: spec.cluster_ip.value().as_deref() == Some("None"),
+        ports: service_ports(spec.ports)?,
+        derived_from: namespace
+            .zip(name)
+            .map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
+        internal_load_balancer: internal.is_some_and(|value| &**value == "true"),
+        load_balancer: load_balancer(top.status.or_default().load_balancer),
+        meta: known.meta,
+    }))
+}

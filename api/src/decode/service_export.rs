@@ -1,0 +1,15 @@
+//! ServiceExport.
+
+use super::meta::Known;
+use super::shared::{RawConditions, conditions};
+use super::{Root, Unread};
+use crate::names::annotations;
+use fleetnet_core::model::{Object, ServiceExport};
+
+pub(super) fn read(known: Known, top: Root<Unread, RawConditions>) -> Result<Object, &'static str> {
+    Ok(Object::ServiceExport(ServiceExport {
+        weight: known.annotations.get(annotations::WEIGHT).cloned(),
+        conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
+        meta: known.meta,
+    }))
+}

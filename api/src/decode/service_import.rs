@@ -1,0 +1,44 @@
+//! ServiceImport, in a member or on the hub.
+
+use super::lenient::{Field, records};
+use super::meta::Known;
+use super::shared::{RawImportStatus, import_status};
+use super::{Root, Unread};
+use crate::names::annotations;
+use fleetnet_core::ids::Text;
+use fleetnet_core::model::{Claims, Object, ServiceImport};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<Object, &'static str> {
+    Ok(Object::ServiceImport(ServiceImport {
+        owners: known.owners,
+        claims: claims(known.annotations.get(annotations::SERVICE_IN_USE_BY)),
+        status: import_status(top.status)?,
+        meta: known.meta,
+    }))
+}
+
+/// The claim annotation. The key is capital because Go names it after its field.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawClaims {
+    #[serde(rename = "MemberClusters")]
+    member_clusters: Field<BTreeMap<Text, Text>>,
+}
+
+records!(RawClaims);
+
+fn claims(annotation: Option<&Text>) -> Claims {
+    let read = |text: &Text| {
+        serde_json::from_str::<Field<RawClaims>>(text)
+            .ok()?
+            .value()?
+            .member_clusters
+            .value()
+    };
+    Claims {
+        present: annotation.is_some(),
+        importers: annotation.and_then(read).unwrap_or_default(),
+    }
+}

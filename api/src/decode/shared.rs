@@ -1,0 +1,202 @@
+//! Parts that several kinds have.
+
+use super::lenient::{Field, records};
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{
+    Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Reference,
+    ServicePort, TargetPort,
+};
+use serde::Deserialize;
+
+const TCP: &str = "TCP";
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawReference {
+    cluster_id: Field<Text>,
+    namespace: Field<Text>,
+    name: Field<Text>,
+    resource_version: Field<Text>,
+    generation: Field<i64>,
+    uid: Field<Text>,
+    exported_since: Field<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawOwnerService {
+    namespace: Field<Text>,
+    name: Field<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawServicePort {
+    name: Field<Text>,
+    protocol: Field<Text>,
+    app_protocol: Field<Text>,
+    port: Field<i32>,
+    target_port: Field<TargetPort>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawCondition {
+    #[serde(rename = "type")]
+    condition_type: Field<Text>,
+    status: Field<Text>,
+    reason: Field<Text>,
+    message: Field<Text>,
+    observed_generation: Field<i64>,
+    last_transition_time: Field<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawImportStatus {
+    #[serde(rename = "type")]
+    import_type: Field<Text>,
+    ports: Field<Vec<RawServicePort>>,
+    clusters: Field<Vec<RawCluster>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawCluster {
+    cluster: Field<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawLoadBalancer {
+    ingress: Field<Vec<RawIngress>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawIngress {
+    ip: Field<Text>,
+    hostname: Field<Text>,
+    ip_mode: Field<Text>,
+    ports: Field<Vec<RawIngressPort>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawIngressPort {
+    port: Field<i32>,
+    protocol: Field<Text>,
+    error: Field<Text>,
+}
+
+/// A status that has nothing but conditions.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawConditions {
+    pub(super) conditions: Field<Vec<RawCondition>>,
+}
+
+records!(
+    RawReference,
+    RawOwnerService,
+    RawServicePort,
+    RawCondition,
+    RawImportStatus,
+    RawCluster,
+    RawLoadBalancer,
+    RawIngress,
+    RawIngressPort,
+    RawConditions,
+);
+
+/// A reference that names its source; one that does not is `None`: nothing could be said of the object that has it.
+pub(super) fn reference(raw: Field<RawReference>) -> Option<Reference> {
+    let raw = raw.value()?;
+    Some(Reference {
+        cluster: raw.cluster_id.or_default(),
+        source: source(raw.namespace, raw.name)?,
+        uid: raw.uid.or_default(),
+        resource_version: raw.resource_version.or_default(),
+        generation: raw.generation.or_default(),
+        exported_since: raw.exported_since.value(),
+    })
+}
+
+/// The Service that a slice belongs to, if it is named.
+pub(super) fn owner_service(raw: Field<RawOwnerService>) -> Option<ObjectName> {
+    let raw = raw.value()?;
+    source(raw.namespace, raw.name)
+}
+
+fn source(namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
+    let is_said = |text: &Text| !text.is_empty();
+    Some(ObjectName::new(
+        namespace.value().filter(is_said)?,
+        name.value().filter(is_said)?,
+    ))
+}
+
+/// Ports of a Service. A port whose number cannot be read stays, with number 0: a port that is silently missing would
+/// look like a Service that offers fewer.
+pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
+    let port = |raw: RawServicePort| ServicePort {
+        name: raw.name.or_default(),
+        protocol: raw.protocol.value().unwrap_or_else(|| TCP.into()),
+        app_protocol: raw.app_protocol.value(),
+        port: raw.port.or_default(),
+        target_port: raw.target_port.value(),
+    };
+    Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
+}
+
+/// Conditions; one without a type says nothing and is passed over.
+pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>, &'static str> {
+    let condition = |raw: RawCondition| {
+        Some(Condition {
+            condition_type: raw.condition_type.value()?,
+            status: raw.status.or_default(),
+            reason: raw.reason.or_default(),
+            message: raw.message.or_default(),
+            observed_generation: raw.observed_generation.or_default(),
+            last_transition: raw.last_transition_time.or_default(),
+        })
+    };
+    Ok(raw
+        .or_refuse("status.conditions is not a list")?
+        .into_iter()
+        .filter_map(condition)
+        .collect())
+}
+
+/// Status of an import.
+pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
+    let raw = raw.or_refuse("status is not an object")?;
+    let clusters = raw.clusters.or_refuse("status.clusters is not a list")?;
+    Ok(ImportStatus {
+        import_type: match raw.import_type.value().as_deref() {
+            Some("ClusterSetIP") => Some(ImportType::ClusterSetIp),
+            Some("Headless") => Some(ImportType::Headless),
+            _ => None,
+        },
+        ports: service_ports(raw.ports)?,
+        clusters: clusters.into_iter().filter_map(|raw| raw.cluster.value()).collect(),
+    })
+}
+
+/// `status.loadBalancer`.
+pub(super) fn load_balancer(raw: Field<RawLoadBalancer>) -> LoadBalancerStatus {
+    let port = |raw: RawIngressPort| LoadBalancerPort {
+        port: raw.port.or_default(),
+        protocol: raw.protocol.value().unwrap_or_else(|| TCP.into()),
+        error: raw.error.value(),
+    };
+    let ingress = |raw: RawIngress| LoadBalancerIngress {
+        ip: raw.ip.value(),
+        hostname: raw.hostname.value(),
+        ip_mode: raw.ip_mode.value(),
+        ports: raw.ports.or_default().into_iter().map(port).collect(),
+    };
+    LoadBalancerStatus {
+        ingress: raw.or_default().ingress.or_default().into_iter().map(ingress).collect(),
+    }
+}

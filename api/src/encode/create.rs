@@ -1,0 +1,79 @@
+//! Objects to be made: what a patch would set, and what only stands in a whole object.
+
+use super::{parts, patch};
+use crate::resources::resource;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::model::{Finalizers, Kind};
+use fleetnet_core::plan::Desired;
+use serde_json::{Value, json};
+
+pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
+    let mut object = match desired {
+        Desired::InternalServiceExport { reference, ports } => {
+            with_kind(patch::internal_service_export(reference, ports), "serviceReference")
+        }
+        Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec) => {
+            with_kind(patch::hub_slice(spec), "endpointSliceReference")
+        }
+        Desired::InternalServiceImport {
+            reference,
+            consumer_type,
+        } => {
+            let spec = json!({ "serviceImportReference": parts::reference(reference) });
+            let annotations = patch::consumer_annotation(*consumer_type);
+            with_kind(
+                json!({ "metadata": { "annotations": annotations }, "spec": spec }),
+                "serviceImportReference",
+            )
+        }
+        Desired::ServiceImport { controller, finalizer } => {
+            let finalizers = parts::finalizers(
+                kind,
+                &Finalizers {
+                    ours: *finalizer,
+                    others: Vec::new(),
+                },
+            );
+            let owners = parts::owners(&[], controller.as_ref());
+            json!({ "metadata": { "ownerReferences": owners, "finalizers": finalizers } })
+        }
+        Desired::Service(service) => patch::derived_service(service),
+        Desired::EndpointSlice(slice) => {
+            let mut object = patch::imported_slice(slice);
+            object["addressType"] = parts::address_type(&slice.content.address_type).into();
+            object
+        }
+    };
+    let resource = resource(kind);
+    object["apiVersion"] = resource.api_version().into();
+    object["kind"] = resource.kind.into();
+    object["metadata"]["namespace"] = (*at.namespace).into();
+    object["metadata"]["name"] = (*at.name).into();
+    leave_out_nulls(&mut object);
+    leave_out_empty(&mut object["metadata"]);
+    object
+}
+
+/// The kind in a reference is required and empty, as the Go agents' are in running fleets.
+fn with_kind(mut object: Value, reference: &str) -> Value {
+    object["spec"][reference]["kind"] = "".into();
+    object
+}
+
+/// Null removes in a patch; in a whole object it would be read as an empty value.
+fn leave_out_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(leave_out_nulls);
+        }
+        Value::Array(values) => values.iter_mut().for_each(leave_out_nulls),
+        _ => {}
+    }
+}
+
+fn leave_out_empty(metadata: &mut Value) {
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.retain(|_, value| *value != json!({}) && *value != json!([]));
+    }
+}

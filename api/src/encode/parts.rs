@@ -1,0 +1,182 @@
+//! Parts of objects as JSON, each the inverse of what `decode` reads.
+
+use crate::decode::finalizer;
+use crate::resources::resource;
+use crate::times;
+use fleetnet_core::model::{
+    AddressType, Condition, ConsumerType, Endpoint, EndpointPort, Finalizers, ImportStatus, ImportType, Kind,
+    LoadBalancerIngress, LoadBalancerStatus, Owner, PortsOffered, Reference, ServicePort, SliceContent, TargetPort,
+};
+use fleetnet_core::plan::Controller;
+use serde_json::{Map, Value, json};
+
+/// A field that is left out where there is nothing to say.
+pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object[key] = value.into();
+    }
+}
+
+/// An empty list is said by null: the same object comes of it, without the field.
+pub(super) fn list_or_null(list: Vec<Value>) -> Value {
+    if list.is_empty() {
+        Value::Null
+    } else {
+        Value::Array(list)
+    }
+}
+
+/// `metadata.finalizers`: those of others in their order, ours last.
+pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
+    let ours = finalizer(kind).filter(|_| finalizers.ours);
+    finalizers.others.iter().map(|other| &**other).chain(ours).collect()
+}
+
+/// `metadata.ownerReferences`: other owners in their order, the controlling MultiClusterService last.
+pub(super) fn owners(others: &[Owner], controller: Option<&Controller>) -> Value {
+    others.iter().map(owner).chain(controller.map(controlling)).collect()
+}
+
+fn controlling(controller: &Controller) -> Value {
+    let resource = resource(Kind::MultiClusterService);
+    owner(&Owner {
+        api_version: resource.api_version().into(),
+        kind: resource.kind.into(),
+        name: controller.name.clone(),
+        uid: controller.uid.clone(),
+        controller: true,
+        block_owner_deletion: true,
+    })
+}
+
+fn owner(owner: &Owner) -> Value {
+    json!({
+        "apiVersion": *owner.api_version,
+        "kind": *owner.kind,
+        "name": *owner.name,
+        "uid": *owner.uid,
+        "controller": owner.controller,
+        "blockOwnerDeletion": owner.block_owner_deletion,
+    })
+}
+
+pub(super) fn service_ports(ports: &[ServicePort]) -> Vec<Value> {
+    ports.iter().map(service_port).collect()
+}
+
+fn service_port(port: &ServicePort) -> Value {
+    let mut value = json!({ "protocol": *port.protocol, "port": port.port });
+    put(&mut value, "name", Some(&*port.name).filter(|name| !name.is_empty()));
+    put(&mut value, "appProtocol", port.app_protocol.as_deref());
+    let target = port.target_port.as_ref().map(|target| match target {
+        TargetPort::Number(number) => json!(number),
+        TargetPort::Name(name) => json!(**name),
+    });
+    put(&mut value, "targetPort", target);
+    value
+}
+
+/// A reference as it stands in a patch: kind and apiVersion, which nobody reads, stay as whoever made the object wrote
+/// them.
+pub(super) fn reference(reference: &Reference) -> Value {
+    let source = &reference.source;
+    json!({
+        "clusterId": *reference.cluster,
+        "namespace": *source.namespace,
+        "name": *source.name,
+        "namespacedName": format!("{}/{}", source.namespace, source.name),
+        "uid": *reference.uid,
+        "resourceVersion": *reference.resource_version,
+        "generation": reference.generation,
+        "exportedSince": reference.exported_since.map(times::micros),
+    })
+}
+
+/// Endpoints and ports of a slice, the same in all kinds that carry one. No conditions: an endpoint that stands here is
+/// ready.
+pub(super) fn content(content: &SliceContent) -> Map<String, Value> {
+    let endpoint = |endpoint: &Endpoint| json!({ "addresses": endpoint.addresses });
+    let mut fields = Map::new();
+    fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
+    fields.insert("ports".into(), content.ports.iter().map(endpoint_port).collect());
+    fields
+}
+
+fn endpoint_port(port: &EndpointPort) -> Value {
+    let mut value = json!({ "name": *port.name, "protocol": *port.protocol });
+    put(&mut value, "port", port.port);
+    put(&mut value, "appProtocol", port.app_protocol.as_deref());
+    value
+}
+
+pub(super) fn address_type(address_type: &AddressType) -> &str {
+    match address_type {
+        AddressType::IPv4 => "IPv4",
+        AddressType::IPv6 => "IPv6",
+        AddressType::Other(other) => other,
+    }
+}
+
+pub(super) fn conditions(conditions: &[Condition]) -> Value {
+    conditions.iter().map(condition).collect()
+}
+
+fn condition(condition: &Condition) -> Value {
+    json!({
+        "type": *condition.condition_type,
+        "status": *condition.status,
+        "reason": *condition.reason,
+        "message": *condition.message,
+        "observedGeneration": condition.observed_generation,
+        "lastTransitionTime": times::seconds(condition.last_transition),
+    })
+}
+
+pub(super) fn import_status(status: &ImportStatus) -> Value {
+    let import_type = status.import_type.map(|import_type| match import_type {
+        ImportType::ClusterSetIp => "ClusterSetIP",
+        ImportType::Headless => "Headless",
+    });
+    let clusters = status
+        .clusters
+        .iter()
+        .map(|cluster| json!({ "cluster": **cluster }))
+        .collect();
+    json!({
+        "type": import_type,
+        "ports": list_or_null(service_ports(&status.ports)),
+        "clusters": list_or_null(clusters),
+    })
+}
+
+pub(super) fn load_balancer(status: &LoadBalancerStatus) -> Value {
+    json!({ "ingress": list_or_null(status.ingress.iter().map(ingress).collect()) })
+}
+
+fn ingress(ingress: &LoadBalancerIngress) -> Value {
+    let mut value = json!({});
+    put(&mut value, "ip", ingress.ip.as_deref());
+    put(&mut value, "hostname", ingress.hostname.as_deref());
+    put(&mut value, "ipMode", ingress.ip_mode.as_deref());
+    let port = |port: &fleetnet_core::model::LoadBalancerPort| {
+        let mut value = json!({ "port": port.port, "protocol": *port.protocol });
+        put(&mut value, "error", port.error.as_deref());
+        value
+    };
+    let ports: Vec<Value> = ingress.ports.iter().map(port).collect();
+    put(&mut value, "ports", Some(ports).filter(|ports| !ports.is_empty()));
+    value
+}
+
+/// The stamp of an export: a time, a space, the fingerprint of the ports that were offered then.
+pub(super) fn offered(offered: &PortsOffered) -> String {
+    format!("{} {}", times::micros(offered.since), offered.ports)
+}
+
+/// The type of a derived Service.
+pub(super) fn service_type(consumer: ConsumerType) -> &'static str {
+    match consumer {
+        ConsumerType::LoadBalancer => "LoadBalancer",
+        ConsumerType::ClusterIp => "ClusterIP",
+    }
+}

@@ -1,0 +1,50 @@
+//! How the API server addresses each kind that the agents watch and write.
+
+use crate::names::{GROUP, SERVICE_EXPORT_VERSION, VERSION};
+use fleetnet_core::model::Kind;
+
+/// A kind as the API server addresses it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Resource {
+    /// API group; empty for core/v1.
+    pub group: &'static str,
+    /// Version, such as `v1`.
+    pub version: &'static str,
+    /// Kind, such as `EndpointSlice`.
+    pub kind: &'static str,
+    /// Plural in lower case, such as `endpointslices`.
+    pub plural: &'static str,
+}
+
+impl Resource {
+    /// `group/version`, or the bare version for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+/// The version of a kind that the agents speak.
+pub const fn resource(kind: Kind) -> Resource {
+    let (group, version, kind, plural) = match kind {
+        Kind::Service => ("", "v1", "Service", "services"),
+        Kind::Namespace => ("", "v1", "Namespace", "namespaces"),
+        Kind::EndpointSlice => ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
+        Kind::ServiceExport => (GROUP, SERVICE_EXPORT_VERSION, "ServiceExport", "serviceexports"),
+        Kind::ServiceImport => (GROUP, VERSION, "ServiceImport", "serviceimports"),
+        Kind::MultiClusterService => (GROUP, VERSION, "MultiClusterService", "multiclusterservices"),
+        Kind::InternalServiceExport => (GROUP, VERSION, "InternalServiceExport", "internalserviceexports"),
+        Kind::InternalServiceImport => (GROUP, VERSION, "InternalServiceImport", "internalserviceimports"),
+        Kind::EndpointSliceExport => (GROUP, VERSION, "EndpointSliceExport", "endpointsliceexports"),
+        Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
+    };
+    Resource {
+        group,
+        version,
+        kind,
+        plural,
+    }
+}

@@ -1,0 +1,75 @@
+//! Times as Kubernetes writes them.
+
+use fleetnet_core::ids::Timestamp;
+use jiff::fmt::strtime;
+
+/// 0001-01-01T00:00:00Z, which is also Go's zero time.
+const YEAR_1_MICROS: i64 = -62_135_596_800_000_000;
+
+/// 9999-12-30T22:00:00Z, the last that every time zone can say.
+const YEAR_9999_MICROS: i64 = 253_402_207_200_000_000;
+
+/// Reads RFC 3339 with any offset and any fraction of a second; what is finer than a microsecond is cut off.
+pub(crate) fn read(text: &str) -> Option<Timestamp> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp(time.as_microsecond()))
+}
+
+/// Writes a time as Kubernetes' `Time`: RFC 3339 in UTC, whole seconds.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    written("%Y-%m-%dT%H:%M:%SZ", time)
+}
+
+/// Writes a time as Kubernetes' `MicroTime`: RFC 3339 in UTC, six digits of a second.
+pub(crate) fn micros(time: Timestamp) -> String {
+    written("%Y-%m-%dT%H:%M:%S%.6fZ", time)
+}
+
+fn written(format: &str, time: Timestamp) -> String {
+    // No clock is outside the years that RFC 3339 can write; a value that is anyway becomes the nearest of them.
+    let micros = time.0.clamp(YEAR_1_MICROS, YEAR_9999_MICROS);
+    let time = jiff::Timestamp::from_microsecond(micros).expect("it was brought into range");
+    strtime::format(format, time).expect("every timestamp has the parts that the format names")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Timestamp = Timestamp(1_767_225_600_250_001);
+
+    #[test]
+    fn times_are_written_in_utc_and_read_back() {
+        assert_eq!(micros(TIME), "2026-01-01T00:00:00.250001Z");
+        assert_eq!(seconds(TIME), "2026-01-01T00:00:00Z");
+        assert_eq!(read("2026-01-01T00:00:00.250001Z"), Some(TIME));
+        assert_eq!(micros(Timestamp(-1)), "1969-12-31T23:59:59.999999Z");
+    }
+
+    #[test]
+    fn any_offset_and_fraction_is_read() {
+        assert_eq!(read("2026-01-01T01:00:00.2500019+01:00"), Some(TIME));
+        assert_eq!(read("2026-01-01T00:00:00Z"), Some(Timestamp(1_767_225_600_000_000)));
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for text in [
+            "",
+            "0",
+            "yesterday",
+            "2026-13-01T00:00:00Z",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+        ] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_out_of_range_is_written_as_the_nearest() {
+        assert_eq!(seconds(Timestamp(i64::MAX)), "9999-12-30T22:00:00Z");
+        assert_eq!(seconds(Timestamp(i64::MIN)), "0001-01-01T00:00:00Z");
+        assert_eq!(read("0001-01-01T00:00:00Z"), Some(Timestamp(YEAR_1_MICROS)));
+    }
+}

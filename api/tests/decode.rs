@@ -1,0 +1,752 @@
+//! Reading objects: as the Go agents wrote them, with every field left out, and with nonsense in any of them.
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+mod support;
+
+use fleetnet_api::decode::{Unreadable, decode};
+use fleetnet_core::ids::{ObjectName, Timestamp};
+use fleetnet_core::model::{
+    AddressType, Claims, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceExport,
+    InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered,
+    Service, ServiceExport, ServiceImport, ServiceType, TargetPort,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{MADE, condition, content, exported_slice, fixture, http_80, imported_from, kept, meta, reference, text};
+
+const FIXTURES: [(&str, Kind); 12] = [
+    ("Service of a user", Kind::Service),
+    ("Service derived", Kind::Service),
+    ("EndpointSlice of a user", Kind::EndpointSlice),
+    ("EndpointSlice imported", Kind::EndpointSlice),
+    ("ServiceExport in conflict", Kind::ServiceExport),
+    ("MultiClusterService", Kind::MultiClusterService),
+    ("ServiceImport in a member", Kind::ServiceImport),
+    ("ServiceImport on the hub", Kind::ServiceImport),
+    ("InternalServiceExport", Kind::InternalServiceExport),
+    ("InternalServiceImport", Kind::InternalServiceImport),
+    ("EndpointSliceExport", Kind::EndpointSliceExport),
+    ("EndpointSliceImport", Kind::EndpointSliceImport),
+];
+
+fn read(kind: Kind, json: &Value) -> Object {
+    decode(kind, json.to_string().as_bytes()).unwrap()
+}
+
+fn refused(kind: Kind, json: &Value) -> Unreadable {
+    decode(kind, json.to_string().as_bytes()).unwrap_err()
+}
+
+/// The least that a server gives of any object.
+fn least(namespace: &str, name: &str) -> Value {
+    json!({ "metadata": { "namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7" } })
+}
+
+fn least_meta(namespace: &str, name: &str) -> Meta {
+    Meta {
+        created: Timestamp(0),
+        ..meta(namespace, name, "u", 7, 0)
+    }
+}
+
+#[test]
+fn services_as_the_go_agents_leave_them() {
+    let users = Service {
+        meta: meta("work", "svc0", "2b5a3720-832e-4301-b7fb-229ff265f474", 233, 0),
+        service_type: ServiceType::ClusterIp,
+        headless: false,
+        ports: vec![http_80()],
+        derived_from: None,
+        internal_load_balancer: false,
+        load_balancer: LoadBalancerStatus::default(),
+    };
+    assert_eq!(
+        read(Kind::Service, &fixture("Service of a user")),
+        Object::Service(users.clone())
+    );
+    let derived = Service {
+        meta: meta(
+            "fleet-system",
+            "work-svc0",
+            "25962644-c7ea-4bdc-b2f0-05cce2f82f7e",
+            253,
+            0,
+        ),
+        service_type: ServiceType::LoadBalancer,
+        derived_from: Some(ObjectName::new("work", "svc0")),
+        ..users
+    };
+    assert_eq!(
+        read(Kind::Service, &fixture("Service derived")),
+        Object::Service(derived)
+    );
+}
+
+#[test]
+fn slices_as_the_go_agents_leave_them() {
+    let users = EndpointSlice {
+        meta: meta("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301, 3),
+        service: Some(text("svc0")),
+        imported: false,
+        content: content(&["10.1.0.13", "172.16.0.2"]),
+        observed_generation: None,
+    };
+    assert_eq!(
+        read(Kind::EndpointSlice, &fixture("EndpointSlice of a user")),
+        Object::EndpointSlice(users.clone())
+    );
+    let mut at = meta(
+        "fleet-system",
+        "exporter-work-svc0-0-12d5c",
+        "37388deb-65ac-4f53-89c7-6d88acd71a7e",
+        305,
+        3,
+    );
+    at.created = Timestamp(1_795_232_768_000_000);
+    let imported = EndpointSlice {
+        meta: at,
+        service: Some(text("work-svc0")),
+        imported: true,
+        ..users
+    };
+    assert_eq!(
+        read(Kind::EndpointSlice, &fixture("EndpointSlice imported")),
+        Object::EndpointSlice(imported)
+    );
+}
+
+#[test]
+fn hub_slices_as_the_go_agents_leave_them() {
+    let name = "exporter-work-svc0-0-12d5c";
+    let export = HubSlice {
+        meta: kept(meta(
+            "fleet-member-exporter",
+            name,
+            "39e36db4-f2d6-466b-9765-82152290f258",
+            343,
+            3,
+        )),
+        spec: exported_slice(),
+        observed_generation: None,
+    };
+    let expected = Object::EndpointSliceExport(export.clone());
+    assert_eq!(
+        read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")),
+        expected
+    );
+    let import = HubSlice {
+        meta: kept(meta(
+            "fleet-member-importer0",
+            name,
+            "2791b2cd-1706-49e1-b22c-a1ca2b091316",
+            345,
+            3,
+        )),
+        observed_generation: Some(3),
+        ..export
+    };
+    let expected = Object::EndpointSliceImport(import);
+    assert_eq!(
+        read(Kind::EndpointSliceImport, &fixture("EndpointSliceImport")),
+        expected
+    );
+}
+
+#[test]
+fn a_service_export_as_the_go_agents_leave_it() {
+    let since = Timestamp(1_795_232_782_000_000);
+    let mut at = kept(meta("work", "svc0", "fc96304c-d732-4874-9096-2f92b3c987d5", 315, 1));
+    at.created = since;
+    let valid = condition(
+        "Valid",
+        "True",
+        "ServiceIsValid",
+        "service work/svc0 is valid for export",
+        since,
+    );
+    let message = "service work/svc0 is in conflict with other exported services";
+    let conflict = condition("Conflict", "True", "ConflictFound", message, since);
+    let expected = ServiceExport {
+        meta: at,
+        weight: None,
+        conditions: vec![valid, conflict],
+    };
+    let found = read(Kind::ServiceExport, &fixture("ServiceExport in conflict"));
+    assert_eq!(found, Object::ServiceExport(expected));
+}
+
+#[test]
+fn a_multi_cluster_service_as_the_go_agents_leave_it() {
+    let expected = MultiClusterService {
+        meta: kept(meta("work", "svc0", "485b1ed9-7491-4be7-8b2d-62e2d2b038f7", 254, 1)),
+        import_name: text("svc0"),
+        consumer_type: ConsumerType::LoadBalancer,
+        internal_load_balancer: false,
+        import_label: Some(text("svc0")),
+        derived_label: Some(text("work-svc0")),
+        conditions: vec![condition(
+            "Valid",
+            "True",
+            "FoundServiceImport",
+            "found valid service import",
+            MADE,
+        )],
+        load_balancer: LoadBalancerStatus::default(),
+    };
+    let found = read(Kind::MultiClusterService, &fixture("MultiClusterService"));
+    assert_eq!(found, Object::MultiClusterService(expected));
+}
+
+#[test]
+fn service_imports_as_the_go_agents_leave_them() {
+    let owner = Owner {
+        api_version: text("networking.fleet.azure.com/v1alpha1"),
+        kind: text("MultiClusterService"),
+        name: text("svc0"),
+        uid: text("485b1ed9-7491-4be7-8b2d-62e2d2b038f7"),
+        controller: true,
+        block_owner_deletion: true,
+    };
+    let in_member = ServiceImport {
+        meta: kept(meta("work", "svc0", "d7310d2b-323f-47c7-a4fc-4967c61a8e0e", 242, 1)),
+        owners: vec![owner],
+        claims: Claims::default(),
+        status: imported_from("exporter"),
+    };
+    let found = read(Kind::ServiceImport, &fixture("ServiceImport in a member"));
+    assert_eq!(found, Object::ServiceImport(in_member));
+    let importers = BTreeMap::from([(text("fleet-member-importer0"), text("importer0"))]);
+    let on_hub = ServiceImport {
+        meta: kept(meta("work", "svc0", "e1ff16bb-09c6-4ad3-9c47-ba4b768b005e", 243, 1)),
+        owners: Vec::new(),
+        claims: Claims {
+            present: true,
+            importers,
+        },
+        status: imported_from("exporter"),
+    };
+    let found = read(Kind::ServiceImport, &fixture("ServiceImport on the hub"));
+    assert_eq!(found, Object::ServiceImport(on_hub));
+}
+
+#[test]
+fn internal_exports_and_imports_as_the_go_agents_leave_them() {
+    let message = "service work/svc0 is exported without conflict";
+    let export = InternalServiceExport {
+        meta: kept(meta(
+            "fleet-member-exporter",
+            "work-svc0",
+            "00f36a0c-e77e-4354-917f-d1f7588e7b94",
+            239,
+            1,
+        )),
+        reference: reference(
+            "exporter",
+            "svc0",
+            "2b5a3720-832e-4301-b7fb-229ff265f474",
+            "233",
+            0,
+            MADE,
+        ),
+        ports: vec![http_80()],
+        conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
+        offered: None,
+    };
+    let found = read(Kind::InternalServiceExport, &fixture("InternalServiceExport"));
+    assert_eq!(found, Object::InternalServiceExport(export));
+    let import = InternalServiceImport {
+        meta: kept(meta(
+            "fleet-member-importer0",
+            "work-svc0",
+            "746fd3f4-3527-482f-86e8-a68acbd482c5",
+            248,
+            2,
+        )),
+        reference: reference(
+            "importer0",
+            "svc0",
+            "d7310d2b-323f-47c7-a4fc-4967c61a8e0e",
+            "242",
+            1,
+            MADE,
+        ),
+        consumer_type: ConsumerType::LoadBalancer,
+        status: imported_from("exporter"),
+    };
+    let found = read(Kind::InternalServiceImport, &fixture("InternalServiceImport"));
+    assert_eq!(found, Object::InternalServiceImport(import));
+}
+
+#[test]
+fn what_is_left_out_is_read_as_the_api_means_it() {
+    let mut namespace = least("", "work");
+    namespace["metadata"].as_object_mut().unwrap().remove("namespace");
+    let expected = Object::Namespace(Namespace {
+        meta: least_meta("", "work"),
+    });
+    assert_eq!(read(Kind::Namespace, &namespace), expected);
+
+    let expected = ServiceExport {
+        meta: least_meta("work", "app"),
+        weight: None,
+        conditions: Vec::new(),
+    };
+    assert_eq!(
+        read(Kind::ServiceExport, &least("work", "app")),
+        Object::ServiceExport(expected)
+    );
+
+    let expected = EndpointSlice {
+        meta: least_meta("work", "app"),
+        service: None,
+        imported: false,
+        content: fleetnet_core::model::SliceContent {
+            address_type: AddressType::Other(text("")),
+            endpoints: Vec::new(),
+            ports: Vec::new(),
+        },
+        observed_generation: None,
+    };
+    let mut slice = least("work", "app");
+    slice["endpoints"] = Value::Null;
+    slice["ports"] = Value::Null;
+    assert_eq!(read(Kind::EndpointSlice, &slice), Object::EndpointSlice(expected));
+
+    let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &least("work", "app")) else {
+        panic!()
+    };
+    assert_eq!(
+        (&*found.import_name, found.consumer_type),
+        ("", ConsumerType::LoadBalancer)
+    );
+
+    let Object::ServiceImport(found) = read(Kind::ServiceImport, &least("work", "app")) else {
+        panic!()
+    };
+    assert_eq!((found.claims.present, found.status), (false, ImportStatus::default()));
+}
+
+#[test]
+fn only_endpoints_that_are_ready_or_say_nothing_are_kept() {
+    let mut slice = fixture("EndpointSlice of a user");
+    let with = |conditions: Value, address: &str| json!({ "addresses": [address], "conditions": conditions });
+    slice["endpoints"] = json!([
+        with(json!({ "ready": true }), "10.0.0.1"),
+        with(json!({ "ready": false, "serving": true, "terminating": true }), "10.0.0.2"),
+        with(json!({ "ready": null }), "10.0.0.3"),
+        with(json!({}), "10.0.0.4"),
+        with(Value::Null, "10.0.0.5"),
+        with(json!({ "ready": "certainly" }), "10.0.0.6"),
+        with(json!("ready"), "10.0.0.7"),
+        { "addresses": [] },
+        { "addresses": ["10.0.0.8", 9, "10.0.0.10"], "hostname": "h", "nodeName": "n", "zone": "z" },
+        "10.0.0.11",
+    ]);
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &slice) else {
+        panic!()
+    };
+    let addresses: Vec<Vec<&str>> = found
+        .content
+        .endpoints
+        .iter()
+        .map(|endpoint| endpoint.addresses.iter().map(|address| &**address).collect())
+        .collect();
+    let one = |address| vec![address];
+    let expected = vec![
+        one("10.0.0.1"),
+        one("10.0.0.3"),
+        one("10.0.0.4"),
+        one("10.0.0.5"),
+        vec!["10.0.0.8", "10.0.0.10"],
+    ];
+    assert_eq!(addresses, expected);
+}
+
+#[test]
+fn services_of_every_type_and_without_an_address() {
+    let types = [
+        ("ClusterIP", ServiceType::ClusterIp),
+        ("NodePort", ServiceType::NodePort),
+        ("LoadBalancer", ServiceType::LoadBalancer),
+        ("ExternalName", ServiceType::ExternalName),
+    ];
+    for (name, expected) in types {
+        let mut json = fixture("Service of a user");
+        json["spec"]["type"] = name.into();
+        json["spec"]["clusterIP"] = "None".into();
+        json["spec"]["ports"] = json!([{ "port": 53, "protocol": "UDP", "targetPort": "dns", "appProtocol": "dns" }]);
+        let Object::Service(found) = read(Kind::Service, &json) else {
+            panic!()
+        };
+        assert_eq!((found.service_type, found.headless), (expected, true));
+        let port = &found.ports[0];
+        assert_eq!((&*port.name, &*port.protocol, port.port), ("", "UDP", 53));
+        assert_eq!(port.target_port, Some(TargetPort::Name(text("dns"))));
+        assert_eq!(port.app_protocol, Some(text("dns")));
+    }
+}
+
+#[test]
+fn a_derived_services_addresses_and_annotation_are_read() {
+    let mut json = fixture("Service derived");
+    json["metadata"]["annotations"] = json!({ "service.beta.kubernetes.io/azure-load-balancer-internal": "true" });
+    json["status"] = json!({ "loadBalancer": { "ingress": [
+        { "ip": "20.0.0.1", "ipMode": "VIP" },
+        { "hostname": "lb.example", "ports": [{ "port": 80, "protocol": "TCP", "error": "Refused" }] },
+    ] } });
+    let Object::Service(found) = read(Kind::Service, &json) else {
+        panic!()
+    };
+    assert!(found.internal_load_balancer);
+    let [first, second] = &found.load_balancer.ingress[..] else {
+        panic!()
+    };
+    assert_eq!(
+        (first.ip.as_deref(), first.ip_mode.as_deref()),
+        (Some("20.0.0.1"), Some("VIP"))
+    );
+    assert_eq!(
+        (second.hostname.as_deref(), second.ports[0].error.as_deref()),
+        (Some("lb.example"), Some("Refused"))
+    );
+}
+
+#[test]
+fn what_users_set_on_a_multi_cluster_service_is_read() {
+    for (written, expected) in [
+        ("1", true),
+        ("T", true),
+        ("true", true),
+        ("yes", false),
+        ("false", false),
+    ] {
+        let mut json = fixture("MultiClusterService");
+        json["spec"]["type"] = "ClusterIP".into();
+        json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/azure-load-balancer-internal": written });
+        let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &json) else {
+            panic!()
+        };
+        assert_eq!(
+            (found.internal_load_balancer, found.consumer_type),
+            (expected, ConsumerType::ClusterIp)
+        );
+    }
+}
+
+#[test]
+fn annotations_of_ours_are_read_and_what_cannot_be_is_as_if_it_were_absent() {
+    let export = |annotation: &str| {
+        let mut json = fixture("InternalServiceExport");
+        json["metadata"]["annotations"]["networking.fleet.azure.com/ports-offered-since"] = annotation.into();
+        let Object::InternalServiceExport(found) = read(Kind::InternalServiceExport, &json) else {
+            panic!()
+        };
+        found.offered
+    };
+    let since = Timestamp(MADE.0 + 250_000);
+    let expected = Some(PortsOffered {
+        since,
+        ports: text("1f0c9a77e2"),
+    });
+    assert_eq!(export("2026-11-21T03:46:06.250000Z 1f0c9a77e2"), expected);
+    for unreadable in [
+        "",
+        "2026-11-21T03:46:06Z",
+        "soon 1f0c9a77e2",
+        "1f0c9a77e2 2026-11-21T03:46:06Z",
+    ] {
+        assert_eq!(export(unreadable), None, "{unreadable:?}");
+    }
+
+    let mut json = fixture("InternalServiceImport");
+    json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/service-type": "ClusterIP" });
+    let Object::InternalServiceImport(found) = read(Kind::InternalServiceImport, &json) else {
+        panic!()
+    };
+    assert_eq!(found.consumer_type, ConsumerType::ClusterIp);
+
+    let mut json = fixture("EndpointSlice imported");
+    json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/last-observed-generation": "12" });
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &json) else {
+        panic!()
+    };
+    assert_eq!(found.observed_generation, Some(12));
+
+    let mut json = fixture("ServiceExport in conflict");
+    json["metadata"]["annotations"]["networking.fleet.azure.com/weight"] = " 12".into();
+    let Object::ServiceExport(found) = read(Kind::ServiceExport, &json) else {
+        panic!()
+    };
+    assert_eq!(found.weight.as_deref(), Some(" 12"));
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_is_there_and_names_nobody() {
+    for annotation in [
+        "",
+        "{}",
+        "null",
+        "[]",
+        "{\"MemberClusters\":7}",
+        "{\"MemberClusters\":{\"a\":1}}",
+        "{",
+    ] {
+        let mut json = fixture("ServiceImport on the hub");
+        json["metadata"]["annotations"]["networking.fleet.azure.com/service-in-use-by"] = annotation.into();
+        let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else {
+            panic!()
+        };
+        assert_eq!(
+            found.claims,
+            Claims {
+                present: true,
+                importers: BTreeMap::new()
+            },
+            "{annotation:?}"
+        );
+    }
+}
+
+#[test]
+fn finalizers_of_others_are_kept_apart_from_ours() {
+    let mut json = fixture("EndpointSliceExport");
+    json["metadata"]["finalizers"] = json!([
+        "a.example/one",
+        "networking.fleet.azure.com/endpointsliceexport-cleanup",
+        "b.example/two"
+    ]);
+    json["metadata"]["deletionTimestamp"] = "2026-11-21T04:00:00Z".into();
+    let found = read(Kind::EndpointSliceExport, &json);
+    let finalizers = &found.meta().finalizers;
+    assert!(finalizers.ours && found.meta().deleting);
+    assert_eq!(finalizers.others, [text("a.example/one"), text("b.example/two")]);
+    json["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
+    assert!(
+        !read(Kind::EndpointSliceExport, &json).meta().finalizers.ours,
+        "another kind's is not ours"
+    );
+}
+
+#[test]
+fn what_is_no_object_is_unreadable_and_says_so() {
+    for json in ["", "{", "[]", "null", "7", "{\"metadata\":{\"name\":\"a\"}"] {
+        let refused = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
+        assert_eq!(
+            (&*refused.name, &*refused.uid, refused.resource_version),
+            ("", "", 0),
+            "{json}"
+        );
+        assert!(!refused.why.is_empty());
+    }
+}
+
+#[test]
+fn without_name_uid_or_version_an_object_is_unreadable_and_what_is_known_is_told() {
+    for (field, expected) in [
+        ("name", ("work", "", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301)),
+        ("uid", ("work", "svc0-0", "", 301)),
+        (
+            "resourceVersion",
+            ("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 0),
+        ),
+    ] {
+        let mut json = fixture("EndpointSlice of a user");
+        json["metadata"][field] = "".into();
+        let refused = refused(Kind::EndpointSlice, &json);
+        let known = (
+            &*refused.namespace,
+            &*refused.name,
+            &*refused.uid,
+            refused.resource_version,
+        );
+        assert_eq!(known, expected);
+    }
+}
+
+#[test]
+fn an_unreadable_object_is_named_with_its_remedy() {
+    let mut json = fixture("EndpointSliceExport");
+    json["spec"]["endpoints"] = "many".into();
+    assert_eq!(
+        refused(Kind::EndpointSliceExport, &json).to_string(),
+        "EndpointSliceExport fleet-member-exporter/exporter-work-svc0-0-12d5c (uid \
+         \"39e36db4-f2d6-466b-9765-82152290f258\", resourceVersion 343) cannot be read: endpoints is not a list; what \
+         was known of it before stays in force until it is corrected or deleted"
+    );
+}
+
+/// Besides the identity of every object, what makes an object of a kind unreadable.
+const DANGEROUS: [(&str, &[&str]); 9] = [
+    ("Service", &["/spec", "/spec/ports"]),
+    ("EndpointSlice", &["/endpoints"]),
+    ("ServiceExport", &["/status", "/status/conditions"]),
+    (
+        "MultiClusterService",
+        &[
+            "/spec",
+            "/spec/serviceImport",
+            "/spec/serviceImport/name",
+            "/status",
+            "/status/conditions",
+        ],
+    ),
+    ("ServiceImport", &["/status", "/status/clusters", "/status/ports"]),
+    (
+        "InternalServiceExport",
+        &[
+            "/spec",
+            "/spec/ports",
+            "/spec/serviceReference",
+            "/spec/serviceReference/name",
+            "/spec/serviceReference/namespace",
+            "/status",
+            "/status/conditions",
+        ],
+    ),
+    (
+        "InternalServiceImport",
+        &[
+            "/spec",
+            "/spec/serviceImportReference",
+            "/spec/serviceImportReference/name",
+            "/spec/serviceImportReference/namespace",
+            "/status",
+            "/status/clusters",
+            "/status/ports",
+        ],
+    ),
+    ("EndpointSliceExport", DANGEROUS_IN_HUB_SLICES),
+    ("EndpointSliceImport", DANGEROUS_IN_HUB_SLICES),
+];
+const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
+    "/spec",
+    "/spec/endpoints",
+    "/spec/endpointSliceReference",
+    "/spec/endpointSliceReference/name",
+    "/spec/endpointSliceReference/namespace",
+    "/spec/ownerServiceReference",
+    "/spec/ownerServiceReference/name",
+    "/spec/ownerServiceReference/namespace",
+];
+
+/// Nonsense may not pass for absence where absence takes something away; everywhere else it is as if left out.
+#[test]
+fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_take_something_away() {
+    let mut found = BTreeSet::new();
+    for (name, kind) in FIXTURES {
+        let whole = fixture(name);
+        for pointer in pointers(&whole) {
+            for nonsense in [
+                json!(-1.5),
+                json!({ "a": [1] }),
+                json!([["b"]]),
+                json!(true),
+                json!(7),
+                json!("c"),
+            ] {
+                let mut json = whole.clone();
+                let place = json.pointer_mut(&pointer).unwrap();
+                if std::mem::discriminant(place) == std::mem::discriminant(&nonsense) {
+                    continue;
+                }
+                *place = nonsense;
+                if let Err(refused) = decode(kind, json.to_string().as_bytes()) {
+                    assert_eq!(refused.kind, kind);
+                    found.insert(format!("{kind:?} {pointer}"));
+                }
+            }
+        }
+    }
+    let everywhere = [
+        "/metadata",
+        "/metadata/name",
+        "/metadata/uid",
+        "/metadata/resourceVersion",
+    ];
+    let expected: BTreeSet<String> = DANGEROUS
+        .iter()
+        .flat_map(|(kind, pointers)| {
+            pointers
+                .iter()
+                .chain(&everywhere)
+                .map(move |pointer| format!("{kind} {pointer}"))
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+/// The JSON pointer of every value in a document, but for the document itself.
+fn pointers(value: &Value) -> Vec<String> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => {
+            let name = |key: &String| key.replace('~', "~0").replace('/', "~1");
+            fields.iter().map(|(key, value)| (name(key), value)).collect()
+        }
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let below = |(key, value): (String, &Value)| {
+        let own = format!("/{key}");
+        let deeper: Vec<String> = pointers(value).iter().map(|rest| format!("{own}{rest}")).collect();
+        std::iter::once(own).chain(deeper)
+    };
+    children.into_iter().flat_map(below).collect()
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-zA-Z./-]{0,12}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever is put in place of whatever part: an answer, never a panic, and never another object's identity.
+    #[test]
+    fn any_value_in_any_place_is_survived(
+        fixture_index in 0..FIXTURES.len(),
+        place in any::<prop::sample::Index>(),
+        value in any_json(),
+    ) {
+        let (name, kind) = FIXTURES[fixture_index];
+        let mut json = fixture(name);
+        let before = read(kind, &json);
+        let places = pointers(&json);
+        let pointer = place.get(&places);
+        *json.pointer_mut(pointer).unwrap() = value;
+        let (uid, version) = match decode(kind, json.to_string().as_bytes()) {
+            Ok(object) => (object.meta().uid.clone(), object.meta().resource_version),
+            Err(refused) => (refused.uid, refused.resource_version),
+        };
+        if !pointer.starts_with("/metadata") {
+            prop_assert_eq!((uid, version), (before.meta().uid.clone(), before.meta().resource_version));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived(fixture_index in 0..FIXTURES.len(), cut in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let (name, kind) = FIXTURES[fixture_index];
+        let mut bytes = fixture(name).to_string().into_bytes();
+        let at = cut.index(bytes.len());
+        bytes[at] = byte;
+        let _ = decode(kind, &bytes);
+        bytes.truncate(at);
+        prop_assert!(decode(kind, &bytes).is_err());
+    }
+}

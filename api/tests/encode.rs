@@ -1,0 +1,628 @@
+//! What is sent for every write that can be planned, literally.
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+mod support;
+
+use fleetnet_api::encode::{Body, encode};
+use fleetnet_core::ids::{ObjectName, Timestamp};
+use fleetnet_core::model::{
+    ConsumerType, Finalizers, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta,
+    Owner, PortsOffered, ServicePort, TargetPort,
+};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, Write};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};
+
+fn created(kind: Kind, namespace: &str, name: &str, desired: Desired) -> Value {
+    match encode(&Write::create(kind, ObjectName::new(namespace, name), desired)) {
+        Body::Create { body } => body,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn held() -> Meta {
+    meta("work", "app", "uid-1", 42, 3)
+}
+
+fn patched(kind: Kind, patch: Patch) -> Value {
+    match encode(&Write::patch(kind, &held(), patch)) {
+        Body::Patch {
+            subresource: None,
+            resource_version: 42,
+            body,
+        } => body,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn patched_status(kind: Kind, patch: Patch) -> Value {
+    match encode(&Write::patch(kind, &held(), patch)) {
+        Body::Patch {
+            subresource: Some("status"),
+            resource_version: 42,
+            body,
+        } => body,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with_others(ours: bool) -> Finalizers {
+    Finalizers {
+        ours,
+        others: vec![text("a.example/one")],
+    }
+}
+
+fn dns() -> ServicePort {
+    ServicePort {
+        name: text(""),
+        protocol: text("UDP"),
+        app_protocol: Some(text("dns")),
+        port: 53,
+        target_port: Some(TargetPort::Name(text("dns-udp"))),
+    }
+}
+
+#[test]
+fn a_deletion_is_the_uid_held() {
+    assert_eq!(
+        encode(&Write::delete(Kind::EndpointSliceImport, &held())),
+        Body::Delete { uid: text("uid-1") }
+    );
+}
+
+#[test]
+fn an_internal_service_export_is_made() {
+    let mut of = reference("exporter", "app", "uid-9", "233", 0, MADE);
+    let desired = Desired::InternalServiceExport {
+        reference: of.clone(),
+        ports: vec![http_80(), dns()],
+    };
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "InternalServiceExport",
+        "metadata": {
+            "namespace": "fleet-member-exporter",
+            "name": "work-app",
+            "annotations": { "networking.fleet.azure.com/last-observed-resource-version": "233" },
+        },
+        "spec": {
+            "ports": [
+                { "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 },
+                { "protocol": "UDP", "port": 53, "targetPort": "dns-udp", "appProtocol": "dns" },
+            ],
+            "serviceReference": {
+                "clusterId": "exporter",
+                "kind": "",
+                "namespace": "work",
+                "name": "app",
+                "namespacedName": "work/app",
+                "uid": "uid-9",
+                "resourceVersion": "233",
+                "generation": 0,
+                "exportedSince": "2026-11-21T03:46:06.000000Z",
+            },
+        },
+    });
+    assert_eq!(
+        created(
+            Kind::InternalServiceExport,
+            "fleet-member-exporter",
+            "work-app",
+            desired
+        ),
+        expected
+    );
+    of.exported_since = None;
+    let desired = Desired::InternalServiceExport {
+        reference: of,
+        ports: Vec::new(),
+    };
+    let without = created(
+        Kind::InternalServiceExport,
+        "fleet-member-exporter",
+        "work-app",
+        desired,
+    );
+    assert_eq!(without["spec"]["ports"], json!([]));
+    assert!(without["spec"]["serviceReference"].get("exportedSince").is_none());
+}
+
+#[test]
+fn an_endpoint_slice_export_and_its_copies_are_made() {
+    let spec = json!({
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.1.0.13"] }, { "addresses": ["172.16.0.2"] }],
+        "ports": [{ "name": "http", "protocol": "TCP", "port": 8080 }],
+        "endpointSliceReference": {
+            "clusterId": "exporter",
+            "kind": "",
+            "namespace": "work",
+            "name": "svc0-0",
+            "namespacedName": "work/svc0-0",
+            "uid": "4a210213-4fbc-4116-ac85-ccffe838e4a9",
+            "resourceVersion": "301",
+            "generation": 3,
+            "exportedSince": "2026-11-21T03:46:15.000000Z",
+        },
+        "ownerServiceReference": { "namespace": "work", "name": "svc0", "namespacedName": "work/svc0" },
+    });
+    let export = Desired::EndpointSliceExport(exported_slice());
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "EndpointSliceExport",
+        "metadata": { "namespace": "fleet-member-exporter", "name": "x" },
+        "spec": spec,
+    });
+    assert_eq!(
+        created(Kind::EndpointSliceExport, "fleet-member-exporter", "x", export),
+        expected
+    );
+    let import = Desired::EndpointSliceImport(exported_slice());
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "EndpointSliceImport",
+        "metadata": { "namespace": "fleet-member-importer0", "name": "x" },
+        "spec": spec,
+    });
+    assert_eq!(
+        created(Kind::EndpointSliceImport, "fleet-member-importer0", "x", import),
+        expected
+    );
+}
+
+#[test]
+fn service_imports_are_made_in_a_member_and_on_the_hub() {
+    let controller = Some(Controller {
+        name: text("mcs"),
+        uid: text("uid-5"),
+    });
+    let in_member = Desired::ServiceImport {
+        controller,
+        finalizer: true,
+    };
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "ServiceImport",
+        "metadata": {
+            "namespace": "work",
+            "name": "app",
+            "finalizers": ["networking.fleet.azure.com/serviceimport-cleanup"],
+            "ownerReferences": [{
+                "apiVersion": "networking.fleet.azure.com/v1alpha1",
+                "kind": "MultiClusterService",
+                "name": "mcs",
+                "uid": "uid-5",
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }],
+        },
+    });
+    assert_eq!(created(Kind::ServiceImport, "work", "app", in_member), expected);
+    let on_hub = Desired::ServiceImport {
+        controller: None,
+        finalizer: false,
+    };
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "ServiceImport",
+        "metadata": { "namespace": "work", "name": "app" },
+    });
+    assert_eq!(created(Kind::ServiceImport, "work", "app", on_hub), expected);
+}
+
+#[test]
+fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
+    let of = reference("importer0", "app", "uid-7", "242", 1, MADE);
+    let claim = |consumer_type| Desired::InternalServiceImport {
+        reference: of.clone(),
+        consumer_type,
+    };
+    let mut expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "InternalServiceImport",
+        "metadata": { "namespace": "fleet-member-importer0", "name": "work-app" },
+        "spec": {
+            "serviceImportReference": {
+                "clusterId": "importer0",
+                "kind": "",
+                "namespace": "work",
+                "name": "app",
+                "namespacedName": "work/app",
+                "uid": "uid-7",
+                "resourceVersion": "242",
+                "generation": 1,
+                "exportedSince": "2026-11-21T03:46:06.000000Z",
+            },
+        },
+    });
+    let make = |consumer| {
+        created(
+            Kind::InternalServiceImport,
+            "fleet-member-importer0",
+            "work-app",
+            claim(consumer),
+        )
+    };
+    assert_eq!(make(ConsumerType::LoadBalancer), expected);
+    expected["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/service-type": "ClusterIP" });
+    assert_eq!(make(ConsumerType::ClusterIp), expected);
+}
+
+fn derived(consumer_type: ConsumerType, internal_load_balancer: bool) -> DerivedService {
+    let derived_from = ObjectName::new("work", "mcs");
+    DerivedService {
+        derived_from,
+        consumer_type,
+        ports: vec![http_80()],
+        internal_load_balancer,
+    }
+}
+
+#[test]
+fn a_derived_service_is_made_and_changed() {
+    let mut expected = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "namespace": "fleet-system",
+            "name": "work-mcs",
+            "labels": {
+                "networking.fleet.azure.com/multi-cluster-service-name": "mcs",
+                "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+            },
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+        },
+    });
+    let make = |service| created(Kind::Service, "fleet-system", "work-mcs", Desired::Service(service));
+    assert_eq!(make(derived(ConsumerType::ClusterIp, false)), expected);
+    expected["spec"]["type"] = "LoadBalancer".into();
+    expected["metadata"]["annotations"] = json!({ "service.beta.kubernetes.io/azure-load-balancer-internal": "true" });
+    assert_eq!(make(derived(ConsumerType::LoadBalancer, true)), expected);
+
+    let patch = Patch::DerivedService(derived(ConsumerType::LoadBalancer, false));
+    let expected = json!({
+        "metadata": {
+            "labels": {
+                "networking.fleet.azure.com/multi-cluster-service-name": "mcs",
+                "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+            },
+            "annotations": { "service.beta.kubernetes.io/azure-load-balancer-internal": null },
+        },
+        "spec": {
+            "type": "LoadBalancer",
+            "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+        },
+    });
+    assert_eq!(patched(Kind::Service, patch), expected);
+}
+
+#[test]
+fn an_imported_slice_is_made_and_changed() {
+    let imported = |addresses: &[&str]| ImportedSlice {
+        service: text("work-mcs"),
+        content: content(addresses),
+        observed_generation: 3,
+    };
+    let metadata = json!({
+        "labels": {
+            "kubernetes.io/service-name": "work-mcs",
+            "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
+        },
+        "annotations": { "networking.fleet.azure.com/last-observed-generation": "3" },
+    });
+    let ports = json!([{ "name": "http", "protocol": "TCP", "port": 8080 }]);
+    let desired = Desired::EndpointSlice(imported(&["10.1.0.13"]));
+    let mut expected = json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": metadata,
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.1.0.13"] }],
+        "ports": ports,
+    });
+    expected["metadata"]["namespace"] = "fleet-system".into();
+    expected["metadata"]["name"] = "x".into();
+    assert_eq!(created(Kind::EndpointSlice, "fleet-system", "x", desired), expected);
+    let expected = json!({ "metadata": metadata, "endpoints": [], "ports": ports });
+    assert_eq!(
+        patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))),
+        expected
+    );
+}
+
+#[test]
+fn finalizers_of_others_stay_and_ours_is_that_of_the_kind() {
+    let ours = [
+        (Kind::ServiceExport, "networking.fleet.azure.com/svc-export-cleanup"),
+        (Kind::ServiceImport, "networking.fleet.azure.com/serviceimport-cleanup"),
+        (
+            Kind::MultiClusterService,
+            "networking.fleet.azure.com/service-resources-cleanup",
+        ),
+        (
+            Kind::InternalServiceExport,
+            "networking.fleet.azure.com/internal-svc-export-cleanup",
+        ),
+        (
+            Kind::InternalServiceImport,
+            "networking.fleet.azure.com/internalsvcimport-cleanup",
+        ),
+        (
+            Kind::EndpointSliceExport,
+            "networking.fleet.azure.com/endpointsliceexport-cleanup",
+        ),
+        (
+            Kind::EndpointSliceImport,
+            "networking.fleet.azure.com/endpointsliceimport-cleanup",
+        ),
+    ];
+    for (kind, finalizer) in ours {
+        let added = patched(kind, Patch::Finalizers(with_others(true)));
+        assert_eq!(
+            added,
+            json!({ "metadata": { "finalizers": ["a.example/one", finalizer] } })
+        );
+        let removed = patched(kind, Patch::Finalizers(with_others(false)));
+        assert_eq!(removed, json!({ "metadata": { "finalizers": ["a.example/one"] } }));
+    }
+    let last = patched(Kind::ServiceExport, Patch::Finalizers(Finalizers::default()));
+    assert_eq!(last, json!({ "metadata": { "finalizers": [] } }));
+}
+
+#[test]
+fn conditions_are_written_whole_to_the_status() {
+    let since = Timestamp(MADE.0 + 999_999);
+    let list = vec![condition("Valid", "True", "ServiceIsValid", "m", since)];
+    let expected = json!({
+        "status": {
+            "conditions": [{
+                "type": "Valid",
+                "status": "True",
+                "reason": "ServiceIsValid",
+                "message": "m",
+                "observedGeneration": 1,
+                "lastTransitionTime": "2026-11-21T03:46:06Z",
+            }],
+        },
+    });
+    assert_eq!(
+        patched_status(Kind::ServiceExport, Patch::ServiceExportConditions(list.clone())),
+        expected
+    );
+    let patch = Patch::InternalServiceExportConditions(list);
+    assert_eq!(patched_status(Kind::InternalServiceExport, patch), expected);
+}
+
+#[test]
+fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
+    let mut of = reference("exporter", "app", "uid-9", "234", 0, MADE);
+    of.exported_since = None;
+    let patch = Patch::InternalServiceExport {
+        reference: of,
+        ports: vec![http_80()],
+    };
+    let expected = json!({
+        "metadata": { "annotations": { "networking.fleet.azure.com/last-observed-resource-version": "234" } },
+        "spec": {
+            "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+            "serviceReference": {
+                "clusterId": "exporter",
+                "namespace": "work",
+                "name": "app",
+                "namespacedName": "work/app",
+                "uid": "uid-9",
+                "resourceVersion": "234",
+                "generation": 0,
+                "exportedSince": null,
+            },
+        },
+    });
+    assert_eq!(patched(Kind::InternalServiceExport, patch), expected);
+}
+
+#[test]
+fn an_export_is_stamped_in_the_write_of_its_finalizer() {
+    let offered = PortsOffered {
+        since: Timestamp(MADE.0 + 250_000),
+        ports: text("1f0c9a77e2"),
+    };
+    let patch = Patch::InternalServiceExportStamp {
+        finalizers: with_others(true),
+        offered,
+    };
+    let stamp = "2026-11-21T03:46:06.250000Z 1f0c9a77e2";
+    let expected = json!({
+        "metadata": {
+            "annotations": { "networking.fleet.azure.com/ports-offered-since": stamp },
+            "finalizers": ["a.example/one", "networking.fleet.azure.com/internal-svc-export-cleanup"],
+        },
+    });
+    assert_eq!(patched(Kind::InternalServiceExport, patch), expected);
+}
+
+#[test]
+fn the_content_of_a_hub_slice_is_changed() {
+    let mut spec = exported_slice();
+    spec.content.ports[0].port = None;
+    spec.content.ports[0].name = text("");
+    spec.content.endpoints.truncate(1);
+    let expected = json!({
+        "spec": {
+            "addressType": "IPv4",
+            "endpoints": [{ "addresses": ["10.1.0.13"] }],
+            "ports": [{ "name": "", "protocol": "TCP" }],
+            "endpointSliceReference": {
+                "clusterId": "exporter",
+                "namespace": "work",
+                "name": "svc0-0",
+                "namespacedName": "work/svc0-0",
+                "uid": "4a210213-4fbc-4116-ac85-ccffe838e4a9",
+                "resourceVersion": "301",
+                "generation": 3,
+                "exportedSince": "2026-11-21T03:46:15.000000Z",
+            },
+            "ownerServiceReference": { "namespace": "work", "name": "svc0", "namespacedName": "work/svc0" },
+        },
+    });
+    assert_eq!(patched(Kind::EndpointSliceImport, Patch::HubSlice(spec)), expected);
+}
+
+#[test]
+fn a_multi_cluster_services_labels_are_set_and_removed() {
+    let patch = Patch::MultiClusterService {
+        finalizers: with_others(true),
+        import_label: Some(text("app")),
+        derived_label: None,
+    };
+    let expected = json!({
+        "metadata": {
+            "finalizers": ["a.example/one", "networking.fleet.azure.com/service-resources-cleanup"],
+            "labels": {
+                "networking.fleet.azure.com/service-import": "app",
+                "networking.fleet.azure.com/derived-service": null,
+            },
+        },
+    });
+    assert_eq!(patched(Kind::MultiClusterService, patch), expected);
+}
+
+#[test]
+fn a_multi_cluster_services_status_is_set_and_cleared() {
+    let port = LoadBalancerPort {
+        port: 80,
+        protocol: text("TCP"),
+        error: Some(text("Refused")),
+    };
+    let ingress = LoadBalancerIngress {
+        ip: Some(text("20.0.0.1")),
+        hostname: None,
+        ip_mode: Some(text("VIP")),
+        ports: vec![port],
+    };
+    let status = |ingress| Patch::MultiClusterServiceStatus {
+        conditions: Vec::new(),
+        load_balancer: LoadBalancerStatus { ingress },
+    };
+    let ports = json!([{ "port": 80, "protocol": "TCP", "error": "Refused" }]);
+    let expected = json!({
+        "status": {
+            "conditions": [],
+            "loadBalancer": { "ingress": [{ "ip": "20.0.0.1", "ipMode": "VIP", "ports": ports }] },
+        },
+    });
+    assert_eq!(
+        patched_status(Kind::MultiClusterService, status(vec![ingress])),
+        expected
+    );
+    let expected = json!({ "status": { "conditions": [], "loadBalancer": { "ingress": null } } });
+    assert_eq!(patched_status(Kind::MultiClusterService, status(Vec::new())), expected);
+}
+
+#[test]
+fn a_service_import_gets_its_controller_beside_its_other_owners() {
+    let other = Owner {
+        api_version: text("v1"),
+        kind: text("ConfigMap"),
+        name: text("c"),
+        uid: text("uid-3"),
+        controller: false,
+        block_owner_deletion: false,
+    };
+    let patch = Patch::ServiceImportOwners {
+        others: vec![other],
+        controller: Controller {
+            name: text("mcs"),
+            uid: text("uid-5"),
+        },
+        finalizers: with_others(true),
+    };
+    let expected = json!({
+        "metadata": {
+            "finalizers": ["a.example/one", "networking.fleet.azure.com/serviceimport-cleanup"],
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "name": "c",
+                    "uid": "uid-3",
+                    "controller": false,
+                    "blockOwnerDeletion": false,
+                },
+                {
+                    "apiVersion": "networking.fleet.azure.com/v1alpha1",
+                    "kind": "MultiClusterService",
+                    "name": "mcs",
+                    "uid": "uid-5",
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                },
+            ],
+        },
+    });
+    assert_eq!(patched(Kind::ServiceImport, patch), expected);
+}
+
+#[test]
+fn the_status_of_an_import_is_set_and_cleared() {
+    for kind in [Kind::ServiceImport, Kind::InternalServiceImport] {
+        let expected = json!({
+            "status": {
+                "type": "ClusterSetIP",
+                "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+                "clusters": [{ "cluster": "exporter" }],
+            },
+        });
+        assert_eq!(
+            patched_status(kind, Patch::ImportStatus(imported_from("exporter"))),
+            expected
+        );
+        let expected = json!({ "status": { "type": null, "ports": null, "clusters": null } });
+        assert_eq!(
+            patched_status(kind, Patch::ImportStatus(ImportStatus::default())),
+            expected
+        );
+    }
+}
+
+#[test]
+fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
+    let claims = |members: &[&str], ours| Patch::Claims {
+        importers: members
+            .iter()
+            .map(|member| (text(&format!("fleet-member-{member}")), text(member)))
+            .collect::<BTreeMap<_, _>>(),
+        finalizers: Finalizers {
+            ours,
+            others: Vec::new(),
+        },
+    };
+    let written = r#"{"MemberClusters":{"fleet-member-a":"a","fleet-member-b":"b"}}"#;
+    let expected = json!({
+        "metadata": {
+            "annotations": { "networking.fleet.azure.com/service-in-use-by": written },
+            "finalizers": ["networking.fleet.azure.com/serviceimport-cleanup"],
+        },
+    });
+    assert_eq!(patched(Kind::ServiceImport, claims(&["b", "a"], true)), expected);
+    let expected = json!({
+        "metadata": {
+            "annotations": { "networking.fleet.azure.com/service-in-use-by": null },
+            "finalizers": [],
+        },
+    });
+    assert_eq!(patched(Kind::ServiceImport, claims(&[], false)), expected);
+}
+
+#[test]
+fn the_type_of_a_claim_is_changed() {
+    let annotation =
+        |value: Value| json!({ "metadata": { "annotations": { "networking.fleet.azure.com/service-type": value } } });
+    let patch = |consumer| patched(Kind::InternalServiceImport, Patch::ConsumerType(consumer));
+    assert_eq!(patch(ConsumerType::ClusterIp), annotation("ClusterIP".into()));
+    assert_eq!(patch(ConsumerType::LoadBalancer), annotation(Value::Null));
+}

@@ -1,0 +1,357 @@
+//! The schemas themselves: the Go form is written out here whole, the full form as its difference.
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+use fleetnet_api::crds::{Form, all};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const QUALIFIED_NAME: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?\
+    (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+
+#[test]
+fn endpoint_slice_export_in_the_go_form() {
+    assert_eq!(schemas(Form::Go)["EndpointSliceExport v1alpha1"], slice_root());
+}
+
+#[test]
+fn endpoint_slice_import_in_the_go_form() {
+    assert_eq!(schemas(Form::Go)["EndpointSliceImport v1alpha1"], slice_root());
+}
+
+#[test]
+fn internal_service_export_in_the_go_form() {
+    let spec = json!({
+        "type": "object",
+        "required": ["ports", "serviceReference"],
+        "properties": {
+            "ports": atomic_list(service_port()),
+            "serviceReference": reference(),
+            "type": string(),
+            "isDNSLabelConfigured": { "type": "boolean" },
+            "isInternalLoadBalancer": { "type": "boolean" },
+            "publicIPResourceID": string(),
+            "weight": { "type": "integer", "format": "int64" },
+        },
+    });
+    let status = json!({ "type": "object", "properties": { "conditions": conditions() } });
+    let expected = root(&[], json!({ "spec": spec, "status": status }));
+    assert_eq!(schemas(Form::Go)["InternalServiceExport v1alpha1"], expected);
+}
+
+#[test]
+fn internal_service_import_in_the_go_form() {
+    let spec = json!({
+        "type": "object",
+        "required": ["serviceImportReference"],
+        "properties": { "serviceImportReference": reference() },
+    });
+    let expected = root(&["spec"], json!({ "spec": spec, "status": import_status() }));
+    assert_eq!(schemas(Form::Go)["InternalServiceImport v1alpha1"], expected);
+}
+
+#[test]
+fn multi_cluster_service_in_the_go_form() {
+    let name = json!({ "type": "string", "maxLength": 63, "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)$" });
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "serviceImport": { "type": "object", "required": ["name"], "properties": { "name": name } },
+        },
+    });
+    let port = json!({
+        "type": "object",
+        "required": ["port", "protocol"],
+        "properties": {
+            "error": { "type": "string", "maxLength": 316, "pattern": QUALIFIED_NAME },
+            "port": { "type": "integer", "format": "int32" },
+            "protocol": { "type": "string", "default": "TCP" },
+        },
+    });
+    let ingress = json!({
+        "type": "object",
+        "properties": { "hostname": string(), "ip": string(), "ipMode": string(), "ports": atomic_list(port) },
+    });
+    let status = json!({
+        "type": "object",
+        "properties": {
+            "conditions": conditions(),
+            "loadBalancer": { "type": "object", "properties": { "ingress": atomic_list(ingress) } },
+        },
+    });
+    let expected = named_by_users(root(&["spec"], json!({ "spec": spec, "status": status })));
+    assert_eq!(schemas(Form::Go)["MultiClusterService v1alpha1"], expected);
+}
+
+#[test]
+fn both_versions_of_service_export_in_the_go_form() {
+    let status = json!({ "type": "object", "properties": { "conditions": conditions() } });
+    let expected = named_by_users(root(&[], json!({ "status": status })));
+    let schemas = schemas(Form::Go);
+    assert_eq!(schemas["ServiceExport v1alpha1"], expected);
+    assert_eq!(schemas["ServiceExport v1beta1"], expected);
+}
+
+#[test]
+fn service_import_in_the_go_form() {
+    let expected = named_by_users(root(&[], json!({ "status": import_status() })));
+    assert_eq!(schemas(Form::Go)["ServiceImport v1alpha1"], expected);
+}
+
+#[test]
+fn the_full_form_adds_exactly_these_fields_and_bounds() {
+    let slice = |kind: &str| {
+        let endpoint = "spec.endpoints[]";
+        vec![
+            format!("{kind}: + spec.addressType enum[1] = \"IPv6\""),
+            format!("{kind}: + spec.drainingEndpoints[].addresses[] type = \"string\""),
+            format!("{kind}: + spec.drainingEndpoints[].addresses maxItems = 100"),
+            format!("{kind}: + spec.drainingEndpoints[].addresses minItems = 1"),
+            format!("{kind}: + spec.drainingEndpoints[].addresses type = \"array\""),
+            format!("{kind}: + spec.drainingEndpoints[].hostname maxLength = 63"),
+            format!("{kind}: + spec.drainingEndpoints[].hostname minLength = 1"),
+            format!("{kind}: + spec.drainingEndpoints[].hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
+            format!("{kind}: + spec.drainingEndpoints[].hostname type = \"string\""),
+            format!("{kind}: + spec.drainingEndpoints[] required[0] = \"addresses\""),
+            format!("{kind}: + spec.drainingEndpoints[] type = \"object\""),
+            format!("{kind}: + spec.drainingEndpoints[].zone maxLength = 253"),
+            format!("{kind}: + spec.drainingEndpoints[].zone type = \"string\""),
+            format!("{kind}: + spec.drainingEndpoints type = \"array\""),
+            format!("{kind}: + spec.drainingEndpoints x-kubernetes-list-type = \"atomic\""),
+            format!("{kind}: + {endpoint}.addresses maxItems = 100"),
+            format!("{kind}: + {endpoint}.addresses minItems = 1"),
+            format!("{kind}: + {endpoint}.hostname maxLength = 63"),
+            format!("{kind}: + {endpoint}.hostname minLength = 1"),
+            format!("{kind}: + {endpoint}.hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
+            format!("{kind}: + {endpoint}.hostname type = \"string\""),
+            format!("{kind}: + {endpoint}.zone maxLength = 253"),
+            format!("{kind}: + {endpoint}.zone type = \"string\""),
+        ]
+    };
+    let mut expected: BTreeSet<String> = BTreeSet::new();
+    expected.extend(slice("EndpointSliceExport v1alpha1"));
+    expected.extend(slice("EndpointSliceImport v1alpha1"));
+    expected.extend(
+        [
+            "InternalServiceExport v1alpha1: + spec.headless type = \"boolean\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[0] = \"None\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[1] = \"ClientIP\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinity type = \"string\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig type = \"object\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP type = \"object\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds format = \"int32\"",
+            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds type = \"integer\"",
+            "MultiClusterService v1alpha1: + spec.type enum[0] = \"LoadBalancer\"",
+            "MultiClusterService v1alpha1: + spec.type enum[1] = \"ClusterIP\"",
+            "MultiClusterService v1alpha1: + spec.type type = \"string\"",
+        ]
+        .map(str::to_owned),
+    );
+    let (go, full) = (facts(Form::Go), facts(Form::Full));
+    let added = full.difference(&go).map(|fact| fact.replacen(": ", ": + ", 1));
+    let gone: Vec<&String> = go.difference(&full).collect();
+    assert_eq!(gone, Vec::<&String>::new(), "the full form takes nothing away");
+    assert_eq!(added.collect::<BTreeSet<_>>(), expected);
+}
+
+/// Every leaf of every schema as `<kind> <version>: <field> <keyword> = <value>`.
+fn facts(form: Form) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (name, schema) in schemas(form) {
+        collect_facts(&name, "", &schema, &mut found);
+    }
+    found
+}
+
+fn collect_facts(name: &str, field: &str, schema: &Value, found: &mut BTreeSet<String>) {
+    for (keyword, value) in schema.as_object().unwrap() {
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (property, schema) in properties {
+                    let field = if field.is_empty() {
+                        property.clone()
+                    } else {
+                        format!("{field}.{property}")
+                    };
+                    collect_facts(name, &field, schema, found);
+                }
+            }
+            ("items", items) => collect_facts(name, &format!("{field}[]"), items, found),
+            (_, Value::Array(values)) => {
+                for (index, value) in values.iter().enumerate() {
+                    found.insert(format!("{name}: {field} {keyword}[{index}] = {value}"));
+                }
+            }
+            _ => {
+                found.insert(format!("{name}: {field} {keyword} = {value}"));
+            }
+        }
+    }
+}
+
+/// The schema of each version of each kind, without descriptions.
+fn schemas(form: Form) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for definition in all(form) {
+        for version in definition.spec.versions {
+            let schema = version.schema.unwrap().open_api_v3_schema.unwrap();
+            let mut value = serde_json::to_value(schema).unwrap();
+            plain(&mut value);
+            found.insert(format!("{} {}", definition.spec.names.kind, version.name), value);
+        }
+    }
+    found
+}
+
+fn plain(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| !(key == "description" && value.is_string()));
+            fields.values_mut().for_each(plain);
+        }
+        Value::Array(values) => values.iter_mut().for_each(plain),
+        Value::Number(number) if number.is_f64() => {
+            let whole = format!("{}", number.as_f64().unwrap());
+            *value = serde_json::from_str(&whole).unwrap();
+        }
+        _ => {}
+    }
+}
+
+fn string() -> Value {
+    json!({ "type": "string" })
+}
+
+fn root(required: &[&str], properties: Value) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    schema["properties"]["apiVersion"] = string();
+    schema["properties"]["kind"] = string();
+    schema["properties"]["metadata"] = json!({ "type": "object" });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn named_by_users(mut root: Value) -> Value {
+    root["x-kubernetes-validations"] =
+        json!([{ "rule": "size(self.metadata.name) < 64", "message": "metadata.name max length is 63" }]);
+    root
+}
+
+fn atomic_list(items: Value) -> Value {
+    json!({ "type": "array", "x-kubernetes-list-type": "atomic", "items": items })
+}
+
+fn slice_root() -> Value {
+    let endpoint = json!({
+        "type": "object",
+        "required": ["addresses"],
+        "properties": { "addresses": { "type": "array", "items": string() } },
+    });
+    let port = json!({
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "name": string(),
+            "protocol": { "type": "string", "default": "TCP" },
+            "port": { "type": "integer", "format": "int32" },
+            "appProtocol": string(),
+        },
+    });
+    let owner = json!({
+        "type": "object",
+        "required": ["name", "namespace", "namespacedName"],
+        "properties": { "name": string(), "namespace": string(), "namespacedName": string() },
+    });
+    let spec = json!({
+        "type": "object",
+        "required": ["addressType", "endpointSliceReference", "endpoints", "ownerServiceReference"],
+        "properties": {
+            "addressType": { "type": "string", "enum": ["IPv4"], "default": "IPv4" },
+            "endpoints": atomic_list(endpoint),
+            "ports": atomic_list(port),
+            "endpointSliceReference": reference(),
+            "ownerServiceReference": owner,
+        },
+    });
+    root(&["spec"], json!({ "spec": spec }))
+}
+
+fn reference() -> Value {
+    json!({
+        "type": "object",
+        "x-kubernetes-map-type": "atomic",
+        "required": [
+            "clusterId", "generation", "kind", "name", "namespace", "namespacedName", "resourceVersion", "uid",
+        ],
+        "properties": {
+            "clusterId": string(),
+            "apiVersion": string(),
+            "kind": string(),
+            "namespace": string(),
+            "name": string(),
+            "resourceVersion": string(),
+            "generation": { "type": "integer", "format": "int64" },
+            "uid": string(),
+            "namespacedName": string(),
+            "exportedSince": { "type": "string", "format": "date-time" },
+        },
+    })
+}
+
+fn service_port() -> Value {
+    json!({
+        "type": "object",
+        "required": ["port"],
+        "properties": {
+            "name": string(),
+            "protocol": { "type": "string", "enum": ["TCP", "UDP", "SCTP"], "default": "TCP" },
+            "appProtocol": string(),
+            "port": { "type": "integer", "format": "int32", "minimum": 1, "maximum": 65535 },
+            "targetPort": { "x-kubernetes-int-or-string": true, "anyOf": [{ "type": "integer" }, { "type": "string" }] },
+        },
+    })
+}
+
+fn import_status() -> Value {
+    let timeout = json!({ "type": "integer", "format": "int32" });
+    let client_ip = json!({ "type": "object", "properties": { "timeoutSeconds": timeout } });
+    let cluster = json!({ "type": "object", "required": ["cluster"], "properties": { "cluster": string() } });
+    json!({
+        "type": "object",
+        "properties": {
+            "ips": { "type": "array", "maxItems": 1, "items": string() },
+            "type": { "type": "string", "enum": ["ClusterSetIP", "Headless"] },
+            "sessionAffinity": string(),
+            "sessionAffinityConfig": { "type": "object", "properties": { "clientIP": client_ip } },
+            "ports": atomic_list(service_port()),
+            "clusters": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["cluster"],
+                "items": cluster,
+            },
+        },
+    })
+}
+
+fn conditions() -> Value {
+    let reason = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+    json!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "message": { "type": "string", "maxLength": 32768 },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+                "reason": { "type": "string", "minLength": 1, "maxLength": 1024, "pattern": reason },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "type": { "type": "string", "maxLength": 316, "pattern": QUALIFIED_NAME },
+            },
+        },
+    })
+}

@@ -1,0 +1,543 @@
+//! What is written is read back: any object, made by one write and changed by others into any other, gives that other.
+//!
+//! The server is the least that can be: it keeps what it is sent, merges patches as RFC 7386 says, and counts versions.
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+mod support;
+
+use fleetnet_api::decode::decode;
+use fleetnet_api::encode::{Body, encode};
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{
+    AddressType, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
+    HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind, LoadBalancerIngress,
+    LoadBalancerPort, LoadBalancerStatus, Meta, MultiClusterService, Object, Owner, PortsOffered, Reference, Service,
+    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent, TargetPort,
+};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, Write};
+use proptest::prelude::*;
+use proptest::{collection, option};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use support::text;
+
+const AT: (&str, &str) = ("fleet-member-a", "object");
+
+/// The object after these writes, the first of which may make it, and what was read of it.
+struct Server {
+    kind: Kind,
+    object: Value,
+}
+
+impl Server {
+    fn holding(kind: Kind, mut object: Value) -> Self {
+        let metadata = &mut object["metadata"];
+        metadata["namespace"] = AT.0.into();
+        metadata["name"] = AT.1.into();
+        metadata["uid"] = "uid-1".into();
+        metadata["resourceVersion"] = "1".into();
+        metadata["generation"] = 1.into();
+        metadata["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        Self { kind, object }
+    }
+
+    fn making(kind: Kind, desired: Desired) -> Self {
+        match encode(&Write::create(kind, ObjectName::new(AT.0, AT.1), desired)) {
+            Body::Create { body } => Self::holding(kind, body),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn patched(mut self, patch: Patch) -> Self {
+        let held = self.read();
+        match encode(&Write::patch(self.kind, held.meta(), patch)) {
+            Body::Patch {
+                resource_version, body, ..
+            } => {
+                assert_eq!(resource_version, held.meta().resource_version);
+                merge(&mut self.object, &body);
+                self.object["metadata"]["resourceVersion"] = (resource_version + 1).to_string().into();
+            }
+            other => panic!("{other:?}"),
+        }
+        self
+    }
+
+    fn read(&self) -> Object {
+        decode(self.kind, self.object.to_string().as_bytes()).unwrap()
+    }
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            target.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}
+
+fn meta(resource_version: u64, finalizers: Finalizers) -> Meta {
+    Meta {
+        name: ObjectName::new(AT.0, AT.1),
+        uid: text("uid-1"),
+        resource_version,
+        generation: 1,
+        created: Timestamp(1_767_225_600_000_000),
+        deleting: false,
+        finalizers,
+    }
+}
+
+fn any_text() -> impl Strategy<Value = Text> {
+    ".{0,12}".prop_map(Text::from)
+}
+
+fn a_name() -> impl Strategy<Value = Text> {
+    "[a-z0-9.-]{1,20}".prop_map(Text::from)
+}
+
+fn a_moment() -> impl Strategy<Value = Timestamp> {
+    (0..4_000_000_000_000_000_i64).prop_map(Timestamp)
+}
+
+fn finalizers() -> impl Strategy<Value = Finalizers> {
+    let other = "[a-z]{1,8}\\.example/[a-z]{1,8}".prop_map(Text::from);
+    (any::<bool>(), collection::vec(other, 0..3)).prop_map(|(ours, others)| Finalizers { ours, others })
+}
+
+fn reference() -> impl Strategy<Value = Reference> {
+    (
+        any_text(),
+        (a_name(), a_name()),
+        any_text(),
+        any_text(),
+        any::<i64>(),
+        option::of(a_moment()),
+    )
+        .prop_map(
+            |(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
+                cluster,
+                source: ObjectName::new(namespace, name),
+                uid,
+                resource_version,
+                generation,
+                exported_since,
+            },
+        )
+}
+
+fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
+    let target = prop_oneof![
+        any::<i32>().prop_map(TargetPort::Number),
+        any_text().prop_map(TargetPort::Name)
+    ];
+    let port = (
+        any_text(),
+        any_text(),
+        option::of(any_text()),
+        any::<i32>(),
+        option::of(target),
+    )
+        .prop_map(|(name, protocol, app_protocol, port, target_port)| ServicePort {
+            name,
+            protocol,
+            app_protocol,
+            port,
+            target_port,
+        });
+    collection::vec(port, 0..4)
+}
+
+fn conditions() -> impl Strategy<Value = Vec<Condition>> {
+    let words = (any_text(), any_text(), any_text(), any_text());
+    let condition = (words, any::<i64>(), a_moment()).prop_map(
+        |((condition_type, status, reason, message), observed_generation, moment)| Condition {
+            condition_type,
+            status,
+            reason,
+            message,
+            observed_generation,
+            last_transition: moment.whole_seconds(),
+        },
+    );
+    collection::vec(condition, 0..3)
+}
+
+fn import_status() -> impl Strategy<Value = ImportStatus> {
+    let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
+    (
+        option::of(import_type),
+        service_ports(),
+        collection::vec(any_text(), 0..3),
+    )
+        .prop_map(|(import_type, ports, clusters)| ImportStatus {
+            import_type,
+            ports,
+            clusters,
+        })
+}
+
+fn load_balancer() -> impl Strategy<Value = LoadBalancerStatus> {
+    let port = (any::<i32>(), any_text(), option::of(any_text()))
+        .prop_map(|(port, protocol, error)| LoadBalancerPort { port, protocol, error });
+    let texts = (option::of(any_text()), option::of(any_text()), option::of(any_text()));
+    let ingress =
+        (texts, collection::vec(port, 0..2)).prop_map(|((ip, hostname, ip_mode), ports)| LoadBalancerIngress {
+            ip,
+            hostname,
+            ip_mode,
+            ports,
+        });
+    collection::vec(ingress, 0..3).prop_map(|ingress| LoadBalancerStatus { ingress })
+}
+
+fn consumer_type() -> impl Strategy<Value = ConsumerType> {
+    prop_oneof![Just(ConsumerType::LoadBalancer), Just(ConsumerType::ClusterIp)]
+}
+
+fn content() -> impl Strategy<Value = SliceContent> {
+    let address_type = prop_oneof![
+        Just(AddressType::IPv4),
+        Just(AddressType::IPv6),
+        Just(AddressType::Other(text("FQDN")))
+    ];
+    let endpoint = collection::vec(".{0,8}".prop_map(Box::from), 1..4).prop_map(|addresses| Endpoint { addresses });
+    let port = (any_text(), any_text(), option::of(any::<i32>()), option::of(any_text())).prop_map(
+        |(name, protocol, port, app_protocol)| EndpointPort {
+            name,
+            protocol,
+            port,
+            app_protocol,
+        },
+    );
+    (
+        address_type,
+        collection::vec(endpoint, 0..5),
+        collection::vec(port, 0..3),
+    )
+        .prop_map(|(address_type, endpoints, ports)| SliceContent {
+            address_type,
+            endpoints,
+            ports,
+        })
+}
+
+fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
+    (reference(), a_name(), a_name(), content()).prop_map(|(reference, namespace, name, content)| HubSliceSpec {
+        reference,
+        owner: ObjectName::new(namespace, name),
+        content,
+    })
+}
+
+fn derived_service() -> impl Strategy<Value = DerivedService> {
+    (any_text(), any_text(), consumer_type(), service_ports(), any::<bool>()).prop_map(
+        |(namespace, name, consumer_type, ports, internal_load_balancer)| DerivedService {
+            derived_from: ObjectName::new(namespace, name),
+            consumer_type,
+            ports,
+            internal_load_balancer,
+        },
+    )
+}
+
+fn imported_slice() -> impl Strategy<Value = ImportedSlice> {
+    (any_text(), content(), any::<i64>()).prop_map(|(service, content, observed_generation)| ImportedSlice {
+        service,
+        content,
+        observed_generation,
+    })
+}
+
+fn owners() -> impl Strategy<Value = Vec<Owner>> {
+    let owner = (any_text(), any_text(), any_text(), any_text(), any::<bool>()).prop_map(
+        |(api_version, kind, name, uid, block_owner_deletion)| Owner {
+            api_version,
+            kind,
+            name,
+            uid,
+            controller: false,
+            block_owner_deletion,
+        },
+    );
+    collection::vec(owner, 0..3)
+}
+
+fn controlled_by(controller: &Controller) -> Owner {
+    Owner {
+        api_version: text("networking.fleet.azure.com/v1alpha1"),
+        kind: text("MultiClusterService"),
+        name: controller.name.clone(),
+        uid: controller.uid.clone(),
+        controller: true,
+        block_owner_deletion: true,
+    }
+}
+
+fn service_as_wanted(wanted: DerivedService, resource_version: u64) -> Object {
+    Object::Service(Service {
+        meta: meta(resource_version, Finalizers::default()),
+        service_type: match wanted.consumer_type {
+            ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
+            ConsumerType::ClusterIp => ServiceType::ClusterIp,
+        },
+        headless: false,
+        ports: wanted.ports,
+        derived_from: Some(wanted.derived_from),
+        internal_load_balancer: wanted.internal_load_balancer,
+        load_balancer: LoadBalancerStatus::default(),
+    })
+}
+
+fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
+    Object::EndpointSlice(EndpointSlice {
+        meta: meta(resource_version, Finalizers::default()),
+        service: Some(wanted.service),
+        imported: true,
+        content: wanted.content,
+        observed_generation: Some(wanted.observed_generation),
+    })
+}
+
+proptest! {
+    #[test]
+    fn internal_service_exports(
+        first in (reference(), service_ports()),
+        second in (reference(), service_ports()),
+        finalizers in finalizers(),
+        since in a_moment(),
+        fingerprint in "[0-9a-f]{10}",
+        conditions in conditions(),
+    ) {
+        let desired = Desired::InternalServiceExport { reference: first.0.clone(), ports: first.1.clone() };
+        let server = Server::making(Kind::InternalServiceExport, desired);
+        let mut expected = InternalServiceExport {
+            meta: meta(1, Finalizers::default()),
+            reference: first.0,
+            ports: first.1,
+            conditions: Vec::new(),
+            offered: None,
+        };
+        prop_assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
+        expected.meta = meta(4, finalizers.clone());
+        (expected.reference, expected.ports) = second.clone();
+        expected.conditions = conditions.clone();
+        let offered = PortsOffered { since, ports: fingerprint.into() };
+        expected.offered = Some(offered.clone());
+        let server = server
+            .patched(Patch::InternalServiceExport { reference: second.0, ports: second.1 })
+            .patched(Patch::InternalServiceExportStamp { finalizers, offered })
+            .patched(Patch::InternalServiceExportConditions(conditions));
+        prop_assert_eq!(server.read(), Object::InternalServiceExport(expected));
+    }
+
+    #[test]
+    fn internal_service_imports(
+        reference in reference(),
+        consumers in (consumer_type(), consumer_type()),
+        finalizers in finalizers(),
+        statuses in (import_status(), import_status()),
+    ) {
+        let desired = Desired::InternalServiceImport { reference: reference.clone(), consumer_type: consumers.0 };
+        let server = Server::making(Kind::InternalServiceImport, desired).patched(Patch::ImportStatus(statuses.0.clone()));
+        let mut expected = InternalServiceImport {
+            meta: meta(2, Finalizers::default()),
+            reference,
+            consumer_type: consumers.0,
+            status: statuses.0,
+        };
+        prop_assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
+        expected.meta = meta(5, finalizers.clone());
+        (expected.consumer_type, expected.status) = (consumers.1, statuses.1.clone());
+        let server = server
+            .patched(Patch::ConsumerType(consumers.1))
+            .patched(Patch::ImportStatus(statuses.1))
+            .patched(Patch::Finalizers(finalizers));
+        prop_assert_eq!(server.read(), Object::InternalServiceImport(expected));
+    }
+
+    #[test]
+    fn hub_slices(first in hub_slice(), second in hub_slice(), finalizers in finalizers()) {
+        for (kind, desired) in [
+            (Kind::EndpointSliceExport, Desired::EndpointSliceExport(first.clone())),
+            (Kind::EndpointSliceImport, Desired::EndpointSliceImport(first.clone())),
+        ] {
+            let object = |slice| match kind {
+                Kind::EndpointSliceExport => Object::EndpointSliceExport(slice),
+                _ => Object::EndpointSliceImport(slice),
+            };
+            let server = Server::making(kind, desired);
+            let meta_before = meta(1, Finalizers::default());
+            let expected = HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None };
+            prop_assert_eq!(server.read(), object(expected));
+            let server = server.patched(Patch::HubSlice(second.clone())).patched(Patch::Finalizers(finalizers.clone()));
+            let meta_after = meta(3, finalizers.clone());
+            let expected = HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None };
+            prop_assert_eq!(server.read(), object(expected));
+        }
+    }
+
+    #[test]
+    fn service_imports_in_a_member(
+        uid in any_text(),
+        name in any_text(),
+        others in owners(),
+        finalizers in finalizers(),
+        status in import_status(),
+    ) {
+        let controller = Controller { name, uid };
+        let desired = Desired::ServiceImport { controller: Some(controller.clone()), finalizer: true };
+        let server = Server::making(Kind::ServiceImport, desired);
+        let mut expected = ServiceImport {
+            meta: meta(1, Finalizers { ours: true, others: Vec::new() }),
+            owners: vec![controlled_by(&controller)],
+            claims: Claims::default(),
+            status: ImportStatus::default(),
+        };
+        prop_assert_eq!(server.read(), Object::ServiceImport(expected.clone()));
+        expected.meta = meta(3, finalizers.clone());
+        expected.owners = others.iter().cloned().chain([controlled_by(&controller)]).collect();
+        expected.status = status.clone();
+        let server = server
+            .patched(Patch::ServiceImportOwners { others, controller, finalizers })
+            .patched(Patch::ImportStatus(status));
+        prop_assert_eq!(server.read(), Object::ServiceImport(expected));
+    }
+
+    #[test]
+    fn service_imports_on_the_hub(
+        importers in collection::btree_map(any_text(), any_text(), 0..3),
+        finalizers in finalizers(),
+        statuses in (import_status(), import_status()),
+    ) {
+        let server = Server::making(Kind::ServiceImport, Desired::ServiceImport { controller: None, finalizer: false })
+            .patched(Patch::ImportStatus(statuses.0))
+            .patched(Patch::Claims { importers: BTreeMap::from([(text("x"), text("y"))]), finalizers: finalizers.clone() })
+            .patched(Patch::Claims { importers: importers.clone(), finalizers: finalizers.clone() })
+            .patched(Patch::ImportStatus(statuses.1.clone()));
+        let expected = ServiceImport {
+            meta: meta(5, finalizers),
+            owners: Vec::new(),
+            claims: Claims { present: !importers.is_empty(), importers },
+            status: statuses.1,
+        };
+        prop_assert_eq!(server.read(), Object::ServiceImport(expected));
+    }
+
+    #[test]
+    fn multi_cluster_services(
+        labels in [(option::of(any_text()), option::of(any_text())), (option::of(any_text()), option::of(any_text()))],
+        finalizers in finalizers(),
+        conditions in [conditions(), conditions()],
+        load_balancers in [load_balancer(), load_balancer()],
+    ) {
+        let spec = json!({ "serviceImport": { "name": "app" }, "type": "ClusterIP" });
+        let mut server = Server::holding(Kind::MultiClusterService, json!({ "metadata": {}, "spec": spec }));
+        for step in 0..2 {
+            let (import_label, derived_label) = labels[step].clone();
+            server = server
+                .patched(Patch::MultiClusterService {
+                    finalizers: finalizers.clone(),
+                    import_label: import_label.clone(),
+                    derived_label: derived_label.clone(),
+                })
+                .patched(Patch::MultiClusterServiceStatus {
+                    conditions: conditions[step].clone(),
+                    load_balancer: load_balancers[step].clone(),
+                });
+            let expected = MultiClusterService {
+                meta: meta(if step == 0 { 3 } else { 5 }, finalizers.clone()),
+                import_name: text("app"),
+                consumer_type: ConsumerType::ClusterIp,
+                internal_load_balancer: false,
+                import_label,
+                derived_label,
+                conditions: conditions[step].clone(),
+                load_balancer: load_balancers[step].clone(),
+            };
+            prop_assert_eq!(server.read(), Object::MultiClusterService(expected));
+        }
+    }
+
+    #[test]
+    fn service_exports(finalizers in finalizers(), conditions in conditions(), weight in any_text()) {
+        let annotations = json!({ "networking.fleet.azure.com/weight": *weight, "a.example/b": "c" });
+        let server = Server::holding(Kind::ServiceExport, json!({ "metadata": { "annotations": annotations } }))
+            .patched(Patch::Finalizers(finalizers.clone()))
+            .patched(Patch::ServiceExportConditions(conditions.clone()));
+        let expected = ServiceExport { meta: meta(3, finalizers), weight: Some(weight), conditions };
+        prop_assert_eq!(server.read(), Object::ServiceExport(expected));
+    }
+
+    #[test]
+    fn derived_services(first in derived_service(), second in derived_service()) {
+        let server = Server::making(Kind::Service, Desired::Service(first.clone()));
+        prop_assert_eq!(server.read(), service_as_wanted(first, 1));
+        let server = server.patched(Patch::DerivedService(second.clone()));
+        prop_assert_eq!(server.read(), service_as_wanted(second, 2));
+    }
+
+    #[test]
+    fn imported_slices(first in imported_slice(), second in imported_slice()) {
+        let server = Server::making(Kind::EndpointSlice, Desired::EndpointSlice(first.clone()));
+        prop_assert_eq!(server.read(), slice_as_wanted(first.clone(), 1));
+        let mut second = second;
+        second.content.address_type = first.content.address_type;
+        let server = server.patched(Patch::ImportedSlice(second.clone()));
+        prop_assert_eq!(server.read(), slice_as_wanted(second, 2));
+    }
+}
+
+/// Fields of others and of newer versions are in no patch, and so survive every one.
+#[test]
+fn what_is_not_ours_survives_every_patch() {
+    let foreign = json!({
+        "metadata": {
+            "annotations": { "a.example/b": "c" },
+            "labels": { "a.example/d": "e" },
+            "managedFields": [{ "manager": "kubectl" }],
+        },
+        "spec": {
+            "weight": 7,
+            "type": "LoadBalancer",
+            "publicIPResourceID": "/subscriptions/x",
+            "ports": [],
+            "serviceReference": { "kind": "Service", "apiVersion": "v1", "namespace": "work", "name": "app" },
+        },
+        "status": { "fromTheFuture": true },
+    });
+    let of = support::reference("exporter", "app", "uid-9", "233", 0, support::MADE);
+    let server = Server::holding(Kind::InternalServiceExport, foreign.clone())
+        .patched(Patch::InternalServiceExport {
+            reference: of,
+            ports: vec![support::http_80()],
+        })
+        .patched(Patch::Finalizers(Finalizers {
+            ours: true,
+            others: Vec::new(),
+        }))
+        .patched(Patch::InternalServiceExportConditions(Vec::new()));
+    for pointer in [
+        "/metadata/annotations/a.example~1b",
+        "/metadata/labels/a.example~1d",
+        "/metadata/managedFields",
+        "/spec/weight",
+        "/spec/type",
+        "/spec/publicIPResourceID",
+        "/spec/serviceReference/kind",
+        "/spec/serviceReference/apiVersion",
+        "/status/fromTheFuture",
+    ] {
+        assert_eq!(server.object.pointer(pointer), foreign.pointer(pointer), "{pointer}");
+    }
+}

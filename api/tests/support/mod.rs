@@ -1,0 +1,128 @@
+//! What several tests build from.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{
+    AddressType, Condition, Endpoint, EndpointPort, Finalizers, HubSliceSpec, ImportStatus, ImportType, Meta,
+    Reference, ServicePort, SliceContent, TargetPort,
+};
+use serde_json::Value;
+
+/// 2026-11-21T03:46:06Z, when the fixtures' objects were made.
+pub(crate) const MADE: Timestamp = Timestamp(1_795_232_766_000_000);
+
+/// An object as the Go agents wrote it.
+pub(crate) fn fixture(name: &str) -> Value {
+    let all: Value = serde_json::from_str(include_str!("../fixtures/go-agents.json")).unwrap();
+    all.get(name).unwrap_or_else(|| panic!("no fixture {name:?}")).clone()
+}
+
+pub(crate) fn meta(namespace: &str, name: &str, uid: &str, resource_version: u64, generation: i64) -> Meta {
+    Meta {
+        name: ObjectName::new(namespace, name),
+        uid: uid.into(),
+        resource_version,
+        generation,
+        created: MADE,
+        deleting: false,
+        finalizers: Finalizers::default(),
+    }
+}
+
+/// The same with our finalizer.
+pub(crate) fn kept(mut meta: Meta) -> Meta {
+    meta.finalizers.ours = true;
+    meta
+}
+
+pub(crate) fn http_80() -> ServicePort {
+    ServicePort {
+        name: "http".into(),
+        protocol: "TCP".into(),
+        app_protocol: None,
+        port: 80,
+        target_port: Some(TargetPort::Number(8080)),
+    }
+}
+
+pub(crate) fn imported_from(cluster: &str) -> ImportStatus {
+    ImportStatus {
+        import_type: Some(ImportType::ClusterSetIp),
+        ports: vec![http_80()],
+        clusters: vec![cluster.into()],
+    }
+}
+
+pub(crate) fn condition(
+    condition_type: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+    since: Timestamp,
+) -> Condition {
+    Condition {
+        condition_type: condition_type.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        observed_generation: 1,
+        last_transition: since,
+    }
+}
+
+pub(crate) fn reference(
+    cluster: &str,
+    name: &str,
+    uid: &str,
+    version: &str,
+    generation: i64,
+    since: Timestamp,
+) -> Reference {
+    Reference {
+        cluster: cluster.into(),
+        source: ObjectName::new("work", name),
+        uid: uid.into(),
+        resource_version: version.into(),
+        generation,
+        exported_since: Some(since),
+    }
+}
+
+pub(crate) fn content(addresses: &[&str]) -> SliceContent {
+    let endpoint = |address: &&str| Endpoint {
+        addresses: vec![(*address).into()],
+    };
+    let http = EndpointPort {
+        name: "http".into(),
+        protocol: "TCP".into(),
+        port: Some(8080),
+        app_protocol: None,
+    };
+    SliceContent {
+        address_type: AddressType::IPv4,
+        endpoints: addresses.iter().map(endpoint).collect(),
+        ports: vec![http],
+    }
+}
+
+/// The slice of the fixtures, as it stands on the hub.
+pub(crate) fn exported_slice() -> HubSliceSpec {
+    let since = Timestamp(1_795_232_775_000_000);
+    HubSliceSpec {
+        reference: reference(
+            "exporter",
+            "svc0-0",
+            "4a210213-4fbc-4116-ac85-ccffe838e4a9",
+            "301",
+            3,
+            since,
+        ),
+        owner: ObjectName::new("work", "svc0"),
+        content: content(&["10.1.0.13", "172.16.0.2"]),
+    }
+}
+
+pub(crate) fn text(value: &str) -> Text {
+    value.into()
+}

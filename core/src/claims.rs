@@ -1,0 +1,103 @@
+//! Claims: who may import a Service (spec 2.13; design section 4, `MultiClusterService.spec.type`).
+//!
+//! An import of type LoadBalancer has one claimer in the fleet, and keeps it; of type ClusterIP any number may claim.
+//! Neither blocks the other. Every fulfilled claimer stands in the `service-in-use-by` annotation of the hub's
+//! ServiceImport, each marked with a finalizer before it does.
+
+use crate::hub::{View, live};
+use crate::ids::{ObjectName, Text};
+use crate::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
+use crate::names;
+use crate::plan::{Patch, Plan, Write};
+use std::collections::BTreeMap;
+
+/// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone.
+pub(crate) fn rightful(view: &View, service: &ObjectName) -> BTreeMap<Text, Text> {
+    let held = view.imports.get(service).map(|import| &import.claims.importers);
+    let holds = |claim: &InternalServiceImport| {
+        held.is_some_and(|importers| importers.contains_key(&claim.meta.name.namespace))
+    };
+    let claimers = || live(&view.internal_imports, view.internal_imports_of.get(service));
+    let exclusive = claimers()
+        .filter(|claim| claim.consumer_type == ConsumerType::LoadBalancer)
+        .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
+    let shared = claimers().filter(|claim| claim.consumer_type == ConsumerType::ClusterIp);
+    exclusive
+        .into_iter()
+        .chain(shared)
+        .filter_map(|claim| {
+            let namespace = claim.meta.name.namespace.clone();
+            let cluster = names::cluster_of(&namespace)?;
+            Some((namespace, cluster))
+        })
+        .collect()
+}
+
+/// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time.
+pub(crate) fn plan(view: &View, service: &ObjectName, beside: &Plan) -> Plan {
+    let import = view.imports.get(service);
+    let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
+    let alive = import.is_some_and(|import| !import.meta.deleting);
+    let rightful = if alive { rightful(view, service) } else { BTreeMap::new() };
+    let mut plan = Plan::default();
+    let mut marked: BTreeMap<Text, Text> = BTreeMap::new();
+    let names = view.internal_imports_of.get(service);
+    for claim in names.filter_map(|name| view.internal_imports.get(name)) {
+        let namespace = &claim.meta.name.namespace;
+        let granted = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
+        match rightful.get(namespace).filter(|_| !claim.meta.deleting) {
+            Some(cluster) if claim.meta.finalizers.ours => {
+                // Without exporters nothing new is granted, and who was granted keeps its claim.
+                if granted || granting.is_some() {
+                    marked.insert(namespace.clone(), cluster.clone());
+                }
+                plan.join(answer(claim, granting.filter(|_| granted)));
+            }
+            Some(_) if granting.is_some() => {
+                plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
+            }
+            Some(_) => {}
+            None => plan.join(release(claim, granted)),
+        }
+    }
+    if let Some(import) = import
+        && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
+    {
+        plan.join(record(import, marked));
+    }
+    plan
+}
+
+/// A fulfilled claim shows what the exports were resolved to.
+fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>) -> Plan {
+    let status = import.map_or_else(ImportStatus::default, |import| import.status.clone());
+    if claim.status == status {
+        return Plan::default();
+    }
+    Plan::one(Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status)))
+}
+
+/// A claim that is not (or no longer) rightful: the annotation first, then its status, then its mark.
+fn release(claim: &InternalServiceImport, granted: bool) -> Plan {
+    if granted {
+        return Plan::default();
+    }
+    if !claim.meta.deleting && claim.status != ImportStatus::default() {
+        return answer(claim, None);
+    }
+    if claim.meta.finalizers.ours {
+        return Plan::one(Write::finalizer(Kind::InternalServiceImport, &claim.meta, false));
+    }
+    Plan::default()
+}
+
+/// Writes the claims down.
+fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>) -> Plan {
+    let ours = !importers.is_empty();
+    let annotated = if ours { import.claims.importers == importers } else { !import.claims.present };
+    if annotated && import.meta.finalizers.ours == ours {
+        return Plan::default();
+    }
+    let patch = Patch::Claims { importers, finalizers: import.meta.finalizers.with_ours(ours) };
+    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, patch))
+}

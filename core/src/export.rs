@@ -1,0 +1,90 @@
+//! Export: what a member tells the hub of its Services and slices, and what it tells its users of the hub's verdict
+//! (spec 2.2, 2.3, 2.4, 2.6; design sections 3 and 4).
+//!
+//! A ServiceExport of the same name makes a Service exported: an InternalServiceExport stands for it in the hub. Once
+//! the hub found no conflict, the Service's slices follow, each as an EndpointSliceExport. Identity is the source's
+//! UID, kept in the reference: what other writers do to labels and annotations of a slice does not matter (B1b).
+
+mod service;
+mod slice;
+
+use crate::conditions::{self, CONFLICT};
+use crate::ids::ObjectName;
+use crate::limits::WEIGHT_MAX;
+use crate::member::View;
+use crate::model::{Service, ServiceExport, ServiceType};
+
+pub use service::plan_service;
+pub use slice::plan_slice;
+
+/// What may be done about the export of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Eligibility<'a> {
+    /// There is no such Service, or it is being deleted.
+    NotFound,
+    /// ExternalName or headless.
+    Ineligible(&'a Service),
+    /// The weight says nothing usable: nothing changes but the condition (B8).
+    InvalidWeight(&'a Service, String),
+    /// Weight 0 withdraws the export and its slices (B8).
+    WeightZero(&'a Service),
+    /// To be exported.
+    Eligible(&'a Service),
+}
+
+/// Judges the Service of a ServiceExport.
+pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport) -> Eligibility<'a> {
+    let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
+    if service.service_type == ServiceType::ExternalName || service.headless {
+        return Eligibility::Ineligible(service);
+    }
+    match weight(export.weight.as_deref()) {
+        Err(error) => Eligibility::InvalidWeight(service, error),
+        Ok(0) => Eligibility::WeightZero(service),
+        Ok(_) => Eligibility::Eligible(service),
+    }
+}
+
+/// The weight of an export (spec 1.3): a decimal integer from 0 to 1000, 1 where there is none.
+fn weight(annotation: Option<&str>) -> Result<i64, String> {
+    let Some(written) = annotation else { return Ok(1) };
+    match written.parse::<i64>() {
+        Err(_) => Err(format!("the weight annotation is not a valid integer: {written}")),
+        Ok(weight) if !(0..=WEIGHT_MAX).contains(&weight) => {
+            Err(format!("the weight annotation is not in the range [0, {WEIGHT_MAX}]: {written}"))
+        }
+        Ok(weight) => Ok(weight),
+    }
+}
+
+/// The ServiceExport under which the slices of a Service are exported; `None` where they are not.
+///
+/// The cleanup finalizer must stand: without it a verdict on the ServiceExport is one of an earlier export (B9).
+pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName) -> Option<&'a ServiceExport> {
+    let export = view.exports.live(service)?;
+    let offered = matches!(eligibility(view, export), Eligibility::Eligible(_) | Eligibility::InvalidWeight(..));
+    let accepted = conditions::find(&export.conditions, CONFLICT).is_some_and(|verdict| &*verdict.status == "False");
+    (offered && accepted && export.meta.finalizers.ours).then_some(export)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_integers_from_0_to_1000() {
+        let table = [
+            (None, Ok(1)),
+            (Some("0"), Ok(0)),
+            (Some("1000"), Ok(1000)),
+            (Some("+7"), Ok(7)),
+            (Some("1001"), Err("the weight annotation is not in the range [0, 1000]: 1001".to_owned())),
+            (Some("-1"), Err("the weight annotation is not in the range [0, 1000]: -1".to_owned())),
+            (Some("1.5"), Err("the weight annotation is not a valid integer: 1.5".to_owned())),
+            (Some(""), Err("the weight annotation is not a valid integer: ".to_owned())),
+        ];
+        for (written, expected) in table {
+            assert_eq!(weight(written), expected, "{written:?}");
+        }
+    }
+}

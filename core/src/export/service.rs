@@ -1,0 +1,238 @@
+//! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
+
+use super::{Eligibility, eligibility};
+use crate::conditions::{self, CONFLICT, VALID, Verdict};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::member::View;
+use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport};
+use crate::names;
+use crate::plan::{Desired, Event, Patch, Plan, Sample, Write};
+
+/// What decides whether a Service is exported at all.
+const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
+const COMPONENT: &str = "serviceexport-controller";
+const VERDICT_COMPONENT: &str = "internalserviceexport-controller";
+
+/// Plans the export of the Service of that name.
+pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+    if !view.watches.complete(&LOCAL) {
+        return Plan::default();
+    }
+    let Some(export) = view.exports.get(service) else { return withdraw_from_hub(view, service) };
+    if export.meta.deleting {
+        return withdraw(view, export);
+    }
+    match eligibility(view, export) {
+        Eligibility::NotFound => {
+            let event = warning(export, "ServiceNotFound", format!("Service {} is not found or in the deleting state", service.name));
+            refuse(view, export, &Verdict::service_not_found(service), event, now)
+        }
+        Eligibility::Ineligible(_) => {
+            let message =
+                format!("Service {} is not eligible for exporting and please check service spec", service.name);
+            let event = warning(export, "ServiceNotEligible", message);
+            refuse(view, export, &Verdict::service_ineligible(service), event, now)
+        }
+        Eligibility::WeightZero(_) => {
+            let event = normal(export, "Service", format!("Service {} weight is set to 0", service.name));
+            refuse(view, export, &Verdict::weight_is_zero(service), event, now)
+        }
+        Eligibility::InvalidWeight(_, error) => {
+            let event = warning(export, "ServiceExportInvalidWeightAnnotation", error.clone());
+            let verdict = Verdict::invalid_weight(service, &error);
+            set_conditions(export, &[(VALID, verdict, vec![event])], now).map_or_else(Plan::default, Plan::one)
+        }
+        Eligibility::Eligible(held) => offer(view, export, held, now),
+    }
+}
+
+/// Withdraws the export, then lets the ServiceExport go.
+fn withdraw(view: &View, export: &ServiceExport) -> Plan {
+    if !view.watches.complete(&[Kind::InternalServiceExport]) {
+        return Plan::default();
+    }
+    let mut plan = withdraw_from_hub(view, &export.meta.name);
+    if plan.writes.is_empty() && export.meta.finalizers.ours {
+        plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false));
+    }
+    plan
+}
+
+/// Withdraws the export and says why it may not stay.
+fn refuse(view: &View, export: &ServiceExport, verdict: &Verdict, event: Event, now: Timestamp) -> Plan {
+    match set_conditions(export, &[(VALID, verdict.clone(), vec![event])], now) {
+        // Two writes to one object cannot stand in one plan; the withdrawal goes first.
+        Some(status) => {
+            let mut plan = withdraw(view, export);
+            if plan.writes.iter().all(|write| write.kind != Kind::ServiceExport) {
+                plan.push(status);
+            }
+            plan
+        }
+        None => withdraw(view, export),
+    }
+}
+
+fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
+    let mut plan = Plan::default();
+    if view.watches.complete(&[Kind::InternalServiceExport]) {
+        for export in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
+            plan.push(Write::delete(Kind::InternalServiceExport, &export.meta));
+        }
+    }
+    plan
+}
+
+/// Offers the Service to the hub: first the condition, then the finalizer, then the export (mark before acting).
+fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
+    let name = &export.meta.name;
+    let valid = Verdict::service_is_valid(name);
+    if !export.meta.finalizers.ours {
+        // Whatever the hub said of an earlier export does not hold for this one (B9).
+        let pending = Verdict::pending_conflict_resolution(name);
+        let pending_event = normal(
+            export,
+            "PendingExportConflictResolution",
+            format!("Service {} is pending export conflict resolution", name.name),
+        );
+        let wanted = [(VALID, valid, vec![valid_event(export)]), (CONFLICT, pending, vec![pending_event])];
+        let write = set_conditions(export, &wanted, now)
+            .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
+        return Plan::one(write);
+    }
+    let mut plan = Plan::default();
+    let mut wanted = vec![(VALID, valid, vec![valid_event(export)])];
+    wanted.extend(verdict_of_hub(view, export, service));
+    if let Some(write) = set_conditions(export, &wanted, now) {
+        plan.push(write);
+    }
+    if view.watches.complete(&[Kind::InternalServiceExport]) {
+        plan.join(export_to_hub(view, service, now));
+    }
+    plan
+}
+
+/// The condition that the hub set on this export, in the member's words; nothing where it has not judged it as it is.
+fn verdict_of_hub(
+    view: &View,
+    export: &ServiceExport,
+    service: &Service,
+) -> Option<(&'static str, Verdict, Vec<Event>)> {
+    let name = &export.meta.name;
+    let internal = exports_in_hub(view, name)
+        .find(|internal| !internal.meta.deleting && internal.reference.uid == service.meta.uid);
+    let judged = internal.and_then(|internal| {
+        conditions::find(&internal.conditions, CONFLICT)
+            .filter(|verdict| verdict.observed_generation >= internal.meta.generation)
+    });
+    match judged.map(|condition| &*condition.status) {
+        Some("True") => {
+            let message = format!("service {name} is in conflict with other exported services");
+            let event = Event { component: VERDICT_COMPONENT, ..warning(export, "ServiceExportConflictFound", message) };
+            Some((CONFLICT, Verdict::conflict(name), vec![event]))
+        }
+        Some("False") => {
+            let message = format!("service {name} is exported without conflict");
+            let event = Event { component: VERDICT_COMPONENT, ..normal(export, "NoServiceExportConflictFound", message) };
+            Some((CONFLICT, Verdict::no_conflict(name), vec![event]))
+        }
+        _ if conditions::find(&export.conditions, CONFLICT).is_none() => {
+            Some((CONFLICT, Verdict::pending_conflict_resolution(name), Vec::new()))
+        }
+        _ => None,
+    }
+}
+
+/// Makes or updates the InternalServiceExport.
+fn export_to_hub(view: &View, service: &Service, now: Timestamp) -> Plan {
+    let name = &service.meta.name;
+    let mut plan = Plan::default();
+    let mut present = false;
+    for held in exports_in_hub(view, name) {
+        present = true; // also one that is still going: its name is free only when it is gone (B4)
+        if held.meta.deleting {
+            continue;
+        }
+        if held.reference.uid != service.meta.uid {
+            // The Service was made anew: another identity is another export (B16).
+            plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
+        } else if held.ports != service.ports {
+            let reference = reference(view, service, now);
+            let patch = Patch::InternalServiceExport { reference, ports: service.ports.clone() };
+            let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
+            plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
+        }
+    }
+    if !present && let Some(at) = free_name(view, service) {
+        let desired =
+            Desired::InternalServiceExport { reference: reference(view, service, now), ports: service.ports.clone() };
+        let write = Write::create(Kind::InternalServiceExport, at, desired);
+        plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
+    }
+    plan
+}
+
+/// The name of a new export: `<namespace>-<name>` unless another Service's export bears it (B3).
+fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
+    let ObjectName { namespace, name } = &service.meta.name;
+    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &service.meta.uid))];
+    candidates.into_iter().flatten().map(|name| view.in_hub(name)).find(|at| view.internal_exports.get(at).is_none())
+}
+
+fn reference(view: &View, service: &Service, now: Timestamp) -> Reference {
+    Reference {
+        cluster: view.settings.cluster.clone(),
+        source: service.meta.name.clone(),
+        uid: service.meta.uid.clone(),
+        resource_version: Text::from(service.meta.resource_version.to_string()),
+        generation: service.meta.generation,
+        exported_since: Some(view.stamps.service_changed_at(&service.meta.name).unwrap_or(now)),
+    }
+}
+
+fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
+    view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
+}
+
+/// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
+fn set_conditions(
+    export: &ServiceExport,
+    wanted: &[(&'static str, Verdict, Vec<Event>)],
+    now: Timestamp,
+) -> Option<Write> {
+    let generation = export.meta.generation;
+    let mut list = export.conditions.clone();
+    let mut events = Vec::new();
+    for (condition_type, verdict, tell) in wanted {
+        if !conditions::says(conditions::find(&list, condition_type), verdict, generation) {
+            list = conditions::set(&list, condition_type, verdict, generation, now);
+            events.extend(tell.iter().cloned());
+        }
+    }
+    if list == export.conditions {
+        return None;
+    }
+    let mut write = Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list));
+    write.events = events;
+    Some(write)
+}
+
+fn valid_event(export: &ServiceExport) -> Event {
+    normal(export, "ValidServiceExport", format!("Service {} is valid for export", export.meta.name.name))
+}
+
+fn normal(export: &ServiceExport, reason: &'static str, message: String) -> Event {
+    Event {
+        kind: Kind::ServiceExport,
+        about: export.meta.name.clone(),
+        uid: export.meta.uid.clone(),
+        warning: false,
+        reason,
+        message,
+        component: COMPONENT,
+    }
+}
+
+fn warning(export: &ServiceExport, reason: &'static str, message: String) -> Event {
+    Event { warning: true, ..normal(export, reason, message) }
+}

@@ -1,0 +1,127 @@
+//! Export of a slice: one EndpointSlice to one EndpointSliceExport.
+
+use super::exportable;
+use crate::ids::{ObjectName, Text};
+use crate::member::View;
+use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
+use crate::names::{self, SuffixLength};
+use crate::plan::{Desired, Patch, Plan, Write};
+
+/// All of these decide whether a slice is to be exported, so all must be complete before one is withdrawn. The hub's
+/// imports tell which slices we imported ourselves.
+const REQUIRED: [Kind; 5] = [
+    Kind::Service,
+    Kind::ServiceExport,
+    Kind::EndpointSlice,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+];
+
+/// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
+pub fn plan_slice(view: &View, slice: &ObjectName) -> Plan {
+    if !view.watches.complete(&REQUIRED) {
+        return Plan::default();
+    }
+    match wanted(view, slice) {
+        None => withdraw_all(view, slice),
+        Some((slice, export)) => ensure(view, slice, export),
+    }
+}
+
+/// The slice and the export that it belongs to, if it is to be exported.
+fn wanted<'a>(view: &'a View, slice: &ObjectName) -> Option<(&'a EndpointSlice, &'a ServiceExport)> {
+    let slice = view.slices.live(slice)?;
+    if view.is_imported(slice) || slice.content.address_type != AddressType::IPv4 {
+        return None; // the Go form carries IPv4 only
+    }
+    let export = exportable(view, &View::service_of(slice)?)?;
+    Some((slice, export))
+}
+
+fn withdraw_all(view: &View, slice: &ObjectName) -> Plan {
+    let mut plan = Plan::default();
+    for export in exports_of(view, slice).filter(|export| !export.meta.deleting) {
+        plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
+    }
+    plan
+}
+
+/// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
+fn ensure(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Plan {
+    let Some(kept) = best(view, slice) else {
+        return match free_name(view, slice, export) {
+            Some(at) => Plan::one(Write::create(
+                Kind::EndpointSliceExport,
+                at,
+                Desired::EndpointSliceExport(spec(view, slice, export, None)),
+            )),
+            None => Plan::default(), // its name is still held by its own dying export: the end of that wakes us (B4)
+        };
+    };
+    let owner = &export.meta.name;
+    if kept.spec.content != slice.content || kept.spec.owner != *owner {
+        let patch = Patch::HubSlice(spec(view, slice, export, Some(kept)));
+        return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
+    }
+    let mut plan = Plan::default();
+    let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;
+    for other in exports_of(view, &slice.meta.name).filter(superseded) {
+        plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
+    }
+    plan
+}
+
+/// The export to keep among those of this very slice: whoever named it (B1b, B2), the newest that is not going.
+fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
+    exports_of(view, &slice.meta.name)
+        .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
+        .max_by(|one, other| {
+            let rank = |export: &HubSlice| (export.spec.reference.generation, export.meta.created);
+            rank(one).cmp(&rank(other)).then_with(|| other.meta.name.cmp(&one.meta.name))
+        })
+}
+
+/// A name that no other source holds; `None` while this slice's own dying export holds it.
+fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
+    let ObjectName { namespace, name } = &slice.meta.name;
+    for length in [SuffixLength::Short, SuffixLength::Long] {
+        let candidate = names::slice_export_name(
+            &view.settings.cluster,
+            namespace,
+            name,
+            &slice.meta.uid,
+            &export.meta.uid,
+            length,
+        );
+        let at = view.in_hub(candidate);
+        match view.slice_exports.get(&at) {
+            None => return Some(at),
+            Some(held) if held.spec.reference.uid == slice.meta.uid => return None,
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+fn spec(view: &View, slice: &EndpointSlice, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
+    // A change that was seen before the slice could be exported did not wait for us until then.
+    let exportable_since = view.stamps.exportable_since(&export.meta.name);
+    let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
+    let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change: same stamp
+    HubSliceSpec {
+        reference: Reference {
+            cluster: view.settings.cluster.clone(),
+            source: slice.meta.name.clone(),
+            uid: slice.meta.uid.clone(),
+            resource_version: Text::from(slice.meta.resource_version.to_string()),
+            generation: slice.meta.generation,
+            exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
+        },
+        owner: export.meta.name.clone(),
+        content: slice.content.clone(),
+    }
+}
+
+fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
+    view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
+}

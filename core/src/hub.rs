@@ -1,0 +1,217 @@
+//! The hub agent's view: what all members offered and want, with the indexes that tell which keys a change concerns.
+//!
+//! ```text
+//!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport
+//!  user namespaces:   ServiceImport          cluster: Namespace
+//! ```
+
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::index::{Held, Index, Table, Taken};
+use crate::member::Change;
+use crate::model::{
+    HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport,
+};
+use crate::plan::Plan;
+use crate::watches::{WatchState, Watches};
+use crate::{distribute, resolve};
+
+/// What the hub agent plans about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// An exported Service: its import, its exports' conditions and its claims.
+    Service(ObjectName),
+    /// The exported slice of that name, and its copies.
+    Slice(Text),
+}
+
+/// Everything that the hub agent knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// How far each table can be trusted.
+    pub watches: Watches,
+    /// Exports of Services, in the members' namespaces.
+    pub internal_exports: Table<InternalServiceExport>,
+    /// Claims, in the members' namespaces.
+    pub internal_imports: Table<InternalServiceImport>,
+    /// What the exports of each Service were resolved to, in its own namespace.
+    pub imports: Table<ServiceImport>,
+    /// Exported slices.
+    pub slice_exports: Table<HubSlice>,
+    /// Their copies for importers.
+    pub slice_imports: Table<HubSlice>,
+    /// Namespaces: one that is made later wakes what waits for it.
+    pub namespaces: Table<Namespace>,
+
+    /// Service to its exports.
+    pub(crate) internal_exports_of: Index<ObjectName>,
+    /// Service to its claims.
+    pub(crate) internal_imports_of: Index<ObjectName>,
+    /// Service to its exported slices.
+    pub(crate) slice_exports_of: Index<ObjectName>,
+    /// Name of a slice to its exports: one, unless two members hold the same name.
+    pub(crate) slice_exports_named: Index<Text>,
+    /// Name of a slice to its copies.
+    pub(crate) slice_imports_named: Index<Text>,
+}
+
+impl View {
+    /// Takes a change in; pushes the keys that it concerns.
+    pub fn apply(&mut self, change: Change, dirty: &mut Vec<Key>) {
+        match change {
+            Change::Applied(object) => self.take(object, dirty),
+            Change::Removed { kind, name, uid } => self.forget(kind, &name, &uid, dirty),
+        }
+    }
+
+    /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, dirty: &mut Vec<Key>) {
+        if self.watches.set(kind, state) {
+            self.all_keys(dirty);
+        }
+    }
+
+    /// What to do about a key.
+    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
+        match key {
+            Key::Service(service) => resolve::plan_service(self, service, now),
+            Key::Slice(name) => distribute::plan_slice(self, name),
+        }
+    }
+
+    /// Every key about which there may be something to do.
+    pub fn all_keys(&self, dirty: &mut Vec<Key>) {
+        dirty.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
+        dirty.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
+        dirty.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
+        dirty.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+        dirty.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+    }
+
+    /// An exported slice of that name.
+    pub fn slice_export_named(&self, name: &Text) -> Option<&HubSlice> {
+        self.slice_exports_named.get(name).find_map(|export| self.slice_exports.get(export))
+    }
+
+    fn take(&mut self, object: Object, dirty: &mut Vec<Key>) {
+        match object {
+            Object::InternalServiceExport(export) => {
+                let after = export.reference.source.clone();
+                let name = export.meta.name.clone();
+                let Taken::Changed(before) = self.internal_exports.take(export) else { return };
+                let before = before.map(|old| old.reference.source);
+                self.internal_exports_of.shift(before.clone(), Some(after.clone()), &name);
+                dirty.extend([before, Some(after)].into_iter().flatten().map(Key::Service));
+            }
+            Object::InternalServiceImport(claim) => {
+                let after = claim.reference.source.clone();
+                let name = claim.meta.name.clone();
+                let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
+                let before = before.map(|old| old.reference.source);
+                self.internal_imports_of.shift(before.clone(), Some(after.clone()), &name);
+                self.claim_dirties(before, Some(after), dirty);
+            }
+            Object::ServiceImport(import) => {
+                let name = import.meta.name.clone();
+                let importers = import.claims.importers.clone();
+                let Taken::Changed(before) = self.imports.take(import) else { return };
+                if before.is_none_or(|old| old.claims.importers != importers) {
+                    self.slice_dirties(&name, dirty);
+                }
+                dirty.push(Key::Service(name));
+            }
+            Object::EndpointSliceExport(slice) => {
+                let after = slice.spec.owner.clone();
+                let name = slice.meta.name.clone();
+                let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
+                self.slice_exports_of.shift(before.map(|old| old.spec.owner), Some(after), &name);
+                self.slice_exports_named.insert(name.name.clone(), name.clone());
+                dirty.push(Key::Slice(name.name));
+            }
+            Object::EndpointSliceImport(slice) => {
+                let name = slice.meta.name.clone();
+                if let Taken::Changed(_) = self.slice_imports.take(slice) {
+                    self.slice_imports_named.insert(name.name.clone(), name.clone());
+                    dirty.push(Key::Slice(name.name));
+                }
+            }
+            Object::Namespace(namespace) => {
+                let name = namespace.meta.name.name.clone();
+                if let Taken::Changed(_) = self.namespaces.take(namespace) {
+                    self.namespace_dirties(&name, dirty);
+                }
+            }
+            Object::Service(_)
+            | Object::EndpointSlice(_)
+            | Object::ServiceExport(_)
+            | Object::MultiClusterService(_) => {}
+        }
+    }
+
+    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        match kind {
+            Kind::InternalServiceExport => {
+                let Some(before) = self.internal_exports.remove(name, uid) else { return };
+                self.internal_exports_of.remove(&before.reference.source, name);
+                dirty.push(Key::Service(before.reference.source));
+            }
+            Kind::InternalServiceImport => {
+                let Some(before) = self.internal_imports.remove(name, uid) else { return };
+                self.internal_imports_of.remove(&before.reference.source, name);
+                self.claim_dirties(Some(before.reference.source), None, dirty);
+            }
+            Kind::ServiceImport => {
+                if self.imports.remove(name, uid).is_some() {
+                    self.slice_dirties(name, dirty);
+                    dirty.push(Key::Service(name.clone()));
+                }
+            }
+            Kind::EndpointSliceExport => {
+                let Some(before) = self.slice_exports.remove(name, uid) else { return };
+                self.slice_exports_of.remove(&before.spec.owner, name);
+                self.slice_exports_named.remove(&name.name, name);
+                dirty.push(Key::Slice(name.name.clone()));
+            }
+            Kind::EndpointSliceImport => {
+                if self.slice_imports.remove(name, uid).is_some() {
+                    self.slice_imports_named.remove(&name.name, name);
+                    dirty.push(Key::Slice(name.name.clone()));
+                }
+            }
+            Kind::Namespace => {
+                self.namespaces.remove(name, uid);
+            }
+            Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => {}
+        }
+    }
+
+    /// Who claims a Service decides where its slices go.
+    fn claim_dirties(&self, before: Option<ObjectName>, after: Option<ObjectName>, dirty: &mut Vec<Key>) {
+        for service in [before, after].into_iter().flatten() {
+            self.slice_dirties(&service, dirty);
+            dirty.push(Key::Service(service));
+        }
+    }
+
+    fn slice_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
+    }
+
+    /// What could not be written for want of this namespace is tried again at once.
+    fn namespace_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
+        let waiting = |source: &ObjectName| source.namespace == *namespace;
+        let exports = self.internal_exports.iter().map(|export| &export.reference.source);
+        dirty.extend(exports.filter(|source| waiting(source)).cloned().map(Key::Service));
+        let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
+        for service in claims {
+            self.slice_dirties(service, dirty);
+        }
+    }
+}
+
+/// The live objects among some names.
+pub(crate) fn live<'a, T: Held + 'a>(
+    table: &'a Table<T>,
+    names: impl Iterator<Item = &'a ObjectName> + 'a,
+) -> impl Iterator<Item = &'a T> + 'a {
+    names.filter_map(|name| table.live(name))
+}

@@ -1,0 +1,97 @@
+//! A member's ServiceImport and its claim in the hub: the wish goes up, the hub's answer comes down.
+
+use crate::ids::{ObjectName, Text};
+use crate::member::View;
+use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
+use crate::names;
+use crate::plan::{Desired, Patch, Plan, Write};
+
+const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
+
+/// Plans the claim of the ServiceImport of that name.
+pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
+    if !view.watches.complete(&REQUIRED) {
+        return Plan::default();
+    }
+    match view.imports.get(name) {
+        None => withdraw(view, name),
+        Some(import) if import.meta.deleting => {
+            let mut plan = withdraw(view, name);
+            if plan.writes.is_empty() && import.meta.finalizers.ours {
+                plan.push(Write::finalizer(Kind::ServiceImport, &import.meta, false));
+            }
+            plan
+        }
+        Some(import) if !import.meta.finalizers.ours => {
+            Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, true))
+        }
+        Some(import) => claim(view, import),
+    }
+}
+
+fn withdraw(view: &View, import: &ObjectName) -> Plan {
+    let mut plan = Plan::default();
+    for claim in claims_of(view, import).filter(|claim| !claim.meta.deleting) {
+        plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
+    }
+    plan
+}
+
+fn claim(view: &View, import: &ServiceImport) -> Plan {
+    let consumer_type = consumer_type(view, import);
+    let mut plan = Plan::default();
+    let mut present = false;
+    for held in claims_of(view, &import.meta.name) {
+        present = true; // one that is still going holds the name (B4)
+        if held.meta.deleting {
+            continue;
+        }
+        if held.reference.uid != import.meta.uid {
+            plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
+            continue;
+        }
+        if held.consumer_type != consumer_type {
+            let patch = Patch::ConsumerType(consumer_type);
+            plan.push(Write::patch(Kind::InternalServiceImport, &held.meta, patch));
+        }
+        if held.status != import.status {
+            let patch = Patch::ImportStatus(held.status.clone());
+            plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
+        }
+    }
+    if !present && let Some(at) = free_name(view, import) {
+        let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
+        plan.push(Write::create(Kind::InternalServiceImport, at, desired));
+    }
+    plan
+}
+
+/// How the MultiClusterService in control wants to consume the import.
+fn consumer_type(view: &View, import: &ServiceImport) -> ConsumerType {
+    let wish = import.controller().and_then(|owner| {
+        let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
+        view.multi_cluster_services.get(&name).filter(|wish| wish.meta.uid == owner.uid)
+    });
+    wish.map_or(ConsumerType::LoadBalancer, |wish| wish.consumer_type)
+}
+
+fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
+    let ObjectName { namespace, name } = &import.meta.name;
+    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &import.meta.uid))];
+    candidates.into_iter().flatten().map(|name| view.in_hub(name)).find(|at| view.internal_imports.get(at).is_none())
+}
+
+fn reference(view: &View, import: &ServiceImport) -> Reference {
+    Reference {
+        cluster: view.settings.cluster.clone(),
+        source: import.meta.name.clone(),
+        uid: import.meta.uid.clone(),
+        resource_version: Text::from(import.meta.resource_version.to_string()),
+        generation: import.meta.generation,
+        exported_since: Some(import.meta.created),
+    }
+}
+
+fn claims_of<'a>(view: &'a View, import: &ObjectName) -> impl Iterator<Item = &'a InternalServiceImport> {
+    view.internal_imports_of.get(import).filter_map(|name| view.internal_imports.get(name))
+}

@@ -1,0 +1,120 @@
+//! Import of a slice: one EndpointSliceImport to one EndpointSlice bound to the derived Service.
+
+use super::binding;
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::ORPHAN_GRACE_MICROS;
+use crate::member::View;
+use crate::model::{EndpointSlice, HubSlice, Kind};
+use crate::plan::{Desired, ImportedSlice, Patch, Plan, Sample, Write};
+
+const REQUIRED: [Kind; 6] = [
+    Kind::EndpointSliceImport,
+    Kind::EndpointSlice,
+    Kind::MultiClusterService,
+    Kind::ServiceImport,
+    Kind::Service,
+    Kind::InternalServiceImport,
+];
+
+/// Plans the import of the slice of that name.
+pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
+    if !view.watches.complete(&REQUIRED) {
+        return Plan::default();
+    }
+    let held = view.slices.get(&view.in_system(name.clone()));
+    match view.slice_imports.get(&view.in_hub(name.clone())) {
+        None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
+        Some(given) if given.meta.deleting => withdraw(given, held),
+        Some(given) => match binding(view, &given.spec.owner) {
+            // Nothing to bind to yet, or no more: a change of the MultiClusterService or its Service wakes us (B12).
+            None => Plan::default(),
+            Some((_, service)) => ensure(given, held, &service.meta.name),
+        },
+    }
+}
+
+/// Removes the imported slice, then lets the hub's object go: the finalizer says that we may hold a copy.
+fn withdraw(given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
+    match held.filter(|held| held.imported) {
+        Some(held) if held.meta.deleting => Plan::default(),
+        Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
+        None if given.meta.finalizers.ours => {
+            Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, false))
+        }
+        None => Plan::default(),
+    }
+}
+
+fn ensure(given: &HubSlice, held: Option<&EndpointSlice>, service: &ObjectName) -> Plan {
+    if !given.meta.finalizers.ours {
+        return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
+    }
+    let at = ObjectName { namespace: service.namespace.clone(), name: given.meta.name.name.clone() };
+    let wanted = ImportedSlice {
+        service: service.name.clone(),
+        content: given.spec.content.clone(),
+        observed_generation: given.spec.reference.generation,
+    };
+    let Some(held) = held else {
+        let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted));
+        return Plan::one(write.measured(sample(given, None)));
+    };
+    if held.meta.deleting || !held.imported {
+        return blocked_by(held);
+    }
+    if held.content.address_type != wanted.content.address_type {
+        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
+    }
+    if held.service.as_ref() == Some(&wanted.service) && held.content == wanted.content {
+        return Plan::default();
+    }
+    let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted));
+    Plan::one(write.measured(sample(given, Some(held))))
+}
+
+fn blocked_by(held: &EndpointSlice) -> Plan {
+    if held.meta.deleting {
+        return Plan::default(); // its end wakes us
+    }
+    Plan::blocked(format!(
+        "EndpointSlice {} is not managed by the importer, so the import of that name cannot be written: delete it, or \
+         restore its managed-by label",
+        held.meta.name
+    ))
+}
+
+/// At most one sample for each generation of the source: what was observed is remembered on the imported slice, in the
+/// write that brings it; where a Go agent left it on the hub's object, that counts too (seeds; spec section 3).
+fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
+    let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
+    let reference = &given.spec.reference;
+    if observed == Some(reference.generation) {
+        return None;
+    }
+    let origin = reference.cluster.clone();
+    Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
+}
+
+/// An imported slice that the hub does not give, although it was never told to go: a hub that was restored from a backup
+/// gives it again when its exporters and our claim are known, so until then it is kept. Nobody needs it without its
+/// derived Service.
+fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
+    if held.meta.deleting {
+        return Plan::default();
+    }
+    let service = held.service.as_ref().and_then(|name| view.services.live(&view.in_system(name.clone())));
+    let wish = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
+    let Some(wish) = wish else {
+        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta));
+    };
+    let import = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
+    let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
+        return Plan::default(); // the claim's fulfilment wakes us
+    };
+    let orphaned_since = view.stamps.orphaned_since(&held.meta.name.name).unwrap_or(now);
+    let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
+    if now < until {
+        return Plan { again: Some(until), ..Plan::default() };
+    }
+    Plan::one(Write::delete(Kind::EndpointSlice, &held.meta))
+}

@@ -1,0 +1,161 @@
+//! Tables of objects by name, and indexes from one name to others. Ordered throughout, so that plans never depend on
+//! a hash seed.
+
+use crate::ids::{ObjectName, Text};
+use crate::model::Meta;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An object that a [`Table`] can hold.
+pub trait Held: Clone + PartialEq {
+    /// Its metadata.
+    fn meta(&self) -> &Meta;
+    /// Its metadata, to change.
+    fn meta_mut(&mut self) -> &mut Meta;
+}
+
+macro_rules! held {
+    ($($kind:ty),*) => {$(
+        impl Held for $kind {
+            fn meta(&self) -> &Meta { &self.meta }
+            fn meta_mut(&mut self) -> &mut Meta { &mut self.meta }
+        }
+    )*};
+}
+held!(
+    crate::model::Service,
+    crate::model::EndpointSlice,
+    crate::model::ServiceExport,
+    crate::model::ServiceImport,
+    crate::model::MultiClusterService,
+    crate::model::InternalServiceExport,
+    crate::model::InternalServiceImport,
+    crate::model::HubSlice,
+    crate::model::Namespace
+);
+
+/// What taking an object in did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken<T> {
+    /// The same as before, but for its version: nothing to plan.
+    Same,
+    /// New or changed; the value before, if there was one.
+    Changed(Option<T>),
+}
+
+/// Objects of one kind by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table<T>(BTreeMap<ObjectName, T>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Held> Table<T> {
+    /// The object of that name.
+    pub fn get(&self, name: &ObjectName) -> Option<&T> {
+        self.0.get(name)
+    }
+
+    /// The object of that name, if it is not being deleted.
+    pub fn live(&self, name: &ObjectName) -> Option<&T> {
+        self.get(name).filter(|object| !object.meta().deleting)
+    }
+
+    /// All objects, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.values()
+    }
+
+    /// All objects of a namespace, by name.
+    pub fn in_namespace<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a T> + 'a {
+        self.0
+            .range(ObjectName::new(namespace.clone(), "")..)
+            .take_while(move |(name, _)| name.namespace == *namespace)
+            .map(|(_, object)| object)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the newest state of an object. A change of nothing but the version is no change: it must not cost a plan.
+    pub fn take(&mut self, object: T) -> Taken<T> {
+        match self.0.get_mut(&object.meta().name) {
+            Some(held) => {
+                held.meta_mut().resource_version = object.meta().resource_version;
+                if *held == object {
+                    return Taken::Same;
+                }
+                Taken::Changed(Some(std::mem::replace(held, object)))
+            }
+            None => {
+                self.0.insert(object.meta().name.clone(), object);
+                Taken::Changed(None)
+            }
+        }
+    }
+
+    /// Forgets an object that is gone; nothing where another object stands under its name by now.
+    pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
+        let same = self.0.get(name).is_some_and(|held| &*held.meta().uid == uid);
+        if same { self.0.remove(name) } else { None }
+    }
+}
+
+/// From a key to the names that belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index<K: Ord>(BTreeMap<K, BTreeSet<ObjectName>>);
+
+impl<K: Ord> Default for Index<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Index<K> {
+    /// Adds a name under a key.
+    pub fn insert(&mut self, key: K, name: ObjectName) {
+        self.0.entry(key).or_default().insert(name);
+    }
+
+    /// Removes it; a key without names is forgotten.
+    pub fn remove(&mut self, key: &K, name: &ObjectName) {
+        if let Some(names) = self.0.get_mut(key) {
+            names.remove(name);
+            if names.is_empty() {
+                self.0.remove(key);
+            }
+        }
+    }
+
+    /// Moves a name from one key to another (either may be absent).
+    pub fn shift(&mut self, from: Option<K>, to: Option<K>, name: &ObjectName) {
+        if from == to {
+            return;
+        }
+        if let Some(from) = from {
+            self.remove(&from, name);
+        }
+        if let Some(to) = to {
+            self.insert(to, name.clone());
+        }
+    }
+
+    /// The names under a key, ordered.
+    pub fn get<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
+        self.0.get(key).into_iter().flatten()
+    }
+
+    /// Nothing is indexed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,33 @@
+//! The rules of fleetnet, pure: what should be written, given what is known.
+//!
+//! ```text
+//!  event ──► view (model + indexes) ──► dirty keys ──► plan(&view, &key, now) ──► Plan { writes, again }
+//! ```
+//!
+//! Nothing here does I/O, reads a clock, draws a random number or waits: time comes in as data, iteration is ordered, and
+//! the same view always gives the same plan. Two agents stand on it: the member agent ([`member`]: export and import) and
+//! the hub agent ([`hub`]: resolve and distribute).
+//!
+//! | file | its rules |
+//! |---|---|
+//! | [`export`] | a member's Service and slices to the hub, and what the hub said of it back |
+//! | [`resolve`] | many exports of one Service to one import; who may import it ([`claims`]) |
+//! | [`distribute`] | which importer gets which slice |
+//! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
+
+pub mod claims;
+pub mod conditions;
+pub mod distribute;
+pub mod export;
+pub mod hub;
+pub mod ids;
+pub mod import;
+pub mod index;
+pub mod latency;
+pub mod limits;
+pub mod member;
+pub mod model;
+pub mod names;
+pub mod plan;
+pub mod resolve;
+pub mod watches;

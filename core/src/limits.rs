@@ -1,0 +1,18 @@
+//! Every limit of this crate in one place.
+
+/// Characters of each of the three parts of a fleet-scoped slice name (spec: (253 - 3 - 5) / 3).
+pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
+
+/// Characters of a name built as `<namespace>-<name>`: the length of a DNS label.
+pub const LABEL_CHARS_MAX: usize = 63;
+
+/// Changes of one slice that are remembered while the hub does not have them. More are folded into the newest, so a
+/// latency sample may then be told slightly too long, never too short.
+pub const PENDING_CHANGES_MAX: usize = 16;
+
+/// How long an imported slice whose EndpointSliceImport vanished without having been deleted is kept once its exporters
+/// and its claim are known again (a hub that was restored needs that long to have its exports written anew).
+pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
+
+/// Weights of a ServiceExport run from 0 to this.
+pub const WEIGHT_MAX: i64 = 1000;

@@ -1,0 +1,244 @@
+//! The member agent's view: its own cluster and its namespace in the hub, with the indexes that tell which keys a change
+//! concerns.
+//!
+//! ```text
+//!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService
+//!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport   (one namespace)
+//! ```
+
+mod apply;
+mod stamps;
+
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::index::{Index, Table};
+use crate::model::{
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
+    ServiceExport, ServiceImport,
+};
+use crate::plan::Plan;
+use crate::watches::{WatchState, Watches};
+use crate::{export, import};
+
+pub use stamps::ServiceLatency;
+pub(crate) use stamps::Stamps;
+
+/// What the member agent was told about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Its cluster id.
+    pub cluster: Text,
+    /// Its namespace in the hub.
+    pub hub_namespace: Text,
+    /// Namespace of derived Services and imported slices in the member.
+    pub fleet_system_namespace: Text,
+    /// How long a derived Service outlives its last exporter, in microseconds.
+    pub derived_service_grace_micros: i64,
+}
+
+/// What the member agent plans about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// Export of the Service of that name.
+    Export(ObjectName),
+    /// Export of the slice of that name.
+    SliceExport(ObjectName),
+    /// A MultiClusterService, its ServiceImport and its derived Service.
+    MultiClusterService(ObjectName),
+    /// A ServiceImport and its claim in the hub.
+    Import(ObjectName),
+    /// Import of the slice of that name.
+    SliceImport(Text),
+}
+
+/// A change of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its newest state.
+    Applied(Object),
+    /// It is gone.
+    Removed {
+        /// What it was.
+        kind: Kind,
+        /// Where it was.
+        name: ObjectName,
+        /// Which it was.
+        uid: Text,
+    },
+}
+
+/// Everything that the member agent knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// What it was told about itself.
+    pub settings: Settings,
+    /// How far each table can be trusted.
+    pub watches: Watches,
+    /// All Services of the member.
+    pub services: Table<Service>,
+    /// All EndpointSlices of the member.
+    pub slices: Table<EndpointSlice>,
+    /// All ServiceExports.
+    pub exports: Table<ServiceExport>,
+    /// All ServiceImports of the member.
+    pub imports: Table<ServiceImport>,
+    /// All MultiClusterServices.
+    pub multi_cluster_services: Table<MultiClusterService>,
+    /// Exports of Services, in the hub.
+    pub internal_exports: Table<InternalServiceExport>,
+    /// Claims, in the hub.
+    pub internal_imports: Table<InternalServiceImport>,
+    /// Exported slices, in the hub.
+    pub slice_exports: Table<HubSlice>,
+    /// Slices to import, in the hub.
+    pub slice_imports: Table<HubSlice>,
+
+    /// Service to its slices.
+    pub(crate) slices_of: Index<ObjectName>,
+    /// Service to its exports in the hub.
+    pub(crate) internal_exports_of: Index<ObjectName>,
+    /// Slice to its exports in the hub.
+    pub(crate) slice_exports_of: Index<ObjectName>,
+    /// ServiceImport to the MultiClusterServices that want it.
+    pub(crate) wanting: Index<ObjectName>,
+    /// UID of a MultiClusterService to the ServiceImports that it controls.
+    pub(crate) imports_of: Index<Text>,
+    /// MultiClusterService to the Services derived for it.
+    pub(crate) derived_of: Index<ObjectName>,
+    /// Name of a derived Service to the MultiClusterServices that name it in their label.
+    pub(crate) deriving: Index<Text>,
+    /// ServiceImport to its claims in the hub.
+    pub(crate) internal_imports_of: Index<ObjectName>,
+    /// Imported Service to the slices that the hub gives for it.
+    pub(crate) slice_imports_of: Index<ObjectName>,
+    /// What is remembered of when things were seen.
+    pub(crate) stamps: Stamps,
+}
+
+impl View {
+    /// An agent that knows nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            watches: Watches::default(),
+            services: Table::default(),
+            slices: Table::default(),
+            exports: Table::default(),
+            imports: Table::default(),
+            multi_cluster_services: Table::default(),
+            internal_exports: Table::default(),
+            internal_imports: Table::default(),
+            slice_exports: Table::default(),
+            slice_imports: Table::default(),
+            slices_of: Index::default(),
+            internal_exports_of: Index::default(),
+            slice_exports_of: Index::default(),
+            wanting: Index::default(),
+            imports_of: Index::default(),
+            derived_of: Index::default(),
+            deriving: Index::default(),
+            internal_imports_of: Index::default(),
+            slice_imports_of: Index::default(),
+            stamps: Stamps::default(),
+        }
+    }
+
+    /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
+    pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
+        match change {
+            Change::Applied(object) => self.take(object, at, dirty),
+            Change::Removed { kind, name, uid } => self.forget(kind, &name, &uid, at, dirty),
+        }
+    }
+
+    /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.watches.set(kind, state) {
+            self.note_orphans(at);
+            self.all_keys(dirty);
+        }
+    }
+
+    /// A write that exported a Service is done: its latency ends when the hub has judged it, which the watch may have
+    /// shown already.
+    pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
+        self.stamps.await_verdict(service);
+        let names = self.internal_exports_of.get(service);
+        let judged = names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.is_judged());
+        if let Some(export) = judged {
+            self.stamps.judged(service, export.reference.exported_since, at);
+        }
+    }
+
+    /// Latencies of Services whose verdict has come since the last call.
+    pub fn service_latencies(&mut self) -> Vec<ServiceLatency> {
+        self.stamps.take_latencies()
+    }
+
+    /// What to do about a key.
+    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
+        match key {
+            Key::Export(service) => export::plan_service(self, service, now),
+            Key::SliceExport(slice) => export::plan_slice(self, slice),
+            Key::MultiClusterService(name) => import::plan_multi_cluster_service(self, name, now),
+            Key::Import(name) => import::plan_import(self, name),
+            Key::SliceImport(name) => import::plan_slice(self, name, now),
+        }
+    }
+
+    /// Every key about which there may be something to do.
+    pub fn all_keys(&self, dirty: &mut Vec<Key>) {
+        dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
+        dirty.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
+        dirty.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));
+        dirty.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone())));
+        dirty.extend(
+            self.multi_cluster_services.iter().map(|object| Key::MultiClusterService(object.meta.name.clone())),
+        );
+        dirty.extend(self.imports.iter().map(|object| Key::Import(object.meta.name.clone())));
+        dirty.extend(self.internal_imports.iter().map(|object| Key::Import(object.reference.source.clone())));
+        dirty.extend(self.slice_imports.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
+        let system = &self.settings.fleet_system_namespace;
+        dirty.extend(
+            self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())),
+        );
+    }
+
+    /// The MultiClusterServices that want an import.
+    pub fn wishes_for<'a>(&'a self, import: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.wanting.get(import)
+    }
+
+    /// The exported Service that a slice to import belongs to.
+    pub fn owner_of_slice_import(&self, name: &Text) -> Option<ObjectName> {
+        Some(self.slice_imports.get(&self.in_hub(name.clone()))?.spec.owner.clone())
+    }
+
+    /// The cluster that a slice to import says it comes from.
+    pub fn origin_of_slice_import(&self, name: &Text) -> Option<&Text> {
+        Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
+    }
+
+    /// The Service that a slice belongs to.
+    pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectName> {
+        let service = slice.service.as_ref()?;
+        Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
+    }
+
+    /// Whether a slice was imported, whatever its labels say by now.
+    pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
+        let name = &slice.meta.name;
+        slice.imported
+            || (name.namespace == self.settings.fleet_system_namespace
+                && self.slice_imports.get(&self.in_hub(name.name.clone())).is_some())
+    }
+
+    /// A name in the member's hub namespace.
+    pub(crate) fn in_hub(&self, name: Text) -> ObjectName {
+        ObjectName { namespace: self.settings.hub_namespace.clone(), name }
+    }
+
+    /// A name in the fleet's system namespace of the member.
+    pub(crate) fn in_system(&self, name: Text) -> ObjectName {
+        ObjectName { namespace: self.settings.fleet_system_namespace.clone(), name }
+    }
+}

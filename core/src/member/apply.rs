@@ -1,0 +1,366 @@
+//! From a change of one object to the member's view and the keys that it concerns.
+
+use super::{Key, View};
+use crate::export;
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::index::Taken;
+use crate::model::{
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
+    ServiceExport, ServiceImport,
+};
+
+impl View {
+    pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+        match object {
+            Object::Service(service) => self.take_service(service, at, dirty),
+            Object::EndpointSlice(slice) => self.take_slice(slice, at, dirty),
+            Object::ServiceExport(export) => self.take_export(export, at, dirty),
+            Object::ServiceImport(import) => self.take_import(import, at, dirty),
+            Object::MultiClusterService(wish) => self.take_multi_cluster_service(wish, dirty),
+            Object::InternalServiceExport(export) => self.take_internal_export(export, at, dirty),
+            Object::InternalServiceImport(import) => self.take_internal_import(import, at, dirty),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, dirty),
+            Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, dirty),
+            Object::Namespace(_) => {}
+        }
+    }
+
+    pub(super) fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        match kind {
+            Kind::Service => self.forget_service(name, uid, at, dirty),
+            Kind::EndpointSlice => self.forget_slice(name, uid, dirty),
+            Kind::ServiceExport => self.forget_export(name, uid, at, dirty),
+            Kind::ServiceImport => self.forget_import(name, uid, at, dirty),
+            Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, dirty),
+            Kind::InternalServiceExport => self.forget_internal_export(name, uid, dirty),
+            Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, dirty),
+            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, dirty),
+            Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, dirty),
+            Kind::Namespace => {}
+        }
+    }
+
+    // === Services: exported ones and derived ones ===
+
+    fn take_service(&mut self, service: Service, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = service.meta.name.clone();
+        let derived_from = service.derived_from.clone();
+        let Taken::Changed(before) = self.services.take(service) else { return };
+        let exported_before = before.as_ref().map(|old| (&old.meta.uid, &old.ports));
+        if let Some(now) = self.services.get(&name)
+            && exported_before != Some((&now.meta.uid, &now.ports))
+        {
+            self.stamps.service_changed(&name, at);
+        }
+        let derived_before = before.and_then(|old| old.derived_from);
+        self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
+        self.service_dirties(&name, [derived_before, derived_from], at, dirty);
+    }
+
+    fn forget_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Some(before) = self.services.remove(name, uid) else { return };
+        self.stamps.service_gone(name);
+        self.derived_of.shift(before.derived_from.clone(), None, name);
+        self.service_dirties(name, [before.derived_from, None], at, dirty);
+    }
+
+    fn service_dirties(
+        &mut self,
+        name: &ObjectName,
+        derived_from: [Option<ObjectName>; 2],
+        at: Timestamp,
+        dirty: &mut Vec<Key>,
+    ) {
+        if self.exports.get(name).is_some() || self.internal_exports_of.get(name).next().is_some() {
+            dirty.push(Key::Export(name.clone()));
+        }
+        self.exportable_dirties(name, at, dirty);
+        let mut wishes: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
+        if name.namespace == self.settings.fleet_system_namespace {
+            wishes.extend(self.deriving.get(&name.name).cloned());
+        }
+        for wish in wishes {
+            self.binding_dirties(&wish, dirty);
+            dirty.push(Key::MultiClusterService(wish));
+        }
+    }
+
+    /// Slices are planned anew when their Service's export began or ended to be possible.
+    fn exportable_dirties(&mut self, service: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+        let exportable = export::exportable(self, service).is_some();
+        if self.stamps.set_exportable(service, exportable, at) {
+            dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
+        }
+    }
+
+    /// Imported slices are bound again when a MultiClusterService or its derived Service changes.
+    fn binding_dirties(&self, wish: &ObjectName, dirty: &mut Vec<Key>) {
+        if let Some(wish) = self.multi_cluster_services.get(wish) {
+            let imported = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
+            self.slice_import_dirties(&imported, dirty);
+        }
+    }
+
+    fn slice_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
+        dirty.extend(self.slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
+        dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+    }
+
+    // === EndpointSlices: sources and imported ones ===
+
+    fn take_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = slice.meta.name.clone();
+        let service = Self::service_of(&slice);
+        let generation = slice.meta.generation;
+        let Taken::Changed(before) = self.slices.take(slice) else { return };
+        let new = before.as_ref().is_none_or(|old| Some(&old.meta.uid) != self.slices.get(&name).map(|s| &s.meta.uid));
+        let content_changed =
+            new || before.as_ref().map(|old| &old.content) != self.slices.get(&name).map(|slice| &slice.content);
+        if content_changed {
+            self.stamps.slice_changed(&name, generation, at, new);
+            self.confirm_slice(&name);
+        }
+        self.slices_of.shift(before.as_ref().and_then(Self::service_of), service, &name);
+        self.slice_dirties(&name, at, dirty);
+    }
+
+    fn forget_slice(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        let Some(before) = self.slices.remove(name, uid) else { return };
+        self.stamps.slice_gone(name);
+        self.slices_of.shift(Self::service_of(&before), None, name);
+        self.slice_dirties(name, Timestamp::default(), dirty);
+    }
+
+    fn slice_dirties(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+        let exported = self.slices.get(name).and_then(Self::service_of).is_some_and(|service| {
+            self.exports.get(&service).is_some() // most slices belong to Services that nobody exports
+        });
+        if exported || self.slice_exports_of.get(name).next().is_some() {
+            dirty.push(Key::SliceExport(name.clone()));
+        }
+        if name.namespace == self.settings.fleet_system_namespace {
+            self.note_orphan(&name.name, at);
+            dirty.push(Key::SliceImport(name.name.clone()));
+        }
+    }
+
+    // === ServiceExports ===
+
+    fn take_export(&mut self, export: ServiceExport, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = export.meta.name.clone();
+        let uid = export.meta.uid.clone();
+        let Taken::Changed(before) = self.exports.take(export) else { return };
+        if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
+            self.stamps.service_changed(&name, at);
+        }
+        dirty.push(Key::Export(name.clone()));
+        self.exportable_dirties(&name, at, dirty);
+    }
+
+    fn forget_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.exports.remove(name, uid).is_some() {
+            dirty.push(Key::Export(name.clone()));
+            self.exportable_dirties(name, at, dirty);
+        }
+    }
+
+    // === What the hub holds of our exports ===
+
+    fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = export.meta.name.clone();
+        let service = export.reference.source.clone();
+        let judged = export.is_judged();
+        let since = export.reference.exported_since;
+        let Taken::Changed(before) = self.internal_exports.take(export) else { return };
+        if judged {
+            self.stamps.judged(&service, since, at);
+        }
+        let service_before = before.map(|old| old.reference.source);
+        self.internal_exports_of.shift(service_before.clone(), Some(service.clone()), &name);
+        dirty.extend(service_before.filter(|old| *old != service).map(Key::Export));
+        dirty.push(Key::Export(service));
+    }
+
+    fn forget_internal_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        let Some(before) = self.internal_exports.remove(name, uid) else { return };
+        self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
+        dirty.push(Key::Export(before.reference.source));
+    }
+
+    fn take_slice_export(&mut self, export: HubSlice, dirty: &mut Vec<Key>) {
+        let name = export.meta.name.clone();
+        let source = export.spec.reference.source.clone();
+        let Taken::Changed(before) = self.slice_exports.take(export) else { return };
+        let source_before = before.map(|old| old.spec.reference.source);
+        self.slice_exports_of.shift(source_before.clone(), Some(source.clone()), &name);
+        self.confirm_slice(&source);
+        dirty.extend(source_before.filter(|old| *old != source).map(Key::SliceExport));
+        dirty.push(Key::SliceExport(source));
+    }
+
+    /// Forgets the changes of a slice that its exports in the hub already carry, whichever of both was seen first.
+    fn confirm_slice(&mut self, name: &ObjectName) {
+        let Some(slice) = self.slices.get(name) else { return };
+        let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
+        let carried = exports
+            .map(|export| &export.spec.reference)
+            .filter(|reference| reference.uid == slice.meta.uid)
+            .map(|reference| reference.generation)
+            .max();
+        if let Some(generation) = carried {
+            self.stamps.slice_confirmed(name, generation);
+        }
+    }
+
+    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        let Some(before) = self.slice_exports.remove(name, uid) else { return };
+        let source = before.spec.reference.source;
+        self.slice_exports_of.shift(Some(source.clone()), None, name);
+        dirty.push(Key::SliceExport(source));
+    }
+
+    // === MultiClusterServices and ServiceImports ===
+
+    fn take_multi_cluster_service(&mut self, wish: MultiClusterService, dirty: &mut Vec<Key>) {
+        let name = wish.meta.name.clone();
+        let after = (Some(wanted(&wish)), wish.derived_label.clone());
+        let Taken::Changed(before) = self.multi_cluster_services.take(wish) else { return };
+        let before = before.map_or((None, None), |old| (Some(wanted(&old)), old.derived_label));
+        self.wish_dirties(&name, before, after, dirty);
+    }
+
+    fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        let Some(before) = self.multi_cluster_services.remove(name, uid) else { return };
+        let import = wanted(&before);
+        self.wish_dirties(name, (Some(import.clone()), before.derived_label), (None, None), dirty);
+        if self.imports.get(&import).is_none() && self.wanting.get(&import).next().is_none() {
+            self.stamps.import_forgotten(&import);
+        }
+    }
+
+    fn wish_dirties(
+        &mut self,
+        name: &ObjectName,
+        before: (Option<ObjectName>, Option<Text>),
+        after: (Option<ObjectName>, Option<Text>),
+        dirty: &mut Vec<Key>,
+    ) {
+        self.wanting.shift(before.0.clone(), after.0.clone(), name);
+        self.deriving.shift(before.1, after.1, name);
+        dirty.push(Key::MultiClusterService(name.clone()));
+        for import in [before.0, after.0].into_iter().flatten() {
+            // One that waited for another to let go of the import may go on.
+            dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
+            self.slice_import_dirties(&import, dirty);
+            dirty.push(Key::Import(import));
+        }
+    }
+
+    fn take_import(&mut self, import: ServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = import.meta.name.clone();
+        let controller = import.controller().map(|owner| owner.uid.clone());
+        let resolved = !import.status.clusters.is_empty();
+        let Taken::Changed(before) = self.imports.take(import) else { return };
+        self.stamps.set_resolved(&name, resolved, at);
+        let controller_before = before.and_then(|old| old.controller().map(|owner| owner.uid.clone()));
+        if controller != controller_before {
+            self.slice_import_dirties(&name, dirty);
+        }
+        self.imports_of.shift(controller_before, controller, &name);
+        self.import_dirties(&name, dirty);
+    }
+
+    fn forget_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Some(before) = self.imports.remove(name, uid) else { return };
+        self.stamps.set_resolved(name, false, at);
+        self.imports_of.shift(before.controller().map(|owner| owner.uid.clone()), None, name);
+        self.import_dirties(name, dirty);
+        if let Some(owner) = before.controller() {
+            let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
+            dirty.push(Key::MultiClusterService(owner));
+        }
+        if self.wanting.get(name).next().is_none() {
+            self.stamps.import_forgotten(name);
+        }
+    }
+
+    fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
+        dirty.push(Key::Import(name.clone()));
+        dirty.extend(self.wanting.get(name).cloned().map(Key::MultiClusterService));
+        if let Some(owner) = self.imports.get(name).and_then(ServiceImport::controller) {
+            let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
+            dirty.push(Key::MultiClusterService(owner));
+        }
+    }
+
+    // === What the hub gives us ===
+
+    fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = claim.meta.name.clone();
+        let import = claim.reference.source.clone();
+        let fulfilled = !claim.meta.deleting && !claim.status.clusters.is_empty();
+        let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
+        self.stamps.set_fulfilled(&import, fulfilled, at);
+        let import_before = before.map(|old| old.reference.source);
+        self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
+        dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
+        dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
+        dirty.push(Key::Import(import));
+    }
+
+    fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Some(before) = self.internal_imports.remove(name, uid) else { return };
+        let import = before.reference.source;
+        self.stamps.set_fulfilled(&import, false, at);
+        self.internal_imports_of.shift(Some(import.clone()), None, name);
+        dirty.push(Key::Import(import));
+    }
+
+    fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = slice.meta.name.clone();
+        let owner = slice.spec.owner.clone();
+        let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
+        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner), &name);
+        self.note_orphan(&name.name, at);
+        dirty.push(Key::SliceImport(name.name));
+    }
+
+    fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Some(before) = self.slice_imports.remove(name, uid) else { return };
+        self.slice_imports_of.shift(Some(before.spec.owner), None, name);
+        self.note_orphan(&name.name, at);
+        dirty.push(Key::SliceImport(name.name.clone()));
+    }
+
+    // === Imported slices that the hub does not give any more ===
+
+    /// Notes since when each of them is one; only a complete view can tell.
+    pub(super) fn note_orphans(&mut self, at: Timestamp) {
+        let system = self.settings.fleet_system_namespace.clone();
+        let imported: Vec<Text> = self
+            .slices
+            .in_namespace(&system)
+            .filter(|slice| slice.imported)
+            .map(|slice| slice.meta.name.name.clone())
+            .collect();
+        for slice in imported {
+            self.note_orphan(&slice, at);
+        }
+    }
+
+    fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
+        let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
+        let given = self.slice_imports.get(&self.in_hub(slice.clone())).is_some();
+        let known = self.watches.complete(&[Kind::EndpointSliceImport]);
+        if !held || given {
+            self.stamps.set_orphaned(slice, false, at);
+        } else if known {
+            self.stamps.set_orphaned(slice, true, at);
+        }
+    }
+}
+
+/// The ServiceImport that a MultiClusterService wants.
+fn wanted(wish: &MultiClusterService) -> ObjectName {
+    ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
+}

@@ -1,0 +1,158 @@
+//! When things were seen: the only memory of a view that is not an object. Times come in with the events.
+
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::PENDING_CHANGES_MAX;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// From when a Service's change was first seen to when the hub had judged it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceLatency {
+    /// The Service.
+    pub service: ObjectName,
+    /// When the change was first seen, as the export says.
+    pub exported_since: Option<Timestamp>,
+    /// When the verdict was seen.
+    pub judged_at: Timestamp,
+}
+
+/// The times of a member's view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    /// Slice: changes of its content that the hub may not have yet, oldest first, as generation and time.
+    changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
+    /// Service: when its slices became exportable.
+    exportable_since: BTreeMap<ObjectName, Timestamp>,
+    /// Service: when what its export says last changed.
+    service_changed: BTreeMap<ObjectName, Timestamp>,
+    /// ServiceImport: since when it is known to have no exporter.
+    unresolved_since: BTreeMap<ObjectName, Timestamp>,
+    /// ServiceImport: since when its claim is known to be fulfilled.
+    fulfilled_since: BTreeMap<ObjectName, Timestamp>,
+    /// Imported slice: since when the hub does not give it any more.
+    orphaned_since: BTreeMap<Text, Timestamp>,
+    /// Services that were exported and not judged since.
+    awaiting_verdict: BTreeSet<ObjectName>,
+    latencies: Vec<ServiceLatency>,
+}
+
+impl Stamps {
+    /// The content of a slice changed; a new slice under an old name starts anew.
+    pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, new: bool) {
+        let changes = self.changes.entry(slice.clone()).or_default();
+        if new {
+            changes.clear();
+        }
+        if changes.len() < PENDING_CHANGES_MAX {
+            changes.push((generation, at));
+        } else if let Some(newest) = changes.last_mut() {
+            newest.0 = generation;
+        }
+    }
+
+    /// The hub has the slice as of that generation.
+    pub(crate) fn slice_confirmed(&mut self, slice: &ObjectName, generation: i64) {
+        if let Some(changes) = self.changes.get_mut(slice) {
+            changes.retain(|(pending, _)| *pending > generation);
+        }
+    }
+
+    pub(crate) fn slice_gone(&mut self, slice: &ObjectName) {
+        self.changes.remove(slice);
+    }
+
+    /// When the oldest change that the hub lacks was first seen; `None` where nothing is known to be lacking.
+    pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
+        self.changes.get(slice)?.first().map(|(_, at)| *at)
+    }
+
+    /// Whether slices of a Service may be exported; since when, if they may. True if that changed.
+    pub(crate) fn set_exportable(&mut self, service: &ObjectName, exportable: bool, at: Timestamp) -> bool {
+        if exportable {
+            let known = self.exportable_since.contains_key(service);
+            self.exportable_since.entry(service.clone()).or_insert(at);
+            !known
+        } else {
+            self.exportable_since.remove(service).is_some()
+        }
+    }
+
+    pub(crate) fn exportable_since(&self, service: &ObjectName) -> Option<Timestamp> {
+        self.exportable_since.get(service).copied()
+    }
+
+    pub(crate) fn service_changed(&mut self, service: &ObjectName, at: Timestamp) {
+        self.service_changed.insert(service.clone(), at);
+    }
+
+    pub(crate) fn service_gone(&mut self, service: &ObjectName) {
+        self.service_changed.remove(service);
+        self.awaiting_verdict.remove(service);
+    }
+
+    pub(crate) fn service_changed_at(&self, service: &ObjectName) -> Option<Timestamp> {
+        self.service_changed.get(service).copied()
+    }
+
+    /// An import has exporters, or not.
+    pub(crate) fn set_resolved(&mut self, import: &ObjectName, resolved: bool, at: Timestamp) {
+        if resolved {
+            self.unresolved_since.remove(import);
+        } else {
+            self.unresolved_since.entry(import.clone()).or_insert(at);
+        }
+    }
+
+    pub(crate) fn import_forgotten(&mut self, import: &ObjectName) {
+        self.unresolved_since.remove(import);
+    }
+
+    pub(crate) fn unresolved_since(&self, import: &ObjectName) -> Option<Timestamp> {
+        self.unresolved_since.get(import).copied()
+    }
+
+    /// A claim is fulfilled, or not.
+    pub(crate) fn set_fulfilled(&mut self, import: &ObjectName, fulfilled: bool, at: Timestamp) {
+        if fulfilled {
+            self.fulfilled_since.entry(import.clone()).or_insert(at);
+        } else {
+            self.fulfilled_since.remove(import);
+        }
+    }
+
+    pub(crate) fn fulfilled_since(&self, import: &ObjectName) -> Option<Timestamp> {
+        self.fulfilled_since.get(import).copied()
+    }
+
+    /// The hub gives an imported slice, or not.
+    pub(crate) fn set_orphaned(&mut self, slice: &Text, orphaned: bool, at: Timestamp) {
+        if orphaned {
+            self.orphaned_since.entry(slice.clone()).or_insert(at);
+        } else {
+            self.orphaned_since.remove(slice);
+        }
+    }
+
+    pub(crate) fn orphaned_since(&self, slice: &Text) -> Option<Timestamp> {
+        self.orphaned_since.get(slice).copied()
+    }
+
+    /// All imported slices that the hub does not give.
+    pub(crate) fn orphans(&self) -> impl Iterator<Item = &Text> {
+        self.orphaned_since.keys()
+    }
+
+    pub(crate) fn await_verdict(&mut self, service: &ObjectName) {
+        self.awaiting_verdict.insert(service.clone());
+    }
+
+    /// The hub has judged the present generation of an export.
+    pub(crate) fn judged(&mut self, service: &ObjectName, exported_since: Option<Timestamp>, at: Timestamp) {
+        if self.awaiting_verdict.remove(service) {
+            self.latencies.push(ServiceLatency { service: service.clone(), exported_since, judged_at: at });
+        }
+    }
+
+    pub(crate) fn take_latencies(&mut self) -> Vec<ServiceLatency> {
+        std::mem::take(&mut self.latencies)
+    }
+}

@@ -1,0 +1,466 @@
+//! What the agents know of each object: compact values, one struct per kind.
+//!
+//! They hold only what a rule reads. Fields that others own are left out on purpose: every change is a merge patch of
+//! owned fields, so what is not held is not lost.
+
+use crate::conditions;
+use crate::ids::{ObjectName, Text, Timestamp};
+use std::collections::BTreeMap;
+
+/// The kinds that the agents watch and write. In one agent each kind is watched in one cluster only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Service,
+    EndpointSlice,
+    ServiceExport,
+    ServiceImport,
+    MultiClusterService,
+    InternalServiceExport,
+    InternalServiceImport,
+    EndpointSliceExport,
+    EndpointSliceImport,
+    Namespace,
+}
+
+/// What every object has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Where it is.
+    pub name: ObjectName,
+    /// Its identity: a new object under an old name has another.
+    pub uid: Text,
+    /// The version held, for preconditions. Two objects that differ in it only are the same to every rule.
+    pub resource_version: u64,
+    /// Counts changes of the specification; 0 where the kind has none (Service).
+    pub generation: i64,
+    /// When it was made, whole seconds.
+    pub created: Timestamp,
+    /// It has a deletionTimestamp and waits for its finalizers.
+    pub deleting: bool,
+    /// Who waits to clean up behind it.
+    pub finalizers: Finalizers,
+}
+
+/// The finalizers of an object: the one of fleet-networking for this kind, and those of others, kept as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finalizers {
+    /// Whether the cleanup finalizer of this kind (spec 2.1) is there.
+    pub ours: bool,
+    /// All others, in their order.
+    pub others: Vec<Text>,
+}
+
+impl Finalizers {
+    /// The same with ours added or removed.
+    #[must_use]
+    pub fn with_ours(&self, ours: bool) -> Self {
+        Self { ours, others: self.others.clone() }
+    }
+}
+
+/// A port of a Service, an import or an internal export.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServicePort {
+    /// Empty where the only port has no name.
+    pub name: Text,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Text,
+    /// Application protocol hint.
+    pub app_protocol: Option<Text>,
+    /// 1 to 65535.
+    pub port: i32,
+    /// Where the pods listen.
+    pub target_port: Option<TargetPort>,
+}
+
+/// A target port: number or name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum TargetPort {
+    Number(i32),
+    Name(Text),
+}
+
+/// Type of a core Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ServiceType {
+    ClusterIp,
+    NodePort,
+    LoadBalancer,
+    ExternalName,
+}
+
+/// `status.loadBalancer` of a Service or MultiClusterService.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadBalancerStatus {
+    /// Its addresses.
+    pub ingress: Vec<LoadBalancerIngress>,
+}
+
+/// One address of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct LoadBalancerIngress {
+    pub ip: Option<Text>,
+    pub hostname: Option<Text>,
+    pub ip_mode: Option<Text>,
+    pub ports: Vec<LoadBalancerPort>,
+}
+
+/// A port of a load balancer address, with its error if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct LoadBalancerPort {
+    pub port: i32,
+    pub protocol: Text,
+    pub error: Option<Text>,
+}
+
+/// A core Service: one that may be exported, or one that we derived for an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Metadata.
+    pub meta: Meta,
+    /// `spec.type`.
+    pub service_type: ServiceType,
+    /// `spec.clusterIP` is `None`.
+    pub headless: bool,
+    /// `spec.ports`, in order.
+    pub ports: Vec<ServicePort>,
+    /// The MultiClusterService that it is derived from, from its two labels.
+    pub derived_from: Option<ObjectName>,
+    /// It carries the cloud annotation for an internal load balancer.
+    pub internal_load_balancer: bool,
+    /// `status.loadBalancer`.
+    pub load_balancer: LoadBalancerStatus,
+}
+
+/// Address family of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum AddressType {
+    IPv4,
+    IPv6,
+    /// `FQDN`, or something that came later: never exported.
+    Other(Text),
+}
+
+/// A port of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointPort {
+    /// Empty where the only port has no name (the API server stores that as an empty string).
+    pub name: Text,
+    /// `TCP`, `UDP` or `SCTP`; absent is stored as `TCP`.
+    pub protocol: Text,
+    /// Absent: all ports.
+    pub port: Option<i32>,
+    /// Application protocol hint.
+    pub app_protocol: Option<Text>,
+}
+
+/// A ready endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// 1 to 100 addresses, interchangeable.
+    pub addresses: Vec<Box<str>>,
+}
+
+/// What a slice says, wherever it stands: in the source cluster, as export or import in the hub, or imported.
+/// Endpoints are the ready ones only (`ready` true or absent), in the order of the slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceContent {
+    /// Immutable in an EndpointSlice.
+    pub address_type: AddressType,
+    /// The ready endpoints.
+    pub endpoints: Vec<Endpoint>,
+    /// The ports.
+    pub ports: Vec<EndpointPort>,
+}
+
+/// An EndpointSlice of this member: a source, or one that we imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSlice {
+    /// Metadata.
+    pub meta: Meta,
+    /// The Service that it belongs to, from its label.
+    pub service: Option<Text>,
+    /// Its managed-by label names the slice importer of fleet-networking.
+    pub imported: bool,
+    /// What it says.
+    pub content: SliceContent,
+    /// For imported slices: the source generation whose latency was observed with the write that brought it here.
+    pub observed_generation: Option<i64>,
+}
+
+/// A `metav1.Condition`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Condition {
+    pub condition_type: Text,
+    /// `True`, `False` or `Unknown`.
+    pub status: Text,
+    pub reason: Text,
+    pub message: Text,
+    pub observed_generation: i64,
+    pub last_transition: Timestamp,
+}
+
+/// A user's wish to export the Service of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceExport {
+    /// Metadata.
+    pub meta: Meta,
+    /// The weight annotation, as written.
+    pub weight: Option<Text>,
+    /// All conditions, in their order: `Valid`, `Conflict` and those of others.
+    pub conditions: Vec<Condition>,
+}
+
+/// A reference to an owner in `metadata.ownerReferences`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Owner {
+    pub api_version: Text,
+    pub kind: Text,
+    pub name: Text,
+    pub uid: Text,
+    pub controller: bool,
+    pub block_owner_deletion: bool,
+}
+
+/// Type of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ImportType {
+    ClusterSetIp,
+    Headless,
+}
+
+/// Status of ServiceImport and InternalServiceImport: what the exports of a Service were resolved to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportStatus {
+    /// Absent until resolved.
+    pub import_type: Option<ImportType>,
+    /// The winner's ports.
+    pub ports: Vec<ServicePort>,
+    /// Accepted exporters, in the order in which they were accepted.
+    pub clusters: Vec<Text>,
+}
+
+/// Who imports a Service: the `service-in-use-by` annotation of the hub's ServiceImport.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// The annotation is there, readable or not.
+    pub present: bool,
+    /// Hub namespace of the importer to its cluster id; empty where the annotation cannot be read.
+    pub importers: BTreeMap<Text, Text>,
+}
+
+/// A ServiceImport, in a member (made for a MultiClusterService) or in the hub (made for exports).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceImport {
+    /// Metadata.
+    pub meta: Meta,
+    /// All owners, in order; the controlling one is a MultiClusterService (member only).
+    pub owners: Vec<Owner>,
+    /// Who imports it (hub only).
+    pub claims: Claims,
+    /// What the exports were resolved to.
+    pub status: ImportStatus,
+}
+
+impl ServiceImport {
+    /// The controlling owner.
+    pub fn controller(&self) -> Option<&Owner> {
+        self.owners.iter().find(|owner| owner.controller)
+    }
+}
+
+/// How an import is to be consumed (`MultiClusterService.spec.type`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConsumerType {
+    /// Unset or `LoadBalancer`: one claimer in the fleet.
+    #[default]
+    LoadBalancer,
+    /// `ClusterIP`: east-west, any number of claimers.
+    ClusterIp,
+}
+
+/// A user's wish to import a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultiClusterService {
+    /// Metadata.
+    pub meta: Meta,
+    /// `spec.serviceImport.name`; empty where it was left out (the schema admits that).
+    pub import_name: Text,
+    /// `spec.type`.
+    pub consumer_type: ConsumerType,
+    /// The derived Service is to get an internal load balancer.
+    pub internal_load_balancer: bool,
+    /// Label that remembers the imported name.
+    pub import_label: Option<Text>,
+    /// Label that names the derived Service.
+    pub derived_label: Option<Text>,
+    /// All conditions, in their order.
+    pub conditions: Vec<Condition>,
+    /// `status.loadBalancer`.
+    pub load_balancer: LoadBalancerStatus,
+}
+
+/// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Cluster id that the object claims; the hub trusts the namespace instead.
+    pub cluster: Text,
+    /// The source object.
+    pub source: ObjectName,
+    /// Its UID.
+    pub uid: Text,
+    /// Its version when last exported.
+    pub resource_version: Text,
+    /// Its generation when last exported.
+    pub generation: i64,
+    /// When the oldest change that this export carries was first seen, on the source's clock.
+    pub exported_since: Option<Timestamp>,
+}
+
+/// Since when an export offers its present ports: the hub's stamp, from which the winner of a conflict follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortsOffered {
+    /// On the hub's clock.
+    pub since: Timestamp,
+    /// Fingerprint of the ports that the stamp speaks of ([`crate::names::ports_fingerprint`]).
+    pub ports: Text,
+}
+
+/// An exported Service, in the exporter's hub namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InternalServiceExport {
+    /// Metadata.
+    pub meta: Meta,
+    /// The source Service.
+    pub reference: Reference,
+    /// Its ports, in its order.
+    pub ports: Vec<ServicePort>,
+    /// All conditions; `Conflict` is the hub's verdict.
+    pub conditions: Vec<Condition>,
+    /// The hub's stamp; absent where no hub of ours has seen it, or where it cannot be read.
+    pub offered: Option<PortsOffered>,
+}
+
+impl InternalServiceExport {
+    /// The hub's verdict is there and speaks of the export as it is now.
+    pub fn is_judged(&self) -> bool {
+        conditions::find(&self.conditions, conditions::CONFLICT)
+            .is_some_and(|verdict| verdict.observed_generation >= self.meta.generation)
+    }
+}
+
+/// A claim: a member's wish to import, in its hub namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InternalServiceImport {
+    /// Metadata.
+    pub meta: Meta,
+    /// The member's ServiceImport.
+    pub reference: Reference,
+    /// How it will be consumed.
+    pub consumer_type: ConsumerType,
+    /// The hub's answer: empty unless the claim is fulfilled.
+    pub status: ImportStatus,
+}
+
+/// An exported slice in the exporter's hub namespace (EndpointSliceExport), or its copy in an importer's
+/// (EndpointSliceImport).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubSlice {
+    /// Metadata.
+    pub meta: Meta,
+    /// What it says and of what.
+    pub spec: HubSliceSpec,
+    /// Of an EndpointSliceImport: the generation whose latency a Go agent observed.
+    pub observed_generation: Option<i64>,
+}
+
+/// Specification of EndpointSliceExport and EndpointSliceImport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubSliceSpec {
+    /// The source slice.
+    pub reference: Reference,
+    /// The exported Service that owns it.
+    pub owner: ObjectName,
+    /// Its content.
+    pub content: SliceContent,
+}
+
+/// A Namespace of the hub, metadata only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Metadata; `name.namespace` is empty.
+    pub meta: Meta,
+}
+
+/// Any of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Object {
+    Service(Service),
+    EndpointSlice(EndpointSlice),
+    ServiceExport(ServiceExport),
+    ServiceImport(ServiceImport),
+    MultiClusterService(MultiClusterService),
+    InternalServiceExport(InternalServiceExport),
+    InternalServiceImport(InternalServiceImport),
+    EndpointSliceExport(HubSlice),
+    EndpointSliceImport(HubSlice),
+    Namespace(Namespace),
+}
+
+impl Object {
+    /// Its metadata.
+    pub fn meta(&self) -> &Meta {
+        match self {
+            Self::Service(object) => &object.meta,
+            Self::EndpointSlice(object) => &object.meta,
+            Self::ServiceExport(object) => &object.meta,
+            Self::ServiceImport(object) => &object.meta,
+            Self::MultiClusterService(object) => &object.meta,
+            Self::InternalServiceExport(object) => &object.meta,
+            Self::InternalServiceImport(object) => &object.meta,
+            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
+            Self::Namespace(object) => &object.meta,
+        }
+    }
+
+    /// Its metadata, to change.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        match self {
+            Self::Service(object) => &mut object.meta,
+            Self::EndpointSlice(object) => &mut object.meta,
+            Self::ServiceExport(object) => &mut object.meta,
+            Self::ServiceImport(object) => &mut object.meta,
+            Self::MultiClusterService(object) => &mut object.meta,
+            Self::InternalServiceExport(object) => &mut object.meta,
+            Self::InternalServiceImport(object) => &mut object.meta,
+            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
+            Self::Namespace(object) => &mut object.meta,
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::ServiceExport(_) => Kind::ServiceExport,
+            Self::ServiceImport(_) => Kind::ServiceImport,
+            Self::MultiClusterService(_) => Kind::MultiClusterService,
+            Self::InternalServiceExport(_) => Kind::InternalServiceExport,
+            Self::InternalServiceImport(_) => Kind::InternalServiceImport,
+            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
+            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
+            Self::Namespace(_) => Kind::Namespace,
+        }
+    }
+}

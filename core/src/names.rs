@@ -1,0 +1,169 @@
+//! Names that the agents give to objects, each a function of what it names: the same export always gets the same name.
+
+use crate::ids::Text;
+use crate::limits::{LABEL_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS};
+use crate::model::ServicePort;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// Prefix of a member's namespace in the hub; the rest is the cluster id (spec 4.6).
+const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
+
+/// The hub namespace of a member.
+pub fn member_namespace(cluster: &str) -> Text {
+    format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
+}
+
+/// The cluster id that a hub namespace belongs to: what an object there says of its own origin is not trusted.
+pub fn cluster_of(namespace: &str) -> Option<Text> {
+    namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(Text::from)
+}
+
+/// How long the part of a slice name is that tells exports apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuffixLength {
+    /// 5 hex digits, as long as the Go agents' random ones.
+    Short,
+    /// 10 hex digits, where the short name is held by another source.
+    Long,
+}
+
+/// Name of the export of a slice, and of its imports: `<cluster>-<namespace>-<slice>-<hex>` (spec 2.1,
+/// `FleetScopedUniqueName`), each part cut to 81 characters, always a valid subdomain. The hex digits are the start of
+/// SHA-256 over the UIDs of the slice and of its ServiceExport: a new export gets a new name.
+pub fn slice_export_name(
+    cluster: &str,
+    namespace: &str,
+    slice: &str,
+    slice_uid: &str,
+    service_export_uid: &str,
+    length: SuffixLength,
+) -> Text {
+    let digits = match length {
+        SuffixLength::Short => 5,
+        SuffixLength::Long => 10,
+    };
+    let suffix = hex_of(&[slice_uid.as_bytes(), service_export_uid.as_bytes()], digits);
+    let [cluster, namespace, slice] =
+        [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS).to_owned());
+    format!("{cluster}-{namespace}-{slice}-{suffix}").into()
+}
+
+/// The name `<namespace>-<name>` of spec 2.1, if it is a DNS label (RFC 1035) and so fits every object that bears it.
+pub fn joined(namespace: &str, name: &str) -> Option<Text> {
+    let joined = format!("{namespace}-{name}");
+    is_dns_1035_label(&joined).then(|| joined.into())
+}
+
+/// The name that takes its place where [`joined`] is taken or gives nothing (B3): cut, and ending in 5 hex of the UID.
+pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
+    let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
+    let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
+    let plain: String =
+        format!("{start}{namespace}-{name}").chars().map(|c| if c == '.' { '-' } else { c }).collect();
+    format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
+}
+
+/// Whether a Service may have that name (RFC 1035 label).
+pub fn is_dns_1035_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.len() <= LABEL_CHARS_MAX
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && name.chars().all(inner)
+}
+
+/// Fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports are the exporter's
+/// own business and do not count (design section 4, Conflict).
+pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
+    let mut lines: Vec<String> = ports
+        .iter()
+        .map(|port| {
+            let app_protocol = port.app_protocol.as_deref().unwrap_or_default();
+            format!("{}\u{0}{}\u{0}{}\u{0}{}\n", port.name, port.protocol, port.port, app_protocol)
+        })
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
+}
+
+/// The first hex digits of SHA-256 over some parts; a zero byte between them keeps `ab`+`c` and `a`+`bc` apart.
+fn hex_of(parts: &[&[u8]], digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part);
+        hash.update([0]);
+    }
+    let mut hex = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex.truncate(digits);
+    hex
+}
+
+/// At most that many characters, and none at the end that a subdomain may not have before a dash.
+fn cut(part: &str, chars: usize) -> &str {
+    let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
+    part[..end].trim_end_matches(['-', '.'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(cluster: &str, slice: &str, uid: &str, length: SuffixLength) -> String {
+        slice_export_name(cluster, "work", slice, uid, "export-uid", length).to_string()
+    }
+
+    #[test]
+    fn the_same_export_always_gets_the_same_name_and_a_new_export_a_new_one() {
+        let first = name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short);
+        assert_eq!(first, "member-1-work-app-x7k2p-1c2e4");
+        assert_eq!(first, name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short));
+        assert_ne!(first, name("member-1", "app-x7k2p", "uid-2", SuffixLength::Short));
+        let anew = slice_export_name("member-1", "work", "app-x7k2p", "uid-1", "other", SuffixLength::Short);
+        assert_ne!(first, &*anew);
+        assert!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long).starts_with(&first));
+    }
+
+    #[test]
+    fn long_parts_are_cut_to_81_and_stay_a_valid_subdomain() {
+        let slice = format!("{}.{}", "a".repeat(80), "b".repeat(150));
+        let long = name(&"c".repeat(200), &slice, "uid-1", SuffixLength::Short);
+        assert_eq!(long.len(), 81 + 1 + 4 + 1 + 80 + 1 + 5, "the dot at the cut is trimmed");
+        assert!(!long.contains(".-") && !long.contains("--"));
+    }
+
+    #[test]
+    fn joined_names_stay_plain_unless_they_are_no_label() {
+        assert_eq!(joined("work", "app").as_deref(), Some("work-app"));
+        assert_eq!(joined("1work", "app"), None);
+        assert_eq!(joined(&"w".repeat(60), "app"), None);
+        assert_eq!(&*joined_with_uid("1work", "app", "0F1e2d3c-4b"), "s1work-app-0f1e2");
+        let long = joined_with_uid(&"w".repeat(63), "app", "0f1e2d3c");
+        assert_eq!(long.len(), 63);
+        assert!(is_dns_1035_label(&long));
+    }
+
+    #[test]
+    fn ports_are_the_same_in_any_order_and_whatever_their_target() {
+        let port = |name: &str, number| ServicePort {
+            name: name.into(),
+            protocol: "TCP".into(),
+            app_protocol: None,
+            port: number,
+            target_port: None,
+        };
+        let one = ports_fingerprint(&[port("http", 80), port("admin", 81)]);
+        assert_eq!(one, ports_fingerprint(&[port("admin", 81), port("http", 80)]));
+        assert_ne!(one, ports_fingerprint(&[port("http", 80), port("admin", 82)]));
+        let mut targeted = port("http", 80);
+        targeted.target_port = Some(crate::model::TargetPort::Number(8080));
+        assert_eq!(ports_fingerprint(&[targeted]), ports_fingerprint(&[port("http", 80)]));
+        let mut hinted = port("http", 80);
+        hinted.app_protocol = Some("h2c".into());
+        assert_ne!(ports_fingerprint(&[hinted]), ports_fingerprint(&[port("http", 80)]));
+    }
+}

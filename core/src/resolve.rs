@@ -1,0 +1,236 @@
+//! Resolve: many exports of one Service to one import (spec 2.11, 2.12; design section 4, Conflict).
+//!
+//! The export that has offered its present ports for longest decides what the Service looks like to the fleet; exports
+//! with the same set of ports join it, others are in conflict. The hub stamps since when an export offers its ports, so
+//! the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
+
+use crate::claims;
+use crate::conditions::{self, CONFLICT, Verdict};
+use crate::hub::{View, live};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::{ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort};
+use crate::names;
+use crate::plan::{Desired, Event, Patch, Plan, Write};
+
+const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
+const IMPORT_COMPONENT: &str = "serviceimport-controller";
+const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
+
+/// Plans the import of the Service of that name, its exports' conditions, and its claims.
+pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+    if !view.watches.complete(&REQUIRED) {
+        return Plan::default();
+    }
+    let import = view.imports.get(service);
+    let resolution = resolution(view, service);
+    let mut plan = stamp(view, service, now);
+    plan.join(match (import, &resolution) {
+        (None, None) => Plan::default(),
+        (None, Some(_)) => create(service),
+        (Some(import), None) => remove_unless_offered(view, import),
+        (Some(import), Some(resolution)) => update(import, resolution),
+    });
+    plan.join(release(view, service));
+    plan.join(judge(view, service, resolution.as_ref(), now));
+    plan.join(claims::plan(view, service, &plan));
+    plan
+}
+
+/// What the exports of a Service come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolution {
+    /// The winner's ports, in its order.
+    pub(crate) ports: Vec<ServicePort>,
+    /// The winner, and those that offer the same ports, in the order in which they came to offer them.
+    pub(crate) accepted: Vec<Text>,
+}
+
+/// Resolves the exports that carry our mark; `None` where there are none.
+pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
+    let mut offers: Vec<(Timestamp, Text, &InternalServiceExport)> = exports(view, service)
+        .filter(|(_, export)| export.meta.finalizers.ours)
+        .filter_map(|(cluster, export)| Some((current_offer(export)?.since, cluster, export)))
+        .collect();
+    offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    let winner = offers.first()?.2;
+    let ports = names::ports_fingerprint(&winner.ports);
+    let same = |export: &InternalServiceExport| names::ports_fingerprint(&export.ports) == ports;
+    let accepted = offers.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
+    Some(Resolution { ports: winner.ports.clone(), accepted })
+}
+
+/// The live exports of a Service with the cluster that each comes from: the one of its namespace, whatever it says. Of
+/// two in one namespace only the first counts.
+fn exports<'a>(
+    view: &'a View,
+    service: &ObjectName,
+) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> + use<'a> {
+    let mut seen: Option<Text> = None;
+    live(&view.internal_exports, view.internal_exports_of.get(service)).filter_map(move |export| {
+        let cluster = names::cluster_of(&export.meta.name.namespace)?;
+        if seen.as_ref() == Some(&cluster) {
+            return None;
+        }
+        seen = Some(cluster.clone());
+        Some((cluster, export))
+    })
+}
+
+/// The stamp of an export, if it speaks of the ports that it offers now.
+fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
+    export.offered.as_ref().filter(|offered| offered.ports == names::ports_fingerprint(&export.ports))
+}
+
+/// Marks new exports and stamps those that offer new ports.
+fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    for (cluster, export) in exports(view, service) {
+        let offer = current_offer(export);
+        if export.meta.finalizers.ours && offer.is_some() {
+            continue;
+        }
+        let since = offer.map_or_else(|| first_offered(view, service, &cluster, export, now), |offer| offer.since);
+        let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
+        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+        plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
+    }
+    plan
+}
+
+/// Since when an export without a valid stamp counts: one that a Go hub had accepted keeps its place.
+fn first_offered(
+    view: &View,
+    service: &ObjectName,
+    cluster: &Text,
+    export: &InternalServiceExport,
+    now: Timestamp,
+) -> Timestamp {
+    let accepted_before = export.offered.is_none()
+        && view.imports.live(service).is_some_and(|import| {
+            import.status.clusters.contains(cluster)
+                && names::ports_fingerprint(&import.status.ports) == names::ports_fingerprint(&export.ports)
+        });
+    if accepted_before { export.meta.created } else { now }
+}
+
+fn create(service: &ObjectName) -> Plan {
+    let desired = Desired::ServiceImport { controller: None, finalizer: false };
+    Plan::one(Write::create(Kind::ServiceImport, service.clone(), desired))
+}
+
+/// The last export is gone: so is the import. One that is just being stamped is not gone.
+fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
+    let name = &import.meta.name;
+    if import.meta.deleting || exports(view, name).next().is_some() {
+        return Plan::default();
+    }
+    let message = format!("There are no exported services of {}", name.name);
+    Plan::one(Write::delete(Kind::ServiceImport, &import.meta).telling(normal(import, "NoExportedService", message)))
+}
+
+fn update(import: &ServiceImport, resolution: &Resolution) -> Plan {
+    let status = ImportStatus {
+        import_type: Some(ImportType::ClusterSetIp),
+        ports: resolution.ports.clone(),
+        clusters: resolution.accepted.clone(),
+    };
+    if import.meta.deleting || import.status == status {
+        return Plan::default(); // a dying import is not resolved into; its end wakes us (B5)
+    }
+    let message = format!("Resolved exported service properties and updated {} status", import.meta.name.name);
+    let event = normal(import, "SuccessfulUpdateStatus", message);
+    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status)).telling(event))
+}
+
+/// Lets dying exports go once the import does not name their cluster any more.
+fn release(view: &View, service: &ObjectName) -> Plan {
+    let import = view.imports.live(service);
+    let mut plan = Plan::default();
+    let names = view.internal_exports_of.get(service);
+    for export in names.filter_map(|name| view.internal_exports.get(name)) {
+        if !export.meta.deleting || !export.meta.finalizers.ours {
+            continue;
+        }
+        let cluster = names::cluster_of(&export.meta.name.namespace);
+        let offered_anew = exports(view, service).any(|(other, _)| Some(&other) == cluster.as_ref());
+        let named = |import: &ServiceImport| cluster.as_ref().is_some_and(|c| import.status.clusters.contains(c));
+        if offered_anew || !import.is_some_and(named) {
+            plan.push(Write::finalizer(Kind::InternalServiceExport, &export.meta, false));
+        }
+    }
+    plan
+}
+
+/// Tells each export the verdict, once the import shows it.
+fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
+    if import.status.ports != resolution.ports || import.status.clusters != resolution.accepted {
+        return plan;
+    }
+    for (cluster, export) in exports(view, service) {
+        if !export.meta.finalizers.ours || current_offer(export).is_none() {
+            continue;
+        }
+        let accepted = resolution.accepted.contains(&cluster);
+        let verdict = if accepted { Verdict::no_conflict(service) } else { Verdict::conflict(service) };
+        let generation = export.meta.generation;
+        if conditions::says(conditions::find(&export.conditions, CONFLICT), &verdict, generation) {
+            continue;
+        }
+        let list = conditions::set(&export.conditions, CONFLICT, &verdict, generation, now);
+        let patch = Patch::InternalServiceExportConditions(list);
+        let mut write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
+        if !accepted {
+            write = write.telling(conflict_event(export, &cluster, resolution));
+        }
+        plan.push(write);
+    }
+    plan
+}
+
+/// Names the port that differs, the clusters and the winner: what to mend follows from it.
+fn conflict_event(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Event {
+    let describe = |port: &ServicePort| {
+        let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
+        format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
+    };
+    let same = |one: &ServicePort, other: &ServicePort| {
+        (&one.name, &one.protocol, one.port, &one.app_protocol)
+            == (&other.name, &other.protocol, other.port, &other.app_protocol)
+    };
+    let list = |these: &[ServicePort], those: &[ServicePort]| {
+        let only: Vec<String> =
+            these.iter().filter(|port| !those.iter().any(|other| same(port, other))).map(describe).collect();
+        if only.is_empty() { "nothing".to_owned() } else { only.join(", ") }
+    };
+    let winner = resolution.accepted.first().map_or("", |winner| winner);
+    let message = format!(
+        "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has offered its ports \
+         for longer: only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another name",
+        export.reference.source,
+        list(&export.ports, &resolution.ports),
+        list(&resolution.ports, &export.ports),
+    );
+    Event {
+        kind: Kind::InternalServiceExport,
+        about: export.meta.name.clone(),
+        uid: export.meta.uid.clone(),
+        warning: true,
+        reason: "ServiceExportConflictFound",
+        message,
+        component: EXPORT_COMPONENT,
+    }
+}
+
+fn normal(import: &ServiceImport, reason: &'static str, message: String) -> Event {
+    Event {
+        kind: Kind::ServiceImport,
+        about: import.meta.name.clone(),
+        uid: import.meta.uid.clone(),
+        warning: false,
+        reason,
+        message,
+        component: IMPORT_COMPONENT,
+    }
+}

@@ -1,0 +1,339 @@
+//! Random histories of users, agents and clusters: whatever happened in whatever order, a fleet settles, imported equals
+//! exported, and nothing is left over.
+
+use crate::support::build::{
+    BuildSlice, BuildWish, IntoObject, address, content, named, port, service, service_export, slice, wish,
+};
+use crate::support::oracle::{assert_empty, assert_settled, state};
+use crate::support::random::Random;
+use crate::support::world::{GRACE_MICROS, Who, World};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::model::{ConsumerType, EndpointSlice, Kind, Object, ServicePort, ServiceType};
+use proptest::prelude::{ProptestConfig, Just, Strategy, any, prop, prop_oneof, proptest};
+use proptest::test_runner::RngSeed;
+
+const MEMBERS: usize = 3;
+/// A day: every grace has ended.
+const LONG_MICROS: i64 = 86_400_000_000;
+
+/// What may happen next.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    MakeService { member: usize, app: usize, ports: usize },
+    DeleteService { member: usize, app: usize },
+    ChangePorts { member: usize, app: usize, ports: usize },
+    ChangeServiceType { member: usize, app: usize, external: bool },
+    Export { member: usize, app: usize },
+    Unexport { member: usize, app: usize },
+    Weigh { member: usize, app: usize, weight: Option<&'static str> },
+    SetSlice { member: usize, app: usize, slice: usize, endpoints: Vec<u8> },
+    /// Scaled to zero and from zero: kube's controller writes the slice anew, under its old name and UID.
+    RecycleSlice { member: usize, app: usize, slice: usize, endpoints: Vec<u8> },
+    /// Something that importers cannot see: a not-ready pod came or went.
+    TouchSlice { member: usize, app: usize, slice: usize },
+    DeleteSlice { member: usize, app: usize, slice: usize },
+    Wish { member: usize, name: usize, app: usize, consumer: usize },
+    Retarget { member: usize, name: usize, app: usize },
+    ChangeConsumer { member: usize, name: usize, consumer: usize },
+    Unwish { member: usize, name: usize },
+    /// The cloud gives a load balancer its address.
+    Address { member: usize, name: usize },
+    /// Somebody deletes an object that is ours.
+    Meddle { hub: bool, member: usize, which: usize },
+    Crash { who: usize },
+    Relist { who: usize, kind: usize },
+    /// That many steps of the agents happen before the next event.
+    Run { steps: usize },
+    Pass { seconds: i64 },
+}
+
+const APPS: [&str; 2] = ["work/app", "work/web"];
+const WISHES: [&str; 2] = ["work/app", "work/other"];
+
+fn ports(variant: usize) -> Vec<ServicePort> {
+    match variant {
+        0 => vec![port("http", 80)],
+        1 => vec![port("http", 80), port("admin", 81)],
+        _ => vec![port("admin", 81), port("http", 80)], // the same set in another order
+    }
+}
+
+fn consumer(which: usize) -> ConsumerType {
+    [ConsumerType::LoadBalancer, ConsumerType::ClusterIp][which]
+}
+
+fn slice_of(app: usize, index: usize) -> EndpointSlice {
+    slice(&format!("{}-{index}", APPS[app]))
+}
+
+fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
+    endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
+}
+
+/// All kinds, to choose from.
+const KINDS: [Kind; 9] = [
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::ServiceExport,
+    Kind::ServiceImport,
+    Kind::MultiClusterService,
+    Kind::InternalServiceExport,
+    Kind::InternalServiceImport,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+];
+
+/// Lets an event happen.
+pub(crate) fn happen(world: &mut World, event: &Event) {
+    match event.clone() {
+        Event::MakeService { member, app, ports: variant } => {
+            let mut made = service(APPS[app]);
+            made.ports = ports(variant);
+            world.create(Who::Member(member), made.object());
+        }
+        Event::DeleteService { member, app } => {
+            world.delete(Who::Member(member), Kind::Service, &named(APPS[app]));
+            for index in 0..2 {
+                let name = slice_of(app, index).meta.name;
+                world.delete(Who::Member(member), Kind::EndpointSlice, &name);
+            }
+        }
+        Event::ChangePorts { member, app, ports: variant } => {
+            edit_service(world, member, app, |service| service.ports = ports(variant));
+        }
+        Event::ChangeServiceType { member, app, external } => edit_service(world, member, app, |service| {
+            service.service_type = if external { ServiceType::ExternalName } else { ServiceType::ClusterIp };
+        }),
+        Event::Export { member, app } => {
+            world.create(Who::Member(member), service_export(APPS[app]).object());
+        }
+        Event::Unexport { member, app } => {
+            world.delete(Who::Member(member), Kind::ServiceExport, &named(APPS[app]));
+        }
+        Event::Weigh { member, app, weight } => {
+            world.edit(Who::Member(member), Kind::ServiceExport, &named(APPS[app]), |object| {
+                let Object::ServiceExport(export) = object else { return };
+                export.weight = weight.map(Into::into);
+            });
+        }
+        Event::SetSlice { member, app, slice, endpoints } | Event::RecycleSlice { member, app, slice, endpoints } => {
+            set_slice(world, member, slice_of(app, slice), &addresses(member, &endpoints));
+        }
+        Event::TouchSlice { member, app, slice } => {
+            let name = slice_of(app, slice).meta.name;
+            world.edit(Who::Member(member), Kind::EndpointSlice, &name, |object| object.meta_mut().generation += 1);
+        }
+        Event::DeleteSlice { member, app, slice } => {
+            world.delete(Who::Member(member), Kind::EndpointSlice, &slice_of(app, slice).meta.name);
+        }
+        Event::Wish { .. }
+        | Event::Retarget { .. }
+        | Event::ChangeConsumer { .. }
+        | Event::Unwish { .. }
+        | Event::Address { .. } => happen_to_wish(world, event),
+        Event::Meddle { hub, member, which } => meddle(world, hub, member, which),
+        Event::Crash { who } => {
+            let who = world.everyone()[who];
+            world.restart(who);
+        }
+        Event::Relist { who, kind } => {
+            let who = world.everyone()[who];
+            world.relist(who, KINDS[kind]);
+        }
+        Event::Run { steps } => {
+            for _ in 0..steps {
+                world.step();
+            }
+        }
+        Event::Pass { seconds } => {
+            world.run_for(seconds * 1_000_000);
+        }
+    }
+}
+
+fn happen_to_wish(world: &mut World, event: &Event) {
+    match *event {
+        Event::Wish { member, name, app, consumer: which } => {
+            let target = named(APPS[app]).name;
+            let made = wish(WISHES[name]).importing(&target).consumed_as(consumer(which));
+            world.create(Who::Member(member), made.object());
+        }
+        Event::Retarget { member, name, app } => {
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]), |object| {
+                let Object::MultiClusterService(wish) = object else { return };
+                wish.import_name = named(APPS[app]).name;
+            });
+        }
+        Event::ChangeConsumer { member, name, consumer: which } => {
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]), |object| {
+                let Object::MultiClusterService(wish) = object else { return };
+                wish.consumer_type = consumer(which);
+            });
+        }
+        Event::Unwish { member, name } => {
+            world.delete(Who::Member(member), Kind::MultiClusterService, &named(WISHES[name]));
+        }
+        Event::Address { member, name } => {
+            let derived = ObjectName::new("fleet-system", WISHES[name].replace('/', "-"));
+            world.edit(Who::Member(member), Kind::Service, &derived, |object| {
+                let Object::Service(service) = object else { return };
+                if service.service_type == ServiceType::LoadBalancer {
+                    service.load_balancer = address("192.0.2.1");
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+fn edit_service(world: &mut World, member: usize, app: usize, change: impl FnOnce(&mut fleetnet_core::model::Service)) {
+    world.edit(Who::Member(member), Kind::Service, &named(APPS[app]), |object| {
+        if let Object::Service(service) = object {
+            change(service);
+        }
+    });
+}
+
+/// Makes the slice, or gives it these endpoints.
+pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, endpoints: &[String]) {
+    let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+    let name = slice.meta.name.clone();
+    if !world.create(Who::Member(member), slice.endpoints(&endpoints).object()) {
+        world.edit(Who::Member(member), Kind::EndpointSlice, &name, |object| {
+            let Object::EndpointSlice(slice) = object else { return };
+            slice.content = content(&endpoints);
+        });
+    }
+}
+
+/// Deletes one of the objects that the agents made, whichever.
+fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
+    let who = if hub { Who::Hub } else { Who::Member(member) };
+    let ours = |object: &Object| match object {
+        Object::Service(service) => service.derived_from.is_some(),
+        Object::EndpointSlice(slice) => slice.imported,
+        Object::ServiceExport(_) | Object::MultiClusterService(_) => false,
+        _ => true,
+    };
+    let all: Vec<(Kind, ObjectName)> = world
+        .cluster(who)
+        .all()
+        .filter(|object| ours(object))
+        .map(|object| (object.kind(), object.meta().name.clone()))
+        .collect();
+    if let Some((kind, name)) = all.get(which % all.len().max(1)) {
+        world.delete(who, *kind, name);
+    }
+}
+
+/// Deletes all that users made.
+fn delete_everything(world: &mut World) {
+    for who in world.everyone() {
+        let users: Vec<(Kind, ObjectName)> = world
+            .cluster(who)
+            .all()
+            .filter(|object| match object {
+                Object::Service(service) => service.derived_from.is_none(),
+                Object::EndpointSlice(slice) => !slice.imported,
+                Object::ServiceExport(_) | Object::MultiClusterService(_) => true,
+                _ => false,
+            })
+            .map(|object| (object.kind(), object.meta().name.clone()))
+            .collect();
+        for (kind, name) in users {
+            world.delete(who, kind, &name);
+        }
+    }
+}
+
+pub(crate) fn an_event() -> impl Strategy<Value = Event> {
+    let member = 0..MEMBERS;
+    let app = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
+    let wish = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
+    let endpoints = || prop::collection::vec(1..5u8, 0..3);
+    let weights = prop_oneof![Just(None), Just(Some("0")), Just(Some("7")), Just(Some("many"))];
+    let (m, a, w) = (member, app, wish);
+    prop_oneof![
+        6 => (m.clone(), a.clone(), 0..3usize).prop_map(|(member, app, ports)| Event::MakeService { member, app, ports }),
+        2 => (m.clone(), a.clone()).prop_map(|(member, app)| Event::DeleteService { member, app }),
+        3 => (m.clone(), a.clone(), 0..3usize).prop_map(|(member, app, ports)| Event::ChangePorts { member, app, ports }),
+        1 => (m.clone(), a.clone(), any::<bool>())
+            .prop_map(|(member, app, external)| Event::ChangeServiceType { member, app, external }),
+        7 => (m.clone(), a.clone()).prop_map(|(member, app)| Event::Export { member, app }),
+        3 => (m.clone(), a.clone()).prop_map(|(member, app)| Event::Unexport { member, app }),
+        2 => (m.clone(), a.clone(), weights).prop_map(|(member, app, weight)| Event::Weigh { member, app, weight }),
+        8 => (m.clone(), a.clone(), 0..2usize, endpoints())
+            .prop_map(|(member, app, slice, endpoints)| Event::SetSlice { member, app, slice, endpoints }),
+        2 => (m.clone(), a.clone(), 0..2usize, endpoints())
+            .prop_map(|(member, app, slice, endpoints)| Event::RecycleSlice { member, app, slice, endpoints }),
+        2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Event::TouchSlice { member, app, slice }),
+        2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Event::DeleteSlice { member, app, slice }),
+        7 => (m.clone(), w.clone(), a.clone(), 0..2usize)
+            .prop_map(|(member, name, app, consumer)| Event::Wish { member, name, app, consumer }),
+        2 => (m.clone(), w.clone(), a).prop_map(|(member, name, app)| Event::Retarget { member, name, app }),
+        2 => (m.clone(), w.clone(), 0..2usize)
+            .prop_map(|(member, name, consumer)| Event::ChangeConsumer { member, name, consumer }),
+        3 => (m.clone(), w.clone()).prop_map(|(member, name)| Event::Unwish { member, name }),
+        2 => (m.clone(), w).prop_map(|(member, name)| Event::Address { member, name }),
+        2 => (any::<bool>(), m, 0..20usize).prop_map(|(hub, member, which)| Event::Meddle { hub, member, which }),
+        2 => (0..=MEMBERS).prop_map(|who| Event::Crash { who }),
+        2 => (0..=MEMBERS, 0..KINDS.len()).prop_map(|(who, kind)| Event::Relist { who, kind }),
+        9 => (1..60usize).prop_map(|steps| Event::Run { steps }),
+        1 => (1..90i64).prop_map(|seconds| Event::Pass { seconds }),
+    ]
+}
+
+/// A fleet in use, so that what comes next meets something: an exporter, an importer, and most often more of both.
+pub(crate) fn prelude(seed: u64) -> Vec<Event> {
+    let mut random = Random::new(seed);
+    let mut events = Vec::new();
+    for (member, exports, imports) in [(0, true, random.below(4) == 0), (1, random.below(2) == 0, true), (2, true, true)] {
+        if exports {
+            let ports = [0, 0, 0, 1, 2][random.below(5)];
+            events.push(Event::MakeService { member, app: 0, ports });
+            events.push(Event::SetSlice { member, app: 0, slice: 0, endpoints: vec![1, 2] });
+            events.push(Event::Export { member, app: 0 });
+        }
+        if imports {
+            events.push(Event::Wish { member, name: 0, app: 0, consumer: random.below(2) });
+        }
+        events.push(Event::Run { steps: random.below(100) });
+    }
+    events
+}
+
+pub(crate) fn cases(number: u32) -> ProptestConfig {
+    ProptestConfig { cases: number, rng_seed: RngSeed::Fixed(20_260_101), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(2000))]
+
+    #[test]
+    fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over(
+        events in prop::collection::vec(an_event(), 1..40),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        for event in prelude(seed).iter().chain(&events) {
+            happen(&mut world, event);
+        }
+        world.run_for(LONG_MICROS);
+        assert_settled(&world);
+
+        world.restart_all();
+        let writes = world.run_for(LONG_MICROS);
+        assert_eq!(writes, 0, "a settled fleet costs no writes after a restart: {:#?}", world.lines_since(world.ledger.len() - writes));
+
+        delete_everything(&mut world);
+        world.run_for(LONG_MICROS);
+        assert_empty(&world);
+        let bound = 60 * (events.len() + 1);
+        assert!(world.ledger.len() <= bound, "{} writes for {} events", world.ledger.len(), events.len());
+    }
+}
+
+#[allow(dead_code)]
+fn unused(world: &World) {
+    let _ = (state(world), Random::new(1), GRACE_MICROS);
+}

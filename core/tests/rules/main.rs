@@ -1,0 +1,13 @@
+//! The rules held to what they say: table tests of each plan, a test for each bug that must not exist, and random
+//! histories of whole fleets in memory.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bugs;
+mod export;
+mod histories;
+mod hub;
+mod import;
+mod ledger;
+mod views;

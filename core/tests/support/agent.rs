@@ -1,0 +1,242 @@
+//! An agent as the engine runs it: watches that lag, own writes seen at once, one write in flight for each object.
+
+use super::cluster::Cluster;
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::member::Change;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::{Plan, Write};
+use fleetnet_core::watches::WatchState;
+use fleetnet_core::{hub, member};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Debug;
+
+/// A view of either agent.
+pub(crate) trait View: Clone + PartialEq + Debug {
+    type Key: Clone + Ord + Debug;
+    /// The kinds that it watches.
+    const KINDS: &'static [Kind];
+    /// One that knows nothing, of the same agent.
+    fn forgetful(&self) -> Self;
+    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>);
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
+    fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
+    fn every_key(&self) -> Vec<Self::Key>;
+}
+
+impl View for member::View {
+    type Key = member::Key;
+    const KINDS: &'static [Kind] = &[
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::ServiceExport,
+        Kind::ServiceImport,
+        Kind::MultiClusterService,
+        Kind::InternalServiceExport,
+        Kind::InternalServiceImport,
+        Kind::EndpointSliceExport,
+        Kind::EndpointSliceImport,
+    ];
+    fn forgetful(&self) -> Self {
+        Self::new(self.settings.clone())
+    }
+    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.apply(change, at, dirty);
+    }
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.watch_state(kind, state, at, dirty);
+    }
+    fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
+        self.plan(key, now)
+    }
+    fn every_key(&self) -> Vec<Self::Key> {
+        let mut keys = Vec::new();
+        self.all_keys(&mut keys);
+        keys
+    }
+}
+
+impl View for hub::View {
+    type Key = hub::Key;
+    const KINDS: &'static [Kind] = &[
+        Kind::InternalServiceExport,
+        Kind::InternalServiceImport,
+        Kind::ServiceImport,
+        Kind::EndpointSliceExport,
+        Kind::EndpointSliceImport,
+        Kind::Namespace,
+    ];
+    fn forgetful(&self) -> Self {
+        Self::default()
+    }
+    fn observe(&mut self, change: Change, _at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.apply(change, dirty);
+    }
+    fn watched(&mut self, kind: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.watch_state(kind, state, dirty);
+    }
+    fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
+        self.plan(key, now)
+    }
+    fn every_key(&self) -> Vec<Self::Key> {
+        let mut keys = Vec::new();
+        self.all_keys(&mut keys);
+        keys
+    }
+}
+
+/// What a watch has still to tell.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    Changed(Change),
+    /// All objects of the list before were told.
+    Listed,
+}
+
+/// One agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent<V: View> {
+    pub(crate) view: V,
+    pub(crate) dirty: BTreeSet<V::Key>,
+    /// What each watch has still to tell, in its order.
+    pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
+    /// Writes that were planned and not yet carried out, with the key of their plan.
+    pub(crate) in_flight: Vec<(Write, V::Key)>,
+    waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
+    pub(crate) again: BTreeMap<V::Key, Timestamp>,
+    /// What the watches told so far, to find what a later list lacks.
+    told: BTreeMap<(Kind, ObjectName), Text>,
+    /// Why a plan was blocked, by key.
+    pub(crate) blocked: BTreeMap<V::Key, String>,
+}
+
+impl<V: View> Agent<V> {
+    pub(crate) fn new(view: V) -> Self {
+        Self {
+            view,
+            dirty: BTreeSet::new(),
+            inbox: BTreeMap::new(),
+            in_flight: Vec::new(),
+            waiting: BTreeMap::new(),
+            again: BTreeMap::new(),
+            told: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+        }
+    }
+
+    /// It forgets everything and lists anew.
+    pub(crate) fn restart(&mut self, objects: &[Object]) {
+        *self = Self::new(self.view.forgetful());
+        for kind in V::KINDS {
+            self.list(*kind, objects);
+        }
+    }
+
+    /// A watch lists anew: what it had still to tell is in the list.
+    pub(crate) fn list(&mut self, kind: Kind, objects: &[Object]) {
+        let queue = self.inbox.entry(kind).or_default();
+        queue.clear();
+        let listed = || objects.iter().filter(|object| object.kind() == kind);
+        let names: BTreeSet<&ObjectName> = listed().map(|object| &object.meta().name).collect();
+        for ((_, name), uid) in self.told.iter().filter(|((told, _), _)| *told == kind) {
+            if !names.contains(name) {
+                let change = Change::Removed { kind, name: name.clone(), uid: uid.clone() };
+                queue.push_back(News::Changed(change));
+            }
+        }
+        queue.extend(listed().cloned().map(|object| News::Changed(Change::Applied(object))));
+        queue.push_back(News::Listed);
+    }
+
+    /// Something happened that a watch will tell.
+    pub(crate) fn notify(&mut self, change: Change) {
+        let kind = match &change {
+            Change::Applied(object) => object.kind(),
+            Change::Removed { kind, .. } => *kind,
+        };
+        if V::KINDS.contains(&kind) {
+            self.inbox.entry(kind).or_default().push_back(News::Changed(change));
+        }
+    }
+
+    /// The watch of a kind tells its next news.
+    pub(crate) fn hear(&mut self, kind: Kind, now: Timestamp) {
+        match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
+            Some(News::Changed(change)) => self.see(change, now),
+            Some(News::Listed) => {
+                let mut dirty = Vec::new();
+                self.view.watched(kind, WatchState::Complete, now, &mut dirty);
+                self.dirty.extend(dirty);
+            }
+            None => {}
+        }
+    }
+
+    fn see(&mut self, change: Change, now: Timestamp) {
+        match &change {
+            Change::Applied(object) => {
+                let key = (object.kind(), object.meta().name.clone());
+                self.told.insert(key, object.meta().uid.clone());
+            }
+            Change::Removed { kind, name, uid } => {
+                let key = (*kind, name.clone());
+                if self.told.get(&key) == Some(uid) {
+                    self.told.remove(&key);
+                }
+            }
+        }
+        let mut dirty = Vec::new();
+        self.view.observe(change, now, &mut dirty);
+        self.dirty.extend(dirty);
+    }
+
+    /// Plans a key; what is new of its writes is now in flight.
+    pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
+        self.dirty.remove(key);
+        let plan = self.view.decide(key, now);
+        match plan.again {
+            Some(at) => self.again.insert(key.clone(), at),
+            None => self.again.remove(key),
+        };
+        match plan.blocked {
+            Some(why) => self.blocked.insert(key.clone(), why),
+            None => self.blocked.remove(key),
+        };
+        for write in plan.writes {
+            let target = (write.kind, write.at.clone());
+            if self.in_flight.iter().any(|(other, _)| (other.kind, &other.at) == (target.0, &target.1)) {
+                self.waiting.entry(target).or_default().insert(key.clone());
+            } else {
+                self.in_flight.push((write, key.clone()));
+            }
+        }
+    }
+
+    /// The answer to a write is in: what the server holds now is in the view, before any later plan.
+    pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
+        let target = (write.kind, write.at.clone());
+        // What the watch has still to tell of this object is older than the answer.
+        let newer = |news: &News| match news {
+            News::Changed(Change::Applied(object)) => object.kind() != target.0 || object.meta().name != target.1,
+            News::Changed(Change::Removed { kind, name, .. }) => *kind != target.0 || *name != target.1,
+            News::Listed => true,
+        };
+        self.inbox.entry(target.0).or_default().retain(newer);
+        match cluster.get(target.0, &target.1) {
+            Some(object) => self.see(Change::Applied(object.clone()), now),
+            None => {
+                if let Some(uid) = self.told.get(&target).cloned() {
+                    self.see(Change::Removed { kind: target.0, name: target.1.clone(), uid }, now);
+                }
+            }
+        }
+        self.dirty.extend(self.waiting.remove(&target).unwrap_or_default());
+        if failed {
+            self.dirty.insert(key.clone());
+        }
+    }
+
+    /// Nothing to hear, plan or carry out.
+    pub(crate) fn idle(&self) -> bool {
+        self.dirty.is_empty() && self.in_flight.is_empty() && self.inbox.values().all(VecDeque::is_empty)
+    }
+}

@@ -1,0 +1,497 @@
+//! Builders: each gives the smallest object that a rule takes seriously; chained calls make it special.
+
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::index::Held;
+use fleetnet_core::model::{
+    AddressType, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
+    HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, LoadBalancerIngress,
+    LoadBalancerStatus, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered, Reference, Service,
+    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent, TargetPort,
+};
+use fleetnet_core::names::{self, SuffixLength};
+
+/// Namespace of derived Services and imported slices.
+pub(crate) const SYSTEM: &str = "fleet-system";
+
+/// `work/app` as a name.
+pub(crate) fn named(path: &str) -> ObjectName {
+    let (namespace, name) = path.split_once('/').expect("namespace/name");
+    ObjectName::new(namespace, name)
+}
+
+/// The name of something in the hub namespace of a member.
+pub(crate) fn in_hub_of(cluster: &str, name: &str) -> ObjectName {
+    ObjectName::new(names::member_namespace(cluster), name)
+}
+
+/// Whole seconds since the epoch.
+pub(crate) fn seconds(seconds: i64) -> Timestamp {
+    Timestamp(seconds * 1_000_000)
+}
+
+fn meta(name: ObjectName, generation: i64) -> Meta {
+    Meta {
+        uid: format!("uid-{}", name.name).into(),
+        name,
+        resource_version: 1,
+        generation,
+        created: seconds(1),
+        deleting: false,
+        finalizers: Finalizers::default(),
+    }
+}
+
+/// What every object can be made.
+pub(crate) trait Build: Held {
+    fn uid(mut self, uid: &str) -> Self {
+        self.meta_mut().uid = uid.into();
+        self
+    }
+    fn version(mut self, version: u64) -> Self {
+        self.meta_mut().resource_version = version;
+        self
+    }
+    fn generation(mut self, generation: i64) -> Self {
+        self.meta_mut().generation = generation;
+        self
+    }
+    fn created(mut self, at: Timestamp) -> Self {
+        self.meta_mut().created = at;
+        self
+    }
+    fn deleting(mut self) -> Self {
+        self.meta_mut().deleting = true;
+        self
+    }
+    /// With the cleanup finalizer of its kind.
+    fn marked(mut self) -> Self {
+        self.meta_mut().finalizers.ours = true;
+        self
+    }
+    /// With a finalizer of somebody else.
+    fn held_by(mut self, finalizer: &str) -> Self {
+        self.meta_mut().finalizers.others.push(finalizer.into());
+        self
+    }
+}
+impl<T: Held> Build for T {}
+
+/// A port of a Service; its pods listen on 8080.
+pub(crate) fn port(name: &str, number: i32) -> ServicePort {
+    ServicePort {
+        name: name.into(),
+        protocol: "TCP".into(),
+        app_protocol: None,
+        port: number,
+        target_port: Some(TargetPort::Number(8080)),
+    }
+}
+
+/// A ClusterIP Service with port http 80.
+pub(crate) fn service(path: &str) -> Service {
+    Service {
+        meta: meta(named(path), 0),
+        service_type: ServiceType::ClusterIp,
+        headless: false,
+        ports: vec![port("http", 80)],
+        derived_from: None,
+        internal_load_balancer: false,
+        load_balancer: LoadBalancerStatus::default(),
+    }
+}
+
+/// The Service derived for a MultiClusterService, of type LoadBalancer.
+pub(crate) fn derived_service(name: &str, wish: &str) -> Service {
+    Service {
+        service_type: ServiceType::LoadBalancer,
+        derived_from: Some(named(wish)),
+        ..service(&format!("{SYSTEM}/{name}"))
+    }
+}
+
+pub(crate) trait BuildService {
+    fn ports(self, ports: &[ServicePort]) -> Self;
+    fn of_type(self, service_type: ServiceType) -> Self;
+    fn headless(self) -> Self;
+    fn with_address(self, ip: &str) -> Self;
+}
+
+impl BuildService for Service {
+    fn ports(mut self, ports: &[ServicePort]) -> Self {
+        self.ports = ports.to_vec();
+        self
+    }
+    fn of_type(mut self, service_type: ServiceType) -> Self {
+        self.service_type = service_type;
+        self
+    }
+    fn headless(mut self) -> Self {
+        self.headless = true;
+        self
+    }
+    fn with_address(mut self, ip: &str) -> Self {
+        self.load_balancer = address(ip);
+        self
+    }
+}
+
+/// A load balancer with one address.
+pub(crate) fn address(ip: &str) -> LoadBalancerStatus {
+    let ingress = LoadBalancerIngress { ip: Some(ip.into()), ..LoadBalancerIngress::default() };
+    LoadBalancerStatus { ingress: vec![ingress] }
+}
+
+/// An IPv4 slice's content with port http 8080.
+pub(crate) fn content(addresses: &[&str]) -> SliceContent {
+    SliceContent {
+        address_type: AddressType::IPv4,
+        endpoints: addresses.iter().map(|address| Endpoint { addresses: vec![(*address).into()] }).collect(),
+        ports: vec![EndpointPort {
+            name: "http".into(),
+            protocol: "TCP".into(),
+            port: Some(8080),
+            app_protocol: None,
+        }],
+    }
+}
+
+/// A source slice with one endpoint, of the Service whose name stands before the last dash.
+pub(crate) fn slice(path: &str) -> EndpointSlice {
+    let name = named(path);
+    let service = name.name.rsplit_once('-').map(|(service, _)| Text::from(service));
+    EndpointSlice {
+        meta: meta(name, 1),
+        service,
+        imported: false,
+        content: content(&["10.0.0.1"]),
+        observed_generation: None,
+    }
+}
+
+/// An imported slice bound to a derived Service.
+pub(crate) fn imported_slice(name: &str, service: &str) -> EndpointSlice {
+    EndpointSlice {
+        service: Some(service.into()),
+        imported: true,
+        observed_generation: Some(1),
+        ..slice(&format!("{SYSTEM}/{name}"))
+    }
+}
+
+pub(crate) trait BuildSlice {
+    fn endpoints(self, addresses: &[&str]) -> Self;
+}
+
+impl BuildSlice for EndpointSlice {
+    fn endpoints(mut self, addresses: &[&str]) -> Self {
+        self.content = content(addresses);
+        self
+    }
+}
+
+/// A condition set at second 1.
+pub(crate) fn condition(condition_type: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
+    Condition {
+        condition_type: condition_type.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        observed_generation: generation,
+        last_transition: seconds(1),
+    }
+}
+
+pub(crate) fn valid(service: &str) -> Condition {
+    condition("Valid", "True", "ServiceIsValid", &format!("service {service} is valid for export"), 1)
+}
+
+pub(crate) fn pending(service: &str) -> Condition {
+    let message = format!("service {service} is pending export conflict resolution");
+    condition("Conflict", "Unknown", "ServicePendingConflictResolution", &message, 1)
+}
+
+pub(crate) fn no_conflict(service: &str) -> Condition {
+    condition("Conflict", "False", "NoConflictFound", &format!("service {service} is exported without conflict"), 1)
+}
+
+pub(crate) fn conflict(service: &str) -> Condition {
+    let message = format!("service {service} is in conflict with other exported services");
+    condition("Conflict", "True", "ConflictFound", &message, 1)
+}
+
+pub(crate) fn found() -> Condition {
+    condition("Valid", "True", "FoundServiceImport", "found valid service import", 1)
+}
+
+pub(crate) fn not_found() -> Condition {
+    let message = "importing service; if the condition remains for a while, please verify that service has been \
+                   exported or service has been exported by other multiClusterService";
+    condition("Valid", "Unknown", "UnknownServiceImport", message, 1)
+}
+
+/// A user's fresh ServiceExport.
+pub(crate) fn service_export(path: &str) -> ServiceExport {
+    ServiceExport {
+        meta: Meta { uid: format!("uid-export-{path}").into(), ..meta(named(path), 1) },
+        weight: None,
+        conditions: Vec::new(),
+    }
+}
+
+/// One that the hub accepted.
+pub(crate) fn accepted_export(path: &str) -> ServiceExport {
+    service_export(path).marked().saying(&[valid(path), no_conflict(path)])
+}
+
+pub(crate) trait BuildExport {
+    fn saying(self, conditions: &[Condition]) -> Self;
+    fn weighing(self, weight: &str) -> Self;
+}
+
+impl BuildExport for ServiceExport {
+    fn saying(mut self, conditions: &[Condition]) -> Self {
+        self.conditions = conditions.to_vec();
+        self
+    }
+    fn weighing(mut self, weight: &str) -> Self {
+        self.weight = Some(weight.into());
+        self
+    }
+}
+
+/// A fresh MultiClusterService that imports the Service of its own name.
+pub(crate) fn wish(path: &str) -> MultiClusterService {
+    let name = named(path);
+    MultiClusterService {
+        import_name: name.name.clone(),
+        meta: Meta { uid: format!("uid-wish-{path}").into(), ..meta(name, 1) },
+        consumer_type: ConsumerType::LoadBalancer,
+        internal_load_balancer: false,
+        import_label: None,
+        derived_label: None,
+        conditions: Vec::new(),
+        load_balancer: LoadBalancerStatus::default(),
+    }
+}
+
+pub(crate) trait BuildWish {
+    fn importing(self, name: &str) -> Self;
+    fn consumed_as(self, consumer_type: ConsumerType) -> Self;
+    /// As it is once we took it on: finalizer and label.
+    fn taken_on(self) -> Self;
+    fn deriving(self, name: &str) -> Self;
+    fn told(self, conditions: &[Condition]) -> Self;
+}
+
+impl BuildWish for MultiClusterService {
+    fn importing(mut self, name: &str) -> Self {
+        self.import_name = name.into();
+        self
+    }
+    fn consumed_as(mut self, consumer_type: ConsumerType) -> Self {
+        self.consumer_type = consumer_type;
+        self
+    }
+    fn taken_on(mut self) -> Self {
+        self.import_label = Some(self.import_name.clone());
+        self.marked()
+    }
+    fn deriving(mut self, name: &str) -> Self {
+        self.derived_label = Some(name.into());
+        self
+    }
+    fn told(mut self, conditions: &[Condition]) -> Self {
+        self.conditions = conditions.to_vec();
+        self
+    }
+}
+
+/// An import with exporters.
+pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
+    ImportStatus {
+        import_type: Some(ImportType::ClusterSetIp),
+        ports: vec![port("http", 80)],
+        clusters: clusters.iter().map(|cluster| Text::from(*cluster)).collect(),
+    }
+}
+
+/// A ServiceImport without owner, claim or exporters.
+pub(crate) fn service_import(path: &str) -> ServiceImport {
+    ServiceImport {
+        meta: meta(named(path), 1),
+        owners: Vec::new(),
+        claims: Claims::default(),
+        status: ImportStatus::default(),
+    }
+}
+
+pub(crate) trait BuildImport {
+    fn controlled_by(self, wish: &MultiClusterService) -> Self;
+    fn showing(self, status: ImportStatus) -> Self;
+    /// Claimed by these members, marked as it then is.
+    fn claimed_by(self, clusters: &[&str]) -> Self;
+}
+
+impl BuildImport for ServiceImport {
+    fn controlled_by(mut self, wish: &MultiClusterService) -> Self {
+        self.owners.push(Owner {
+            api_version: "networking.fleet.azure.com/v1alpha1".into(),
+            kind: "MultiClusterService".into(),
+            name: wish.meta.name.name.clone(),
+            uid: wish.meta.uid.clone(),
+            controller: true,
+            block_owner_deletion: true,
+        });
+        self.marked()
+    }
+    fn showing(mut self, status: ImportStatus) -> Self {
+        self.status = status;
+        self
+    }
+    fn claimed_by(mut self, clusters: &[&str]) -> Self {
+        let importers =
+            clusters.iter().map(|cluster| (names::member_namespace(cluster), Text::from(*cluster))).collect();
+        self.claims = Claims { present: true, importers };
+        self.marked()
+    }
+}
+
+/// A reference to an object of a member, as of its first export.
+pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
+    Reference {
+        cluster: cluster.into(),
+        source: source.name.clone(),
+        uid: source.uid.clone(),
+        resource_version: source.resource_version.to_string().into(),
+        generation: source.generation,
+        exported_since,
+    }
+}
+
+/// A fresh export of a Service, first seen at second 5.
+pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServiceExport {
+    let source = &service.meta.name;
+    let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
+    InternalServiceExport {
+        meta: Meta { uid: format!("uid-export-of-{cluster}").into(), ..meta(at, 1) },
+        reference: reference(cluster, &service.meta, Some(seconds(5))),
+        ports: service.ports.clone(),
+        conditions: Vec::new(),
+        offered: None,
+    }
+}
+
+pub(crate) trait BuildInternalExport {
+    /// Marked and stamped by the hub.
+    fn offered_since(self, at: Timestamp) -> Self;
+    fn judged(self, verdict: Condition) -> Self;
+}
+
+impl BuildInternalExport for InternalServiceExport {
+    fn offered_since(mut self, at: Timestamp) -> Self {
+        self.offered = Some(PortsOffered { since: at, ports: names::ports_fingerprint(&self.ports) });
+        self.marked()
+    }
+    fn judged(mut self, verdict: Condition) -> Self {
+        self.conditions = vec![verdict];
+        self
+    }
+}
+
+/// A fresh claim of a member's ServiceImport, of type LoadBalancer.
+pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImport {
+    let source = &import.meta.name;
+    let at = in_hub_of(cluster, &format!("{}-{}", source.namespace, source.name));
+    InternalServiceImport {
+        meta: Meta { uid: format!("uid-claim-of-{cluster}").into(), ..meta(at, 1) },
+        reference: reference(cluster, &import.meta, Some(import.meta.created)),
+        consumer_type: ConsumerType::LoadBalancer,
+        status: ImportStatus::default(),
+    }
+}
+
+pub(crate) trait BuildClaim {
+    fn east_west(self) -> Self;
+    fn answered(self, status: ImportStatus) -> Self;
+}
+
+impl BuildClaim for InternalServiceImport {
+    fn east_west(mut self) -> Self {
+        self.consumer_type = ConsumerType::ClusterIp;
+        self
+    }
+    fn answered(mut self, status: ImportStatus) -> Self {
+        self.status = status;
+        self
+    }
+}
+
+/// The export of a slice under an accepted ServiceExport of its Service, first seen at second 5.
+pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
+    let source = &slice.meta.name;
+    let owner = ObjectName::new(source.namespace.clone(), slice.service.clone().expect("a source slice has a Service"));
+    let uid = &slice.meta.uid;
+    let export_uid = format!("uid-export-{owner}");
+    let name =
+        names::slice_export_name(cluster, &source.namespace, &source.name, uid, &export_uid, SuffixLength::Short);
+    HubSlice {
+        meta: Meta { uid: format!("uid-of-export-of-{uid}").into(), ..meta(in_hub_of(cluster, &name), 1) },
+        spec: HubSliceSpec {
+            reference: reference(cluster, &slice.meta, Some(seconds(5))),
+            owner,
+            content: slice.content.clone(),
+        },
+        observed_generation: None,
+    }
+}
+
+/// Its copy for an importer.
+pub(crate) fn slice_import(importer: &str, export: &HubSlice) -> HubSlice {
+    let name = &export.meta.name.name;
+    let at = in_hub_of(importer, name);
+    HubSlice { meta: Meta { uid: format!("uid-copy-{name}").into(), ..meta(at, 1) }, ..export.clone() }
+}
+
+pub(crate) trait BuildHubSlice {
+    fn called(self, name: &str) -> Self;
+    fn carrying(self, addresses: &[&str], generation: i64) -> Self;
+}
+
+impl BuildHubSlice for HubSlice {
+    fn called(mut self, name: &str) -> Self {
+        self.meta.name.name = name.into();
+        self
+    }
+    fn carrying(mut self, addresses: &[&str], generation: i64) -> Self {
+        self.spec.content = content(addresses);
+        self.spec.reference.generation = generation;
+        self
+    }
+}
+
+pub(crate) fn namespace(name: &str) -> Namespace {
+    Namespace { meta: Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) } }
+}
+
+/// Any object as the enum that views take; EndpointSliceExport and EndpointSliceImport are told apart by the caller.
+pub(crate) trait IntoObject {
+    fn object(self) -> Object;
+}
+
+macro_rules! into_object {
+    ($($kind:ident),*) => {$(
+        impl IntoObject for $kind {
+            fn object(self) -> Object { Object::$kind(self) }
+        }
+    )*};
+}
+into_object!(
+    Service,
+    EndpointSlice,
+    ServiceExport,
+    ServiceImport,
+    MultiClusterService,
+    InternalServiceExport,
+    InternalServiceImport,
+    Namespace
+);

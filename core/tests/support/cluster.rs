@@ -1,0 +1,135 @@
+//! An API server in memory, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
+
+use super::server::{made, merge, specification, without_status};
+use fleetnet_core::ids::{ObjectName, Timestamp};
+use fleetnet_core::member::Change;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::{Action, Write};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a write ended. Whatever it says, the object is then as [`Cluster::get`] shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Done,
+    Conflict,
+    AlreadyExists,
+    NotFound,
+    NoNamespace,
+}
+
+/// One cluster's objects.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cluster {
+    objects: BTreeMap<(Kind, ObjectName), Object>,
+    incarnations: BTreeMap<(Kind, ObjectName), u32>,
+    version: u64,
+    /// Namespaces that do not exist here: a create in one is refused.
+    pub(crate) missing_namespaces: BTreeSet<String>,
+    /// Changes since they were last taken, for the watches.
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Cluster {
+    pub(crate) fn get(&self, kind: Kind, name: &ObjectName) -> Option<&Object> {
+        self.objects.get(&(kind, name.clone()))
+    }
+
+    pub(crate) fn list(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.objects.values().filter(move |object| object.kind() == kind)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values()
+    }
+
+    /// POST: without status, with a new UID. False where the name is taken.
+    pub(crate) fn create(&mut self, object: Object, now: Timestamp) -> bool {
+        let key = (object.kind(), object.meta().name.clone());
+        if self.objects.contains_key(&key) {
+            return false;
+        }
+        let incarnation = self.incarnations.entry(key.clone()).or_default();
+        *incarnation += 1;
+        let mut object = without_status(object);
+        let uid = format!("{:?}/{}#{incarnation}", key.0, key.1);
+        let meta = object.meta_mut();
+        meta.uid = uid.into();
+        meta.deleting = false;
+        meta.created = now.whole_seconds();
+        self.store(object);
+        true
+    }
+
+    /// PUT or PATCH by anybody: whether anything changed.
+    pub(crate) fn edit(&mut self, kind: Kind, name: &ObjectName, change: impl FnOnce(&mut Object)) -> bool {
+        let Some(before) = self.get(kind, name).cloned() else { return false };
+        let mut after = before.clone();
+        change(&mut after);
+        if after == before {
+            return false;
+        }
+        if after.meta().generation > 0 && specification(&after) != specification(&before) {
+            after.meta_mut().generation = before.meta().generation + 1;
+        }
+        self.store(after);
+        true
+    }
+
+    /// DELETE: at once, or when its finalizers are gone.
+    pub(crate) fn delete(&mut self, kind: Kind, name: &ObjectName) {
+        let Some(mut object) = self.get(kind, name).cloned() else { return };
+        let meta = object.meta_mut();
+        if meta.deleting {
+            return;
+        }
+        meta.deleting = true;
+        if meta.generation > 0 {
+            meta.generation += 1; // the first deletionTimestamp counts as a change of the specification
+        }
+        self.store(object);
+    }
+
+    fn store(&mut self, mut object: Object) {
+        self.version += 1;
+        let key = (object.kind(), object.meta().name.clone());
+        let meta = object.meta_mut();
+        meta.resource_version = self.version;
+        if meta.deleting && !meta.finalizers.ours && meta.finalizers.others.is_empty() {
+            self.changes.push(Change::Removed { kind: key.0, name: key.1.clone(), uid: meta.uid.clone() });
+            self.objects.remove(&key);
+            return;
+        }
+        self.changes.push(Change::Applied(object.clone()));
+        self.objects.insert(key, object);
+    }
+
+    /// Carries out what a plan says.
+    pub(crate) fn carry_out(&mut self, write: &Write, now: Timestamp) -> Answer {
+        let held = self.get(write.kind, &write.at);
+        match &write.action {
+            Action::Create(_) if self.missing_namespaces.contains(&*write.at.namespace) => Answer::NoNamespace,
+            Action::Create(desired) => {
+                let object = made(&write.at, desired);
+                assert_eq!(object.kind(), write.kind, "{write:?}");
+                if self.create(object, now) { Answer::Done } else { Answer::AlreadyExists }
+            }
+            Action::Patch { resource_version, patch } => {
+                let Some(held) = held else { return Answer::NotFound };
+                if held.meta().resource_version != *resource_version {
+                    return Answer::Conflict;
+                }
+                let changed = self.edit(write.kind, &write.at, |object| merge(object, patch.clone()));
+                assert!(changed, "a write that changes nothing: {write:?}");
+                Answer::Done
+            }
+            Action::Delete { uid } => match held.map(|held| held.meta()) {
+                None => Answer::NotFound,
+                Some(held) if held.uid != *uid => Answer::Conflict,
+                Some(_) => {
+                    self.delete(write.kind, &write.at); // nothing changes where somebody deleted it a moment ago
+                    Answer::Done
+                }
+            },
+        }
+    }
+}

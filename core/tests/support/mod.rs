@@ -1,0 +1,9 @@
+//! What the tests of the rules stand on: builders of small objects, and a fleet in memory that carries the plans out.
+
+pub(crate) mod agent;
+pub(crate) mod build;
+pub(crate) mod cluster;
+pub(crate) mod oracle;
+pub(crate) mod random;
+pub(crate) mod server;
+pub(crate) mod world;

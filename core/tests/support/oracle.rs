@@ -1,0 +1,323 @@
+//! What must be true of a settled fleet, told from the objects alone and without the rules' own functions.
+
+use super::build::SYSTEM;
+use super::world::{World, cluster_id, settings};
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{
+    AddressType, Condition, ConsumerType, EndpointSlice, Kind, Meta, MultiClusterService, Object, Reference,
+    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
+};
+use fleetnet_core::names;
+use std::collections::{BTreeMap, BTreeSet};
+
+macro_rules! all {
+    ($cluster:expr, $kind:ident) => {
+        $cluster.list(Kind::$kind).filter_map(|object| match object {
+            Object::$kind(object) => Some(object),
+            _ => None,
+        })
+    };
+}
+
+/// Asserts everything below.
+pub(crate) fn assert_settled(world: &World) {
+    assert_nothing_is_stuck(world);
+    assert_exports_are_judged_alike(world);
+    assert_imported_equals_exported(world);
+    assert_claims_are_fair(world);
+    assert_nothing_is_left_over(world);
+}
+
+/// Nothing is dying that only we hold back.
+fn assert_nothing_is_stuck(world: &World) {
+    for who in world.everyone() {
+        for object in world.cluster(who).all() {
+            let meta = object.meta();
+            let held = !meta.finalizers.others.is_empty();
+            assert!(!meta.deleting || held, "{who:?}: {:?} {} is stuck deleting", object.kind(), meta.name);
+        }
+    }
+}
+
+/// Ports as the conflict rule compares them.
+fn port_set(ports: &[ServicePort]) -> BTreeSet<(Text, Text, i32, Option<Text>)> {
+    let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());
+    ports.iter().map(key).collect()
+}
+
+fn says(conditions: &[Condition], condition_type: &str) -> Option<Text> {
+    conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.clone())
+}
+
+/// The exports that users want and that are eligible: cluster id to ServiceExport and ports.
+fn wanted_exports<'a>(world: &'a World, service: &ObjectName) -> BTreeMap<String, (&'a ServiceExport, &'a [ServicePort])> {
+    let mut wanted = BTreeMap::new();
+    for (index, member) in world.members.iter().enumerate() {
+        let export = all!(member.cluster, ServiceExport).find(|export| export.meta.name == *service);
+        let source = all!(member.cluster, Service).find(|source| source.meta.name == *service);
+        let (Some(export), Some(source)) = (export, source) else { continue };
+        let weight = export.weight.as_deref().unwrap_or("1");
+        let eligible = source.service_type != ServiceType::ExternalName && !source.headless;
+        if eligible && weight != "0" {
+            wanted.insert(cluster_id(index), (export, source.ports.as_slice()));
+        }
+    }
+    wanted
+}
+
+fn services(world: &World) -> BTreeSet<ObjectName> {
+    let exported = world.members.iter().flat_map(|member| member.cluster.list(Kind::ServiceExport));
+    exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone()).collect()
+}
+
+/// The weight annotation of an export says something usable.
+fn weighs(export: &ServiceExport) -> bool {
+    export.weight.as_deref().is_none_or(|weight| weight.parse::<i64>().is_ok_and(|weight| (0..=1000).contains(&weight)))
+}
+
+fn assert_exports_are_judged_alike(world: &World) {
+    for service in services(world) {
+        if world.hub.missing_namespaces.contains(&*service.namespace) {
+            continue;
+        }
+        let wanted = wanted_exports(world, &service);
+        let import = all!(world.hub, ServiceImport).find(|import| import.meta.name == service);
+        let offered: BTreeMap<Text, _> = all!(world.hub, InternalServiceExport)
+            .filter(|export| export.reference.source == service)
+            .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
+            .collect();
+        let Some(import) = import else {
+            assert!(offered.is_empty(), "{service} is offered and has no import");
+            continue;
+        };
+        assert!(!import.status.clusters.is_empty(), "{service} has an import and no exporter");
+        for (cluster, export) in &offered {
+            let accepted = import.status.clusters.contains(cluster);
+            let same = port_set(&export.ports) == port_set(&import.status.ports);
+            assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
+            let verdict = says(&export.conditions, "Conflict");
+            assert_eq!(verdict.as_deref(), Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
+            let Some((wish, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
+            if weighs(wish) {
+                assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
+                assert_eq!(says(&wish.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
+                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("True"));
+            } else {
+                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("False"));
+            }
+        }
+        for (cluster, (export, _)) in wanted {
+            let offers = offered.contains_key(&*cluster);
+            assert!(offers || !weighs(export), "{service} of {cluster} is wanted and not offered");
+        }
+    }
+}
+
+/// What a slice says, so that two of them can be compared wherever they stand.
+fn said(content: &SliceContent) -> String {
+    format!("{content:?}")
+}
+
+fn is_source(slice: &EndpointSlice) -> bool {
+    !slice.imported && slice.content.address_type == AddressType::IPv4
+}
+
+/// What all accepted exporters of a Service say, sorted.
+fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
+    let mut all = Vec::new();
+    for (index, member) in world.members.iter().enumerate() {
+        if !import.status.clusters.contains(&Text::from(cluster_id(index))) {
+            continue;
+        }
+        let name = &import.meta.name;
+        let of_service = |slice: &&EndpointSlice| {
+            is_source(slice)
+                && slice.meta.name.namespace == name.namespace
+                && slice.service.as_ref() == Some(&name.name)
+        };
+        all.extend(all!(member.cluster, EndpointSlice).filter(of_service).map(|slice| said(&slice.content)));
+    }
+    all.sort();
+    all
+}
+
+/// The MultiClusterService that imports a Service in a member.
+fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
+    let cluster = &world.members[index].cluster;
+    let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
+    let owner = import.controller()?;
+    all!(cluster, MultiClusterService).find(|wish| wish.meta.uid == owner.uid)
+}
+
+fn assert_imported_equals_exported(world: &World) {
+    for import in all!(world.hub, ServiceImport) {
+        let service = &import.meta.name;
+        let expected = exported(world, import);
+        for (index, member) in world.members.iter().enumerate() {
+            let Some(wish) = importer(world, index, service) else { continue };
+            let claimed = import.claims.importers.contains_key(&settings(index).hub_namespace);
+            let derived = wish.derived_label.clone().filter(|_| claimed);
+            let mut imported: Vec<String> = all!(member.cluster, EndpointSlice)
+                .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
+                .filter(|slice| slice.service == derived)
+                .map(|slice| said(&slice.content))
+                .collect();
+            imported.sort();
+            if !claimed {
+                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("Unknown"), "{service} in {index}");
+                continue;
+            }
+            assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
+            assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("True"), "{service} in {index}");
+            let derived = derived.expect("a claimed import has a derived Service");
+            let derived = all!(member.cluster, Service)
+                .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
+                .expect("the derived Service stands");
+            assert_eq!(derived.ports, import.status.ports);
+            assert_eq!(wish.load_balancer, derived.load_balancer);
+        }
+    }
+}
+
+fn assert_claims_are_fair(world: &World) {
+    for import in all!(world.hub, ServiceImport) {
+        let wanting: BTreeMap<Text, ConsumerType> = (0..world.members.len())
+            .filter_map(|index| {
+                let wish = importer(world, index, &import.meta.name)?;
+                Some((settings(index).hub_namespace, wish.consumer_type))
+            })
+            .collect();
+        let claims = &import.claims.importers;
+        let holding = |wanted: ConsumerType| {
+            wanting.iter().filter(|(namespace, held)| **held == wanted && claims.contains_key(*namespace)).count()
+        };
+        let asking = |wanted: ConsumerType| wanting.values().filter(|held| **held == wanted).count();
+        assert_eq!(holding(ConsumerType::ClusterIp), asking(ConsumerType::ClusterIp), "every ClusterIP importer");
+        assert_eq!(holding(ConsumerType::LoadBalancer), asking(ConsumerType::LoadBalancer).min(1), "one LoadBalancer");
+        assert!(claims.keys().all(|namespace| wanting.contains_key(namespace)), "{claims:?} of {wanting:?}");
+    }
+}
+
+fn assert_nothing_is_left_over(world: &World) {
+    let is_member = |index: usize, kind: Kind, name: &ObjectName| world.members[index].cluster.get(kind, name).is_some();
+    let member_of = |namespace: &str| {
+        (0..world.members.len()).find(|index| &*settings(*index).hub_namespace == namespace).expect("a member")
+    };
+    for export in all!(world.hub, InternalServiceExport) {
+        let index = member_of(&export.meta.name.namespace);
+        assert!(is_member(index, Kind::ServiceExport, &export.reference.source), "left over: {}", export.meta.name);
+    }
+    for claim in all!(world.hub, InternalServiceImport) {
+        let index = member_of(&claim.meta.name.namespace);
+        assert!(is_member(index, Kind::ServiceImport, &claim.reference.source), "left over: {}", claim.meta.name);
+    }
+    let exports: BTreeMap<_, _> = slices(world, Kind::EndpointSliceExport);
+    for (name, reference) in &exports {
+        let index = member_of(&name.namespace);
+        let source = world.members[index].cluster.get(Kind::EndpointSlice, &reference.source);
+        let same = source.is_some_and(|source| source.meta().uid == reference.uid);
+        assert!(same, "left over: {name}");
+        let once = exports.values().filter(|other| other.uid == reference.uid && other.cluster == reference.cluster);
+        assert_eq!(once.count(), 1, "exported more than once: {}", reference.source);
+    }
+    let imports = slices(world, Kind::EndpointSliceImport);
+    for name in imports.keys() {
+        assert!(exports.keys().any(|export| export.name == name.name), "left over: {name}");
+    }
+    for (index, member) in world.members.iter().enumerate() {
+        for slice in all!(member.cluster, EndpointSlice).filter(|slice| slice.imported) {
+            let given = ObjectName::new(settings(index).hub_namespace, slice.meta.name.name.clone());
+            assert!(imports.contains_key(&given), "{}: left over: {}", cluster_id(index), slice.meta.name);
+        }
+        for import in all!(member.cluster, ServiceImport) {
+            assert!(importer(world, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
+        }
+        for service in all!(member.cluster, Service) {
+            let wish = service.derived_from.as_ref();
+            let orphan = wish.is_some_and(|wish| !is_member(index, Kind::MultiClusterService, wish));
+            assert!(!orphan, "left over: {}", service.meta.name);
+        }
+    }
+}
+
+fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
+    world
+        .hub
+        .list(kind)
+        .filter_map(|object| match object {
+            Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => {
+                Some((slice.meta.name.clone(), &slice.spec.reference))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Asserts that nothing of ours is anywhere.
+pub(crate) fn assert_empty(world: &World) {
+    let left: Vec<String> = world
+        .everyone()
+        .into_iter()
+        .flat_map(|who| world.cluster(who).all().map(move |object| (who, object)))
+        .map(|(who, object)| format!("{who:?}: {:?} {}", object.kind(), object.meta().name))
+        .collect();
+    assert_eq!(left, Vec::<String>::new(), "left over");
+}
+
+/// Everything that two runs of one history must agree on: all objects without identities, versions and times.
+pub(crate) fn state(world: &World) -> BTreeMap<String, Object> {
+    let mut state = BTreeMap::new();
+    for who in world.everyone() {
+        for object in world.cluster(who).all() {
+            let name = format!("{who:?} {:?} {}", object.kind(), object.meta().name);
+            state.insert(name, anonymous(object.clone()));
+        }
+    }
+    state
+}
+
+fn anonymous(mut object: Object) -> Object {
+    let blank = |meta: &mut Meta| {
+        meta.uid = "".into();
+        meta.resource_version = 0;
+        meta.generation = 0;
+        meta.created = Timestamp::default();
+    };
+    let calm = |conditions: &mut Vec<Condition>| {
+        for condition in conditions {
+            condition.last_transition = Timestamp::default();
+            condition.observed_generation = 0;
+        }
+    };
+    let forget = |reference: &mut Reference| {
+        reference.uid = "".into();
+        reference.resource_version = "".into();
+        reference.generation = 0;
+        reference.exported_since = None;
+    };
+    blank(object.meta_mut());
+    match &mut object {
+        Object::EndpointSlice(slice) => slice.observed_generation = None,
+        Object::ServiceExport(export) => calm(&mut export.conditions),
+        Object::MultiClusterService(wish) => calm(&mut wish.conditions),
+        Object::ServiceImport(import) => {
+            import.status.clusters.sort();
+            import.owners.iter_mut().for_each(|owner| owner.uid = "".into());
+        }
+        Object::InternalServiceExport(export) => {
+            calm(&mut export.conditions);
+            forget(&mut export.reference);
+            export.offered = export.offered.take().map(|mut offered| {
+                offered.since = Timestamp::default();
+                offered
+            });
+        }
+        Object::InternalServiceImport(claim) => {
+            claim.status.clusters.sort();
+            forget(&mut claim.reference);
+        }
+        Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
+        Object::Service(_) | Object::Namespace(_) => {}
+    }
+    object
+}

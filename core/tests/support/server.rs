@@ -1,0 +1,207 @@
+//! What an API server makes of a write: from what we desire or patch to the object that is stored.
+
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{
+    Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
+    InternalServiceImport, LoadBalancerStatus, Meta, Object, Owner, Service, ServiceImport, ServiceType,
+};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
+
+/// The new object that a POST asks for; UID and version are the store's business.
+pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
+    let meta = fresh(at, !matches!(desired, Desired::Service(_)));
+    match desired.clone() {
+        Desired::InternalServiceExport { reference, ports } => Object::InternalServiceExport(InternalServiceExport {
+            meta,
+            reference,
+            ports,
+            conditions: Vec::new(),
+            offered: None,
+        }),
+        Desired::EndpointSliceExport(spec) => {
+            Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None })
+        }
+        Desired::EndpointSliceImport(spec) => {
+            Object::EndpointSliceImport(HubSlice { meta, spec, observed_generation: None })
+        }
+        Desired::ServiceImport { controller, finalizer } => {
+            let meta = Meta { finalizers: Finalizers { ours: finalizer, others: Vec::new() }, ..meta };
+            let owners = controller.iter().map(owner).collect();
+            Object::ServiceImport(ServiceImport {
+                meta,
+                owners,
+                claims: Claims::default(),
+                status: ImportStatus::default(),
+            })
+        }
+        Desired::InternalServiceImport { reference, consumer_type } => {
+            let status = ImportStatus::default();
+            Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status })
+        }
+        Desired::Service(derived) => {
+            let mut service = Service {
+                meta,
+                service_type: ServiceType::ClusterIp,
+                headless: false,
+                ports: Vec::new(),
+                derived_from: None,
+                internal_load_balancer: false,
+                load_balancer: LoadBalancerStatus::default(),
+            };
+            set_derived(&mut service, derived);
+            Object::Service(service)
+        }
+        Desired::EndpointSlice(wanted) => {
+            let mut slice = EndpointSlice {
+                meta,
+                service: None,
+                imported: true,
+                content: wanted.content.clone(),
+                observed_generation: None,
+            };
+            set_imported(&mut slice, wanted);
+            Object::EndpointSlice(slice)
+        }
+    }
+}
+
+/// Metadata before the store gives UID and version.
+pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
+    Meta {
+        name: at.clone(),
+        uid: Text::from(""),
+        resource_version: 0,
+        generation: i64::from(counts_generations),
+        created: Timestamp::default(),
+        deleting: false,
+        finalizers: Finalizers::default(),
+    }
+}
+
+fn owner(controller: &Controller) -> Owner {
+    Owner {
+        api_version: "networking.fleet.azure.com/v1alpha1".into(),
+        kind: "MultiClusterService".into(),
+        name: controller.name.clone(),
+        uid: controller.uid.clone(),
+        controller: true,
+        block_owner_deletion: true,
+    }
+}
+
+fn set_derived(service: &mut Service, derived: DerivedService) {
+    service.service_type = match derived.consumer_type {
+        ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
+        ConsumerType::ClusterIp => ServiceType::ClusterIp,
+    };
+    if service.service_type == ServiceType::ClusterIp {
+        service.load_balancer = LoadBalancerStatus::default(); // the cloud takes the address back
+    }
+    service.ports = derived.ports;
+    service.derived_from = Some(derived.derived_from);
+    service.internal_load_balancer = derived.internal_load_balancer;
+}
+
+fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
+    assert_eq!(slice.content.address_type, wanted.content.address_type, "422: addressType is immutable");
+    slice.service = Some(wanted.service);
+    slice.imported = true;
+    slice.content = wanted.content;
+    slice.observed_generation = Some(wanted.observed_generation);
+}
+
+/// Merges a patch into an object.
+pub(crate) fn merge(object: &mut Object, patch: Patch) {
+    match (object, patch) {
+        (object, Patch::Finalizers(finalizers)) => object.meta_mut().finalizers = finalizers,
+        (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
+        (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, ports }) => {
+            export.reference = reference;
+            export.ports = ports;
+        }
+        (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, offered }) => {
+            export.meta.finalizers = finalizers;
+            export.offered = Some(offered);
+        }
+        (Object::InternalServiceExport(export), Patch::InternalServiceExportConditions(list)) => {
+            export.conditions = list;
+        }
+        (Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice), Patch::HubSlice(spec)) => {
+            slice.spec = spec;
+        }
+        (
+            Object::MultiClusterService(wish),
+            Patch::MultiClusterService { finalizers, import_label, derived_label },
+        ) => {
+            wish.meta.finalizers = finalizers;
+            wish.import_label = import_label;
+            wish.derived_label = derived_label;
+        }
+        (Object::MultiClusterService(wish), Patch::MultiClusterServiceStatus { conditions, load_balancer }) => {
+            wish.conditions = conditions;
+            wish.load_balancer = load_balancer;
+        }
+        (Object::ServiceImport(import), Patch::ServiceImportOwners { others, controller, finalizers }) => {
+            import.owners = others;
+            import.owners.push(owner(&controller));
+            import.meta.finalizers = finalizers;
+        }
+        (Object::ServiceImport(import), Patch::ImportStatus(status)) => import.status = status,
+        (Object::InternalServiceImport(claim), Patch::ImportStatus(status)) => claim.status = status,
+        (Object::ServiceImport(import), Patch::Claims { importers, finalizers }) => {
+            import.claims = Claims { present: !importers.is_empty(), importers };
+            import.meta.finalizers = finalizers;
+        }
+        (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
+            claim.consumer_type = consumer_type;
+        }
+        (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
+        (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
+        (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),
+    }
+}
+
+/// An object as a POST without its status subresource stores it.
+pub(crate) fn without_status(mut object: Object) -> Object {
+    match &mut object {
+        Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
+        Object::ServiceExport(export) => export.conditions = Vec::new(),
+        Object::ServiceImport(import) => import.status = ImportStatus::default(),
+        Object::InternalServiceExport(export) => export.conditions = Vec::new(),
+        Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
+        Object::MultiClusterService(wish) => {
+            wish.conditions = Vec::new();
+            wish.load_balancer = LoadBalancerStatus::default();
+        }
+        Object::EndpointSlice(_)
+        | Object::EndpointSliceExport(_)
+        | Object::EndpointSliceImport(_)
+        | Object::Namespace(_) => {}
+    }
+    object
+}
+
+/// What a change of must raise the generation: everything but metadata and status; of an EndpointSlice its labels too.
+pub(crate) fn specification(object: &Object) -> Object {
+    let mut spec = without_status(object.clone());
+    let meta = spec.meta_mut();
+    *meta = Meta { uid: Text::from(""), ..fresh(&meta.name, false) };
+    match &mut spec {
+        Object::EndpointSlice(slice) => slice.observed_generation = None,
+        Object::ServiceExport(export) => export.weight = None,
+        Object::ServiceImport(import) => {
+            import.owners = Vec::new();
+            import.claims = Claims::default();
+        }
+        Object::MultiClusterService(wish) => {
+            wish.import_label = None;
+            wish.derived_label = None;
+            wish.internal_load_balancer = false; // an annotation
+        }
+        Object::InternalServiceExport(export) => export.offered = None,
+        Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // an annotation
+        Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
+        Object::Service(_) | Object::Namespace(_) => {}
+    }
+    spec
+}

@@ -1,0 +1,411 @@
+//! A fleet in memory: a hub and members, their agents, and the order in which everything happens.
+
+use super::agent::{Agent, View};
+use super::build::SYSTEM;
+use super::cluster::{Answer, Cluster};
+use super::random::Random;
+use fleetnet_core::ids::{ObjectName, Timestamp};
+use fleetnet_core::member::Settings;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::{hub, member};
+
+/// How long a derived Service outlives its last exporter.
+pub(crate) const GRACE_MICROS: i64 = 60_000_000;
+/// More steps than any run here needs: whoever comes here runs in a circle.
+const STEPS_MAX: usize = 20_000;
+
+/// Which agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Who {
+    Hub,
+    Member(usize),
+}
+
+/// One write that was carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) who: Who,
+    pub(crate) write: Write,
+    pub(crate) answer: Answer,
+}
+
+impl Entry {
+    /// `member-1 creates EndpointSliceExport`.
+    pub(crate) fn line(&self) -> String {
+        let who = match self.who {
+            Who::Hub => "hub".to_owned(),
+            Who::Member(index) => cluster_id(index),
+        };
+        let what = match &self.write.action {
+            Action::Create(_) => "creates".to_owned(),
+            Action::Delete { .. } => "deletes".to_owned(),
+            Action::Patch { patch, .. } => format!("patches {} of", patch_name(patch)),
+        };
+        let failed = if self.answer == Answer::Done { String::new() } else { format!(" ({:?})", self.answer) };
+        format!("{who} {what} {:?}{failed}", self.write.kind)
+    }
+}
+
+fn patch_name(patch: &Patch) -> &'static str {
+    match patch {
+        Patch::Finalizers(_) => "finalizers",
+        Patch::ServiceExportConditions(_) | Patch::InternalServiceExportConditions(_) => "conditions",
+        Patch::InternalServiceExportStamp { .. } => "stamp",
+        Patch::MultiClusterService { .. } => "labels",
+        Patch::MultiClusterServiceStatus { .. } | Patch::ImportStatus(_) => "status",
+        Patch::ServiceImportOwners { .. } => "owners",
+        Patch::Claims { .. } => "claims",
+        Patch::ConsumerType(_) => "type",
+        Patch::InternalServiceExport { .. }
+        | Patch::HubSlice(_)
+        | Patch::DerivedService(_)
+        | Patch::ImportedSlice(_) => "content",
+    }
+}
+
+/// `member-1` for the first.
+pub(crate) fn cluster_id(index: usize) -> String {
+    format!("member-{}", index + 1)
+}
+
+/// A member: its cluster and its agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) cluster: Cluster,
+    pub(crate) agent: Agent<member::View>,
+}
+
+/// The whole fleet.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) hub: Cluster,
+    pub(crate) hub_agent: Agent<hub::View>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) now: Timestamp,
+    pub(crate) ledger: Vec<Entry>,
+    /// Chooses what happens next; without it everything is heard, then planned, then carried out, in a fixed order.
+    chaos: Option<Random>,
+    /// Microseconds that each step takes.
+    pub(crate) tick_micros: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Hear(Who, Kind),
+    Plan(Who, usize),
+    CarryOut(Who, usize),
+}
+
+/// Where an object of a kind that a member's agent writes lives.
+fn in_hub(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::InternalServiceExport
+            | Kind::InternalServiceImport
+            | Kind::EndpointSliceExport
+            | Kind::EndpointSliceImport
+            | Kind::Namespace
+    )
+}
+
+pub(crate) fn settings(index: usize) -> Settings {
+    let cluster = cluster_id(index);
+    Settings {
+        hub_namespace: names::member_namespace(&cluster),
+        cluster: cluster.into(),
+        fleet_system_namespace: SYSTEM.into(),
+        derived_service_grace_micros: GRACE_MICROS,
+    }
+}
+
+impl World {
+    /// A hub and that many members, all agents just started.
+    pub(crate) fn new(members: usize) -> Self {
+        let member = |index| Member {
+            cluster: Cluster::default(),
+            agent: Agent::new(member::View::new(settings(index))),
+        };
+        let mut world = Self {
+            hub: Cluster::default(),
+            hub_agent: Agent::new(hub::View::default()),
+            members: (0..members).map(member).collect(),
+            now: super::build::seconds(1_000),
+            ledger: Vec::new(),
+            chaos: None,
+            tick_micros: 1_000,
+        };
+        world.restart_all();
+        world
+    }
+
+    /// From now on the order of everything is drawn from a seed.
+    pub(crate) fn in_any_order(mut self, seed: u64) -> Self {
+        self.chaos = Some(Random::new(seed));
+        self
+    }
+
+    pub(crate) fn everyone(&self) -> Vec<Who> {
+        (0..self.members.len()).map(Who::Member).chain([Who::Hub]).collect()
+    }
+
+    // === What users and others do ===
+
+    pub(crate) fn cluster(&self, who: Who) -> &Cluster {
+        match who {
+            Who::Hub => &self.hub,
+            Who::Member(index) => &self.members[index].cluster,
+        }
+    }
+
+    fn cluster_mut(&mut self, who: Who) -> &mut Cluster {
+        match who {
+            Who::Hub => &mut self.hub,
+            Who::Member(index) => &mut self.members[index].cluster,
+        }
+    }
+
+    pub(crate) fn create(&mut self, who: Who, object: Object) -> bool {
+        let now = self.now;
+        let done = self.cluster_mut(who).create(object, now);
+        self.publish();
+        done
+    }
+
+    pub(crate) fn edit(&mut self, who: Who, kind: Kind, name: &ObjectName, change: impl FnOnce(&mut Object)) -> bool {
+        let done = self.cluster_mut(who).edit(kind, name, change);
+        self.publish();
+        done
+    }
+
+    pub(crate) fn delete(&mut self, who: Who, kind: Kind, name: &ObjectName) {
+        self.cluster_mut(who).delete(kind, name);
+        self.publish();
+    }
+
+    /// Everything that happened in the clusters is on its way to whoever watches it.
+    fn publish(&mut self) {
+        for change in std::mem::take(&mut self.hub.changes) {
+            let namespace = match &change {
+                member::Change::Applied(object) => object.meta().name.namespace.clone(),
+                member::Change::Removed { name, .. } => name.namespace.clone(),
+            };
+            for (index, member) in self.members.iter_mut().enumerate() {
+                if settings(index).hub_namespace == namespace {
+                    member.agent.notify(change.clone());
+                }
+            }
+            self.hub_agent.notify(change);
+        }
+        for member in &mut self.members {
+            for change in std::mem::take(&mut member.cluster.changes) {
+                member.agent.notify(change);
+            }
+        }
+    }
+
+    // === What befalls agents ===
+
+    /// What an agent may see.
+    pub(crate) fn visible(&self, who: Who) -> Vec<Object> {
+        match who {
+            Who::Hub => self.hub.all().cloned().collect(),
+            Who::Member(index) => {
+                let namespace = settings(index).hub_namespace;
+                let given =
+                    self.hub.all().filter(|object| in_hub(object.kind()) && object.meta().name.namespace == namespace);
+                self.members[index].cluster.all().chain(given).cloned().collect()
+            }
+        }
+    }
+
+    pub(crate) fn restart(&mut self, who: Who) {
+        let objects = self.visible(who);
+        match who {
+            Who::Hub => self.hub_agent.restart(&objects),
+            Who::Member(index) => self.members[index].agent.restart(&objects),
+        }
+    }
+
+    pub(crate) fn restart_all(&mut self) {
+        for who in self.everyone() {
+            self.restart(who);
+        }
+    }
+
+    pub(crate) fn relist(&mut self, who: Who, kind: Kind) {
+        let objects = self.visible(who);
+        match who {
+            Who::Hub if <hub::View as View>::KINDS.contains(&kind) => self.hub_agent.list(kind, &objects),
+            Who::Member(index) if <member::View as View>::KINDS.contains(&kind) => {
+                self.members[index].agent.list(kind, &objects);
+            }
+            _ => {}
+        }
+    }
+
+    // === What happens ===
+
+    /// One step; false where there is nothing to do.
+    pub(crate) fn step(&mut self) -> bool {
+        let steps = self.steps();
+        if steps.is_empty() {
+            return false;
+        }
+        let chosen = self.chaos.as_mut().map_or(0, |random| random.below(steps.len()));
+        self.now = self.now.plus_micros(self.tick_micros);
+        match steps[chosen] {
+            Step::Hear(who, kind) => self.hear(who, kind),
+            Step::Plan(who, key) => self.plan(who, key),
+            Step::CarryOut(who, write) => self.carry_out(who, write),
+        }
+        true
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = [Vec::new(), Vec::new(), Vec::new()];
+        for who in self.everyone() {
+            match who {
+                Who::Hub => options(who, &self.hub_agent, &mut steps),
+                Who::Member(index) => options(who, &self.members[index].agent, &mut steps),
+            }
+        }
+        steps.concat()
+    }
+
+    fn hear(&mut self, who: Who, kind: Kind) {
+        match who {
+            Who::Hub => self.hub_agent.hear(kind, self.now),
+            Who::Member(index) => self.members[index].agent.hear(kind, self.now),
+        }
+    }
+
+    fn plan(&mut self, who: Who, key: usize) {
+        fn plan<V: View>(agent: &mut Agent<V>, key: usize, now: Timestamp) {
+            let key = agent.dirty.iter().nth(key).cloned().expect("a dirty key");
+            agent.plan(&key, now);
+        }
+        match who {
+            Who::Hub => plan(&mut self.hub_agent, key, self.now),
+            Who::Member(index) => plan(&mut self.members[index].agent, key, self.now),
+        }
+    }
+
+    fn carry_out(&mut self, who: Who, index: usize) {
+        let (now, hub) = (self.now, &mut self.hub);
+        let (write, answer) = match who {
+            Who::Hub => {
+                let (write, key) = self.hub_agent.in_flight.remove(index);
+                let answer = hub.carry_out(&write, now);
+                settle(&mut self.hub_agent, &write, &key, hub, answer, now);
+                (write, answer)
+            }
+            Who::Member(member) => {
+                let Member { cluster, agent } = &mut self.members[member];
+                let (write, key) = agent.in_flight.remove(index);
+                let target = if in_hub(write.kind) { hub } else { cluster };
+                let answer = target.carry_out(&write, now);
+                settle(agent, &write, &key, target, answer, now);
+                (write, answer)
+            }
+        };
+        self.ledger.push(Entry { who, write, answer });
+        self.publish_to_others(who);
+    }
+
+    /// The writer has the answer already; its own watch does not tell it again.
+    fn publish_to_others(&mut self, writer: Who) {
+        let before = self.inbox_lengths(writer);
+        self.publish();
+        match writer {
+            Who::Hub => truncate(&mut self.hub_agent, &before),
+            Who::Member(index) => truncate(&mut self.members[index].agent, &before),
+        }
+    }
+
+    fn inbox_lengths(&self, who: Who) -> Vec<(Kind, usize)> {
+        let inbox = match who {
+            Who::Hub => &self.hub_agent.inbox,
+            Who::Member(index) => &self.members[index].agent.inbox,
+        };
+        inbox.iter().map(|(kind, queue)| (*kind, queue.len())).collect()
+    }
+
+    /// Until nobody has anything to do now; how many writes that took.
+    pub(crate) fn run(&mut self) -> usize {
+        let before = self.ledger.len();
+        for _ in 0..STEPS_MAX {
+            if !self.step() {
+                return self.ledger.len() - before;
+            }
+        }
+        let last: Vec<String> = self.ledger.iter().rev().take(30).map(Entry::line).collect();
+        panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
+    }
+
+    /// Until nobody has anything to do now, and then through the time that passes, looking again when asked to.
+    pub(crate) fn run_for(&mut self, micros: i64) -> usize {
+        let end = self.now.plus_micros(micros);
+        let mut writes = self.run();
+        while let Some(at) = self.next_wish().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            let now = self.now;
+            wake(&mut self.hub_agent, now);
+            self.members.iter_mut().for_each(|member| wake(&mut member.agent, now));
+            writes += self.run();
+        }
+        self.now = self.now.max(end);
+        writes
+    }
+
+    fn next_wish(&self) -> Option<Timestamp> {
+        let wishes = self.members.iter().flat_map(|member| member.agent.again.values());
+        wishes.chain(self.hub_agent.again.values()).min().copied()
+    }
+
+    /// The lines of the ledger since a mark, in the order in which they were carried out.
+    pub(crate) fn lines_since(&self, mark: usize) -> Vec<String> {
+        self.ledger[mark..].iter().map(Entry::line).collect()
+    }
+}
+
+fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
+    for (kind, queue) in &agent.inbox {
+        if !queue.is_empty() {
+            steps[0].push(Step::Hear(who, *kind));
+        }
+    }
+    steps[1].extend((0..agent.dirty.len()).map(|key| Step::Plan(who, key)));
+    steps[2].extend((0..agent.in_flight.len()).map(|write| Step::CarryOut(who, write)));
+}
+
+fn settle<V: View>(
+    agent: &mut Agent<V>,
+    write: &Write,
+    key: &V::Key,
+    cluster: &Cluster,
+    answer: Answer,
+    now: Timestamp,
+) {
+    if answer == Answer::NoNamespace {
+        agent.again.insert(key.clone(), now.plus_micros(1_000_000));
+    }
+    let failed = !matches!(answer, Answer::Done | Answer::NoNamespace);
+    agent.answered(write, key, cluster, failed, now);
+}
+
+fn truncate<V: View>(agent: &mut Agent<V>, lengths: &[(Kind, usize)]) {
+    for (kind, queue) in &mut agent.inbox {
+        let length = lengths.iter().find(|(other, _)| other == kind).map_or(0, |(_, length)| *length);
+        queue.truncate(length);
+    }
+}
+
+fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
+    let due: Vec<V::Key> = agent.again.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
+    for key in due {
+        agent.again.remove(&key);
+        agent.dirty.insert(key);
+    }
+}

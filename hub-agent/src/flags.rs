@@ -1,0 +1,34 @@
+//! The hub agent's command line: that of the Go hub manager (spec 4.1), and our own.
+
+use clap::Parser;
+use fleetnet_agent::flags::CommonFlags;
+use fleetnet_agent::go::parse_duration;
+use std::time::Duration;
+
+/// Resolves the exports of all members and distributes their slices to importers.
+///
+/// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
+/// it, "0" turns one off.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "hub-agent", version)]
+pub struct Flags {
+    /// What every agent takes.
+    #[command(flatten)]
+    pub common: CommonFlags,
+
+    /// Address of metrics and probes.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub metrics_bind_address: String,
+
+    /// Address of metrics and probes.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
+    pub health_probe_bind_address: String,
+
+    /// Taken for the Go agent's sake: nothing is polled here.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
+    pub internalserviceexport_retry_interval: Option<Duration>,
+
+    /// Taken for the Go agent's sake: membership is not handled by this version.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub force_delete_wait_time: Option<Duration>,
+}

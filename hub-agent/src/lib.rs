@@ -1,0 +1,84 @@
+//! The hub agent: resolves the exports of all members and distributes their slices to importers.
+//!
+//! The rules are `fleetnet_core::{resolve, claims, distribute}`; this crate watches, writes and answers for them.
+
+mod flags;
+mod logic;
+
+pub use flags::Flags;
+pub use logic::Hub;
+
+use fleetnet_agent::flags::{self as common, Parsed};
+use fleetnet_agent::glue;
+use fleetnet_agent::launch::{self, Part, Process};
+use fleetnet_core::model::Kind;
+use fleetnet_runtime::SourceSpec;
+use fleetnet_runtime::client::Cluster;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// The Go binary that has what we leave out.
+const GO_BINARY: &str = "hub-net-controller-manager";
+/// The Lease of the Go hub manager (spec 4.1), so that old and new never act at once.
+const LEASE: &str = "2bf2b407.hub.networking.fleet.azure.com";
+/// Name of the hub in metrics, logs and probes.
+const CLUSTER: &str = "hub";
+
+/// Runs the agent with a command line; the first argument is the program.
+pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
+    let (flags, ignored) = match common::parse::<Flags>(arguments) {
+        Parsed::Flags(flags, ignored) => (flags, ignored),
+        Parsed::Exit(code) => return code,
+    };
+    let process = match process(&flags, &ignored) {
+        Ok(process) => process,
+        Err(why) => return common::refuse(&why),
+    };
+    launch::launch(process, async |_registry| {
+        let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
+        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: vec![LEASE.to_owned()] })
+    })
+}
+
+fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
+    flags.common.check(GO_BINARY).map_err(|error| error.to_string())?;
+    let addresses = launch::addresses([
+        ("--metrics-bind-address", flags.metrics_bind_address.as_str()),
+        ("--health-probe-bind-address", flags.health_probe_bind_address.as_str()),
+    ])?;
+    let mut notes = common::notes(&flags.common, ignored);
+    if flags.force_delete_wait_time.is_some() {
+        notes.push("--force-delete-wait-time is taken and has no effect until membership is handled".to_owned());
+    }
+    if flags.internalserviceexport_retry_interval.is_some() {
+        notes.push("--internalserviceexport-retry-interval is taken and has no effect: nothing is polled".to_owned());
+    }
+    Ok(Process {
+        name: "hub-agent",
+        crate_name: env!("CARGO_CRATE_NAME"),
+        common: flags.common.clone(),
+        addresses,
+        own_cluster: CLUSTER,
+        notes,
+    })
+}
+
+/// What the hub agent watches, in all namespaces of the hub.
+pub fn sources(hub: &Arc<Cluster>) -> Vec<SourceSpec<Hub>> {
+    let mut sources: Vec<SourceSpec<Hub>> = [
+        Kind::InternalServiceExport,
+        Kind::InternalServiceImport,
+        Kind::ServiceImport,
+        Kind::EndpointSliceExport,
+        Kind::EndpointSliceImport,
+    ]
+    .map(|kind| glue::source(kind, hub, None))
+    .into();
+    // Only wakes what was refused for want of a namespace; without it such keys wait for their back-off.
+    sources.push(SourceSpec { optional: true, ..glue::source(Kind::Namespace, hub, None) });
+    sources
+}
+
+fn user_agent() -> String {
+    format!("fleetnet-hub-agent/{}", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,73 @@
+//! The hub agent as the runtime sees it: core's view and plans.
+
+use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_core::hub::{Key, View};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
+
+/// The hub agent's view.
+#[derive(Default)]
+pub struct Hub {
+    view: View,
+}
+
+impl Hub {
+    /// The object whose user should hear of what happens to a key.
+    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
+        match key {
+            Key::Service(service) => {
+                let import = self.view.imports.get(service)?;
+                Some((Kind::ServiceImport, service.clone(), import.meta.uid.clone()))
+            }
+            Key::Slice(name) => {
+                let export = self.view.slice_export_named(name)?;
+                Some((Kind::EndpointSliceExport, export.meta.name.clone(), export.meta.uid.clone()))
+            }
+        }
+    }
+}
+
+impl Logic for Hub {
+    type Source = Kind;
+    type Object = Object;
+    type Key = Key;
+    type Receipt = Receipt;
+
+    fn observe(&mut self, source: Kind, change: Change<Object>, _at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.apply(glue::change(source, change), dirty);
+    }
+
+    fn watch_state(&mut self, source: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.watch_state(source, glue::watch_state(state), dirty);
+    }
+
+    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
+        glue::plan(self.view.plan(key, glue::core_time(now)))
+    }
+
+    /// One lane for each member that slices come from, and for each namespace of Services.
+    fn lane(&self, key: &Key) -> LaneId {
+        match key {
+            Key::Service(service) => LaneId::of(&service.namespace),
+            Key::Slice(name) => self
+                .view
+                .slice_export_named(name)
+                .map_or(LaneId::default(), |export| LaneId::of(&export.meta.name.namespace)),
+        }
+    }
+
+    fn written(&mut self, receipt: Receipt, _at: Timestamp) -> Vec<EventRecord<Kind>> {
+        glue::events(receipt.events)
+    }
+
+    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
+        glue::refusal_event(self.about(key), refusal, "hub-agent")
+    }
+
+    /// What was refused for want of a namespace is tried again as soon as there is one.
+    fn clears_backoff(&self, source: Kind) -> bool {
+        source == Kind::Namespace
+    }
+}

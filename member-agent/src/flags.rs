@@ -1,0 +1,113 @@
+//! The member agent's command line and environment: those of the Go member and mcs managers together (spec 4.2 to 4.4),
+//! and our own.
+
+use clap::{ArgAction, Parser};
+use fleetnet_agent::flags::CommonFlags;
+use fleetnet_agent::go::{parse_bool, parse_duration};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Exports the Services of this cluster to the hub and imports those of other members.
+///
+/// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
+/// it, "0" turns one off.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "member-agent", version)]
+pub struct Flags {
+    /// What every agent takes.
+    #[command(flatten)]
+    pub common: CommonFlags,
+
+    /// Kubeconfig of the hub. Default: HUB_SERVER_URL with the token file CONFIG_PATH.
+    #[arg(long, value_name = "FILE")]
+    pub hub_kubeconfig: Option<PathBuf>,
+
+    /// Id of this cluster in the fleet.
+    #[arg(long, value_name = "ID", env = "MEMBER_CLUSTER_NAME")]
+    pub member_cluster_id: Option<String>,
+
+    /// Namespace of this member in the hub. Default: fleet-member-<cluster id>.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub hub_namespace: Option<String>,
+
+    /// Namespace of derived Services and imported slices in this cluster.
+    #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
+    pub fleet_system_namespace: String,
+
+    /// Parts to run, comma-separated: export, import, multiclusterservice; * is all.
+    #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',')]
+    pub controllers: Vec<String>,
+
+    /// How long a derived Service outlives the loss of its last exporter, so that a redeploy keeps its address.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub derived_service_grace: Duration,
+
+    /// Accept any certificate of the hub (HUB_SERVER_URL only).
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub tls_insecure: bool,
+
+    /// False runs no part at all, as with the Go agents.
+    #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub enable_networking_features: bool,
+
+    /// Not supported: true is refused, as by the Go agents.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool, hide = true)]
+    pub enable_v1alpha1_apis: bool,
+
+    /// Metrics address of the Go member manager's hub side.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080")]
+    pub hub_metrics_bind_address: String,
+
+    /// Probe address of the Go member manager's hub side.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
+    pub hub_health_probe_bind_address: String,
+
+    /// Metrics address of the Go member manager's member side.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
+    pub member_metrics_bind_address: String,
+
+    /// Probe address of the Go member manager's member side.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8091")]
+    pub member_health_probe_bind_address: String,
+
+    /// Metrics address of the Go mcs manager.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8090")]
+    pub metrics_bind_address: String,
+
+    /// Probe address of the Go mcs manager.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8091")]
+    pub health_probe_bind_address: String,
+
+    /// URL of the hub's API server.
+    #[arg(long, env = "HUB_SERVER_URL", hide = true)]
+    pub hub_server_url: Option<String>,
+
+    /// File with the bearer token for the hub.
+    #[arg(long, env = "CONFIG_PATH", hide = true)]
+    pub config_path: Option<PathBuf>,
+
+    /// Certificate authority of the hub, base64 of PEM.
+    #[arg(long, env = "HUB_CERTIFICATE_AUTHORITY", hide = true)]
+    pub hub_certificate_authority: Option<String>,
+
+    /// MIME header block added to each request to the hub.
+    #[arg(long, env = "HUB_KUBE_HEADER", hide = true)]
+    pub hub_kube_header: Option<String>,
+}
+
+impl Flags {
+    /// All addresses to listen on, with the flags that give them; some may be equal.
+    pub fn addresses(&self) -> [(&'static str, &str); 6] {
+        [
+            ("--hub-metrics-bind-address", &self.hub_metrics_bind_address),
+            ("--hub-health-probe-bind-address", &self.hub_health_probe_bind_address),
+            ("--member-metrics-bind-address", &self.member_metrics_bind_address),
+            ("--member-health-probe-bind-address", &self.member_health_probe_bind_address),
+            ("--metrics-bind-address", &self.metrics_bind_address),
+            ("--health-probe-bind-address", &self.health_probe_bind_address),
+        ]
+    }
+}

@@ -1,0 +1,127 @@
+//! The member agent as the runtime sees it: core's view and plans, and what is measured and told when a write is done.
+
+use crate::latency::Latencies;
+use crate::settings::{Parts, Settings};
+use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::member::{Key, View};
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::Sample;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
+use std::collections::BTreeMap;
+use tracing::warn;
+
+/// The member agent's view, its parts and its measurements.
+pub struct Member {
+    view: View,
+    parts: Parts,
+    latencies: Latencies,
+    /// What stands in the way of a key, so that it is said once.
+    blocked: BTreeMap<Key, String>,
+}
+
+impl Member {
+    /// An agent that knows nothing yet.
+    pub fn new(settings: &Settings, latencies: Latencies) -> Self {
+        Self { view: View::new(settings.member.clone()), parts: settings.parts, latencies, blocked: BTreeMap::new() }
+    }
+
+    fn runs(&self, key: &Key) -> bool {
+        match key {
+            Key::Export(_) | Key::SliceExport(_) => self.parts.export,
+            Key::Import(_) | Key::SliceImport(_) => self.parts.import,
+            Key::MultiClusterService(_) => self.parts.multi_cluster_service,
+        }
+    }
+
+    fn note_blocked(&mut self, key: &Key, why: Option<String>) {
+        match why {
+            None => {
+                self.blocked.remove(key);
+            }
+            Some(why) if self.blocked.get(key) == Some(&why) => {}
+            Some(why) => {
+                warn!(?key, "{why}");
+                self.blocked.insert(key.clone(), why);
+            }
+        }
+    }
+
+    /// The object whose user should hear of what happens to a key.
+    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
+        let export = |name: &ObjectName| {
+            let export = self.view.exports.get(name)?;
+            Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
+        };
+        let wish = |name: &ObjectName| {
+            let wish = self.view.multi_cluster_services.get(name)?;
+            Some((Kind::MultiClusterService, name.clone(), wish.meta.uid.clone()))
+        };
+        match key {
+            Key::Export(service) => export(service),
+            Key::SliceExport(slice) => {
+                let service = self.view.slices.get(slice)?.service.clone()?;
+                export(&ObjectName::new(slice.namespace.clone(), service))
+            }
+            Key::MultiClusterService(name) => wish(name),
+            Key::Import(name) => self.view.wishes_for(name).find_map(wish),
+            Key::SliceImport(name) => self.view.wishes_for(&self.view.owner_of_slice_import(name)?).find_map(wish),
+        }
+    }
+}
+
+impl Logic for Member {
+    type Source = Kind;
+    type Object = Object;
+    type Key = Key;
+    type Receipt = Receipt;
+
+    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
+        for latency in self.view.service_latencies() {
+            self.latencies.service_exported(&latency);
+        }
+    }
+
+    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+    }
+
+    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
+        if !self.runs(key) {
+            return Plan::default();
+        }
+        let mut plan = self.view.plan(key, glue::core_time(now));
+        self.note_blocked(key, plan.blocked.take());
+        glue::plan(plan)
+    }
+
+    /// One lane for each namespace of exports, and for each cluster that slices come from.
+    fn lane(&self, key: &Key) -> LaneId {
+        match key {
+            Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
+                LaneId::of(&name.namespace)
+            }
+            Key::SliceImport(name) => self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c)),
+        }
+    }
+
+    fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Kind>> {
+        match &receipt.sample {
+            Some(Sample::SliceImported { origin, first, exported_since }) => {
+                self.latencies.slice_imported(origin, *first, *exported_since, glue::core_time(at));
+            }
+            Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
+            None => {}
+        }
+        for latency in self.view.service_latencies() {
+            self.latencies.service_exported(&latency);
+        }
+        glue::events(receipt.events)
+    }
+
+    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
+        glue::refusal_event(self.about(key), refusal, "member-agent")
+    }
+}

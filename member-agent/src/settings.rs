@@ -1,0 +1,206 @@
+//! From flags to what the agent runs on: checked, complete, and without a way to be half right.
+
+use crate::flags::Flags;
+use base64::Engine as _;
+use fleetnet_agent::flags::UsageError;
+use fleetnet_core::member;
+use fleetnet_core::names;
+use fleetnet_runtime::client::{HubConnection, parse_header_block};
+use std::path::PathBuf;
+
+/// The Go binary that has what we leave out.
+const GO_BINARY: &str = "member-net-controller-manager";
+
+/// Leases of the Go member manager, which runs export and import (spec 4.2).
+const MEMBER_LEASES: [&str; 2] =
+    ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
+/// Leases of the Go mcs manager, which runs MultiClusterServices (spec 4.3).
+const MCS_LEASES: [&str; 2] =
+    ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
+
+/// The parts of the agent that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Services and slices to the hub.
+    pub export: bool,
+    /// Claims and slices from the hub.
+    pub import: bool,
+    /// MultiClusterServices, their ServiceImports and derived Services.
+    pub multi_cluster_service: bool,
+}
+
+/// How the hub is reached.
+#[derive(Clone, Debug)]
+pub enum Hub {
+    /// By a kubeconfig.
+    Kubeconfig(PathBuf),
+    /// By an address and a token file.
+    Connection(HubConnection),
+}
+
+/// What the agent runs on.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What core needs to know.
+    pub member: member::Settings,
+    /// How the hub is reached.
+    pub hub: Hub,
+    /// What runs.
+    pub parts: Parts,
+}
+
+impl Settings {
+    /// Checks the flags.
+    ///
+    /// # Errors
+    /// Names the first setting that is missing or malformed.
+    pub fn new(flags: &Flags) -> Result<Self, UsageError> {
+        flags.common.check(GO_BINARY)?;
+        if flags.enable_v1alpha1_apis {
+            return Err(UsageError("--enable-v1alpha1-apis=true is not supported: leave the flag out".to_owned()));
+        }
+        let cluster = cluster_id(flags)?;
+        let hub_namespace = match flags.hub_namespace.as_deref() {
+            Some("") => return Err(UsageError("--hub-namespace must name a namespace".to_owned())),
+            Some(namespace) => namespace.into(),
+            None => names::member_namespace(&cluster),
+        };
+        if flags.fleet_system_namespace.is_empty() {
+            return Err(UsageError("--fleet-system-namespace must name a namespace".to_owned()));
+        }
+        let grace = flags.derived_service_grace;
+        let member = member::Settings {
+            cluster: cluster.into(),
+            hub_namespace,
+            fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
+            derived_service_grace_micros: i64::try_from(grace.as_micros())
+                .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
+        };
+        Ok(Self { member, hub: hub(flags)?, parts: parts(flags)? })
+    }
+
+    /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
+    pub fn leases(&self) -> Vec<String> {
+        let mut leases = Vec::new();
+        if self.parts.export || self.parts.import {
+            leases.extend(MEMBER_LEASES);
+        }
+        if self.parts.multi_cluster_service {
+            leases.extend(MCS_LEASES);
+        }
+        leases.into_iter().map(str::to_owned).collect()
+    }
+}
+
+fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
+    let Some(cluster) = flags.member_cluster_id.clone().filter(|cluster| !cluster.is_empty()) else {
+        return Err(UsageError(
+            "MEMBER_CLUSTER_NAME (or --member-cluster-id) is not set: give this cluster's id in the fleet".to_owned(),
+        ));
+    };
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let valid = cluster.chars().all(inner) && !cluster.starts_with('-') && !cluster.ends_with('-');
+    if !valid || names::member_namespace(&cluster).len() > 63 {
+        return Err(UsageError(format!(
+            "MEMBER_CLUSTER_NAME (or --member-cluster-id) {cluster:?} is not a cluster id: use at most 50 lower-case \
+             letters, digits and dashes, so that fleet-member-<id> can be a namespace"
+        )));
+    }
+    Ok(cluster)
+}
+
+fn hub(flags: &Flags) -> Result<Hub, UsageError> {
+    if let Some(kubeconfig) = &flags.hub_kubeconfig {
+        return Ok(Hub::Kubeconfig(kubeconfig.clone()));
+    }
+    let missing = |name: &str| {
+        UsageError(format!("{name} is not set: give the hub by HUB_SERVER_URL and CONFIG_PATH, or by --hub-kubeconfig"))
+    };
+    let server_url = flags.hub_server_url.clone().filter(|url| !url.is_empty()).ok_or_else(|| missing("HUB_SERVER_URL"))?;
+    let token_file =
+        flags.config_path.clone().filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| missing("CONFIG_PATH"))?;
+    let ca_pem = match flags.hub_certificate_authority.as_deref().filter(|ca| !ca.is_empty() && !flags.tls_insecure) {
+        None => None,
+        Some(written) => Some(
+            base64::engine::general_purpose::STANDARD
+                .decode(written.trim())
+                .map_err(|error| UsageError(format!("HUB_CERTIFICATE_AUTHORITY is not base64 of PEM: {error}")))?,
+        ),
+    };
+    let extra_headers = parse_header_block(flags.hub_kube_header.as_deref().unwrap_or_default())
+        .map_err(|why| UsageError(format!("HUB_KUBE_HEADER is not a MIME header block: {why}")))?;
+    Ok(Hub::Connection(HubConnection { server_url, token_file, ca_pem, insecure: flags.tls_insecure, extra_headers }))
+}
+
+fn parts(flags: &Flags) -> Result<Parts, UsageError> {
+    let mut parts = Parts { export: false, import: false, multi_cluster_service: false };
+    if !flags.enable_networking_features {
+        return Ok(parts);
+    }
+    for name in flags.controllers.iter().map(|name| name.trim()) {
+        match name {
+            "*" => parts = Parts { export: true, import: true, multi_cluster_service: true },
+            "export" => parts.export = true,
+            "import" => parts.import = true,
+            "multiclusterservice" => parts.multi_cluster_service = true,
+            _ => {
+                return Err(UsageError(format!(
+                    "--controllers names {name:?}: use export, import, multiclusterservice, or * for all"
+                )));
+            }
+        }
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    fn settings(arguments: &[&str]) -> Result<Settings, String> {
+        let flags = Flags::try_parse_from(["member-agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
+        Settings::new(&flags).map_err(|error| error.to_string())
+    }
+
+    const COMPLETE: [&str; 3] = ["--member-cluster-id=member-1", "--hub-server-url=https://hub", "--config-path=/token"];
+
+    #[test]
+    fn the_go_agents_environment_is_enough() {
+        let settings = settings(&COMPLETE).expect("complete");
+        assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
+        assert_eq!(settings.member.derived_service_grace_micros, 60_000_000);
+        assert_eq!(settings.leases().len(), 4);
+    }
+
+    #[test]
+    fn only_the_leases_of_what_runs_are_held() {
+        let with = |list: &str| {
+            let mut arguments = COMPLETE.to_vec();
+            arguments.push(list);
+            settings(&arguments).map(|settings| settings.leases())
+        };
+        assert_eq!(with("--controllers=export").expect("valid"), MEMBER_LEASES);
+        assert_eq!(with("--controllers=multiclusterservice").expect("valid"), MCS_LEASES);
+        assert_eq!(with("--enable-networking-features=false").expect("valid"), Vec::<String>::new());
+        assert!(with("--controllers=exports").expect_err("unknown").contains("exports"));
+    }
+
+    #[test]
+    fn a_missing_or_malformed_setting_is_named() {
+        let table: [(&[&str], &str); 8] = [
+            (&["--hub-server-url=https://hub", "--config-path=/token"], "MEMBER_CLUSTER_NAME"),
+            (&["--member-cluster-id=Member_1", "--hub-kubeconfig=/hub"], "MEMBER_CLUSTER_NAME"),
+            (&["--member-cluster-id=m", "--config-path=/token"], "HUB_SERVER_URL"),
+            (&["--member-cluster-id=m", "--hub-server-url=https://hub"], "CONFIG_PATH"),
+            (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--hub-namespace="], "--hub-namespace"),
+            (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--enable-v1alpha1-apis"], "--enable-v1alpha1-apis"),
+            (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-certificate-authority=%%"], "HUB_CERTIFICATE_AUTHORITY"),
+            (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-kube-header=nonsense"], "HUB_KUBE_HEADER"),
+        ];
+        for (arguments, named) in table {
+            let error = settings(arguments).expect_err("must be refused");
+            assert!(error.contains(named), "{arguments:?}: {error}");
+        }
+    }
+}

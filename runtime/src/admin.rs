@@ -1,0 +1,432 @@
+//! The admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, the same on every address.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    fmt::Write as _,
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus::{Encoder as _, Registry, TextEncoder};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
+
+/// Where to listen, as a flag says it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BindAddress {
+    /// `0`: nowhere.
+    Off,
+    /// A port of all addresses of the machine: `:8080`, `0.0.0.0:8080` or `[::]:8080`. Port 0: a free one.
+    AllAddresses(u16),
+    /// A port of one address or of a host name: `127.0.0.1:8080`, `localhost:8080`.
+    Host(String, u16),
+}
+
+/// An address that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no address to listen on: use :port, host:port, or 0 for none")]
+pub struct InvalidAddress(String);
+
+impl std::str::FromStr for BindAddress {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let invalid = || InvalidAddress(text.to_owned());
+        if text == "0" {
+            return Ok(Self::Off);
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(invalid)?;
+        let port = port.parse().map_err(|_| invalid())?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        match bare.unwrap_or(host) {
+            "" | "0.0.0.0" | "::" => Ok(Self::AllAddresses(port)),
+            // An IPv6 address without brackets leaves open where the port begins.
+            host if bare.is_none() && host.contains(':') => Err(invalid()),
+            host => Ok(Self::Host(host.to_owned(), port)),
+        }
+    }
+}
+
+impl std::fmt::Display for BindAddress {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Off => formatter.write_str("0"),
+            Self::AllAddresses(port) => write!(formatter, ":{port}"),
+            Self::Host(host, port) if host.contains(':') => write!(formatter, "[{host}]:{port}"),
+            Self::Host(host, port) => write!(formatter, "{host}:{port}"),
+        }
+    }
+}
+
+/// The admin server cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} for metrics and probes: {cause}; choose another address or 0 for none")]
+pub struct AdminError {
+    /// The address as it was given.
+    pub address: String,
+    /// Why.
+    #[source]
+    pub cause: io::Error,
+}
+
+/// What `/readyz` answers: ready if all required checks hold. The others are shown only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Name of each check to its state.
+    pub checks: BTreeMap<String, Check>,
+}
+
+/// One line of `/readyz`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// It holds.
+    pub ok: bool,
+    /// The process is not ready without it.
+    pub required: bool,
+    /// What the state is, in words.
+    pub detail: String,
+}
+
+impl Readiness {
+    /// All required checks hold; so also where there are none.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.checks.values().all(|check| check.ok || !check.required)
+    }
+
+    /// One line for each check, in the form of Kubernetes' verbose probes.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, Check { ok, required, detail }) in &self.checks {
+            let mark = if *ok { '+' } else { '-' };
+            let note = if *ok || *required { "" } else { " (not required)" };
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "[{mark}]{name}: {detail}{note}");
+        }
+        text.push_str(if self.is_ready() { "ready\n" } else { "not ready\n" });
+        text
+    }
+}
+
+/// Where the answers come from.
+#[derive(Clone)]
+pub struct AdminSources {
+    /// For `/metrics`.
+    pub registry: Registry,
+    /// For `/readyz`: asked at each request.
+    pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
+}
+
+/// A running admin server. It serves until it is dropped.
+#[derive(Debug)]
+pub struct AdminServer {
+    addresses: Vec<SocketAddr>,
+    _tasks: JoinSet<()>,
+}
+
+impl AdminServer {
+    /// Listens on all these addresses, on equal ones once, and serves the same on each.
+    ///
+    /// # Errors
+    /// If one of them cannot be listened on.
+    pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
+        let mut wanted: Vec<&BindAddress> = addresses
+            .iter()
+            .filter(|address| **address != BindAddress::Off)
+            .collect();
+        wanted.sort();
+        wanted.dedup();
+        let mut listeners = Vec::new();
+        for address in wanted {
+            let failed = |cause| AdminError {
+                address: address.to_string(),
+                cause,
+            };
+            let listener = listen(address).await.map_err(failed)?;
+            let local = listener.local_addr().map_err(failed)?;
+            tracing::info!(address = %local, asked = %address, "serving metrics and probes");
+            listeners.push((local, listener));
+        }
+        let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS));
+        let mut tasks = JoinSet::new();
+        let mut bound = Vec::new();
+        for (local, listener) in listeners {
+            bound.push(local);
+            tasks.spawn(accept(listener, sources.clone(), places.clone()));
+        }
+        Ok(Self {
+            addresses: bound,
+            _tasks: tasks,
+        })
+    }
+
+    /// What it listens on, free ports filled in.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
+    match address {
+        BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
+        BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
+        // One socket for both families where the machine has IPv6.
+        BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
+            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
+            }
+            bound => bound,
+        },
+    }
+}
+
+async fn accept(listener: TcpListener, sources: AdminSources, places: Arc<Semaphore>) {
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let serving = serve(stream, sources.clone());
+                connections.spawn(async move {
+                    let _place = place;
+                    // Whoever keeps a connection for longer than this connects again.
+                    let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection for metrics or probes could not be accepted");
+                sleep(ADMIN_ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, sources: AdminSources) {
+    // Without it an answer may wait 40 ms for an acknowledgement; failing to set it changes nothing else.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = respond(request.method(), request.uri().path(), &sources);
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ADMIN_HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection for metrics or probes ended");
+    }
+}
+
+fn respond(method: &Method, path: &str, sources: &AdminSources) -> Response<Full<Bytes>> {
+    if method != Method::GET && method != Method::HEAD {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
+    }
+    match path {
+        "/metrics" => metrics(&sources.registry),
+        "/healthz" => text(StatusCode::OK, "ok\n"),
+        "/readyz" => {
+            let readiness = (sources.readiness)();
+            let status = if readiness.is_ready() {
+                StatusCode::OK
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            };
+            text(status, readiness.text())
+        }
+        _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+    }
+}
+
+fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
+    let encoder = TextEncoder::new();
+    let mut body = Vec::new();
+    match encoder.encode(&registry.gather(), &mut body) {
+        Ok(()) => response(StatusCode::OK, HeaderValue::from_static(prometheus::TEXT_FORMAT), body),
+        Err(error) => text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the metrics cannot be encoded: {error}\n"),
+        ),
+    }
+}
+
+fn text(status: StatusCode, body: impl Into<String>) -> Response<Full<Bytes>> {
+    response(
+        status,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+        body.into().into_bytes(),
+    )
+}
+
+fn response(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+mod tests {
+    use std::sync::Mutex;
+
+    use prometheus::IntCounter;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    fn check(ok: bool, required: bool, detail: &str) -> Check {
+        Check {
+            ok,
+            required,
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn readiness(local: bool, hub: bool) -> Readiness {
+        let checks = [
+            ("member".to_owned(), check(local, true, "3 of 3 watches")),
+            ("hub".to_owned(), check(hub, false, "0 of 2 watches")),
+        ];
+        Readiness { checks: checks.into() }
+    }
+
+    fn sources(state: &Arc<Mutex<Readiness>>) -> AdminSources {
+        let registry = Registry::new();
+        let counter = IntCounter::new("things_total", "Things.").unwrap();
+        counter.inc();
+        registry.register(Box::new(counter)).unwrap();
+        let state = state.clone();
+        AdminSources {
+            registry,
+            readiness: Arc::new(move || state.lock().unwrap().clone()),
+        }
+    }
+
+    async fn start(addresses: &[&str]) -> Result<AdminServer, AdminError> {
+        let addresses: Vec<BindAddress> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness(true, true))))).await
+    }
+
+    /// Status line, headers and body as they come over the socket.
+    async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn every_address_serves_the_same_routes() {
+        let server = start(&["127.0.0.1:0", "localhost:0"]).await.unwrap();
+        assert_eq!(server.addresses().len(), 2);
+        for address in server.addresses() {
+            assert_ne!(address.port(), 0);
+            let metrics = ask(*address, "GET", "/metrics").await;
+            assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+            assert!(metrics.contains("content-type: text/plain; version=0.0.4"), "{metrics}");
+            assert!(metrics.contains("\nthings_total 1\n"), "{metrics}");
+            assert!(ask(*address, "GET", "/healthz").await.ends_with("\r\n\r\nok\n"));
+            assert!(ask(*address, "GET", "/readyz").await.ends_with("ready\n"));
+            assert!(ask(*address, "GET", "/").await.starts_with("HTTP/1.1 404 "));
+            assert!(ask(*address, "POST", "/metrics").await.starts_with("HTTP/1.1 405 "));
+            assert!(ask(*address, "HEAD", "/healthz").await.ends_with("\r\n\r\n"));
+        }
+    }
+
+    #[tokio::test]
+    async fn equal_addresses_are_bound_once_and_zero_is_off() {
+        let server = start(&["127.0.0.1:0", "0", "127.0.0.1:0"]).await.unwrap();
+        assert_eq!(server.addresses().len(), 1);
+        let server = start(&[":0", "0.0.0.0:0", "[::]:0"]).await.unwrap();
+        assert_eq!(server.addresses().len(), 1);
+        let server = start(&["0", "0"]).await.unwrap();
+        assert_eq!(server.addresses().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_is_named() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let taken = server.addresses()[0].to_string();
+        let error = start(&[&taken]).await.unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot listen on {taken} for metrics and probes: ")),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn all_addresses_are_reached_over_ipv4() {
+        let server = start(&[":0"]).await.unwrap();
+        let local = SocketAddr::from(([127, 0, 0, 1], server.addresses()[0].port()));
+        assert!(ask(local, "GET", "/healthz").await.ends_with("ok\n"));
+    }
+
+    #[tokio::test]
+    async fn readiness_needs_what_is_required_and_shows_the_rest() {
+        let state = Arc::new(Mutex::new(readiness(true, false)));
+        let server = AdminServer::start(&["127.0.0.1:0".parse().unwrap()], sources(&state))
+            .await
+            .unwrap();
+        let address = server.addresses()[0];
+        let answer = ask(address, "GET", "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let body = "[-]hub: 0 of 2 watches (not required)\n[+]member: 3 of 3 watches\nready\n";
+        assert!(answer.ends_with(body), "{answer}");
+
+        *state.lock().unwrap() = readiness(false, true);
+        let answer = ask(address, "GET", "/readyz").await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(
+            answer.ends_with("[+]hub: 0 of 2 watches\n[-]member: 3 of 3 watches\nnot ready\n"),
+            "{answer}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_dropped_server_stops_listening() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let address = server.addresses()[0];
+        assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
+        drop(server);
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_go_agents_read_them() {
+        let read = |text: &str| text.parse::<BindAddress>();
+        assert_eq!(read("0"), Ok(BindAddress::Off));
+        assert_eq!(read(":8080"), Ok(BindAddress::AllAddresses(8080)));
+        assert_eq!(read("[::]:8080"), Ok(BindAddress::AllAddresses(8080)));
+        assert_eq!(
+            read("127.0.0.1:8080"),
+            Ok(BindAddress::Host("127.0.0.1".to_owned(), 8080))
+        );
+        assert_eq!(read("[::1]:0"), Ok(BindAddress::Host("::1".to_owned(), 0)));
+        assert_eq!(read("[::1]:0").unwrap().to_string(), "[::1]:0");
+        for text in ["", "8080", "::1:80", "host:", "host:65536", "host:-1"] {
+            assert_eq!(read(text), Err(InvalidAddress(text.to_owned())), "{text:?}");
+        }
+    }
+}

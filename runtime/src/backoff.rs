@@ -1,0 +1,135 @@
+//! How long to wait after failures: doubling between two bounds, spread by a seeded generator. Pure.
+
+use std::time::Duration;
+
+use crate::limits::{
+    BACKOFF_FIRST, BACKOFF_LONGEST, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST,
+};
+
+/// A wait that doubles with each failure in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+}
+
+impl Backoff {
+    /// For failures that may pass by themselves.
+    pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
+    /// For 403 and 404, which last until somebody acts.
+    pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
+
+    /// A back-off of its own bounds; a `longest` below `first` counts as `first`.
+    #[must_use]
+    pub fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest: longest.max(first) }
+    }
+
+    /// The wait after so many failures in a row (1: the first), shortened by up to a quarter, never above the longest.
+    pub fn wait(self, failures: u32, jitter: &mut Jitter) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
+        whole - whole.mul_f64(0.25 * jitter.fraction())
+    }
+}
+
+/// The wait that a server asked for: at least that, at most a tenth more, so that those refused together do not
+/// all come back together.
+pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
+    let asked = retry_after.min(RETRY_AFTER_LONGEST);
+    asked + asked.mul_f64(0.1 * jitter.fraction())
+}
+
+/// A seeded generator (splitmix64): the same seed gives the same waits, so a simulation can be replayed.
+#[derive(Clone, Debug)]
+pub struct Jitter(u64);
+
+impl Jitter {
+    /// A generator that starts from this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, evenly spread over all of `u64`.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The next fraction, from 0 to below 1.
+    pub fn fraction(&mut self) -> f64 {
+        // 53 bits are what a double holds exactly.
+        #[allow(clippy::cast_precision_loss, reason = "both numbers are below 2^53 + 1")]
+        let fraction = (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    #[test]
+    fn waits_double_from_20_ms_to_30_s() {
+        let mut jitter = Jitter::new(1);
+        let longest_possible = |failures: u32| Duration::from_millis(20 * (1_u64 << (failures - 1)));
+        for failures in 1..=11 {
+            let wait = Backoff::ORDINARY.wait(failures, &mut jitter);
+            let whole = longest_possible(failures).min(Duration::from_secs(30));
+            assert!(wait <= whole && wait >= whole.mul_f64(0.75), "{failures}: {wait:?} of {whole:?}");
+        }
+        assert!(Backoff::ORDINARY.wait(12, &mut jitter) >= Duration::from_millis(22_500));
+    }
+
+    #[test]
+    fn slow_waits_double_from_1_s_to_5_min() {
+        let mut jitter = Jitter::new(1);
+        let first = Backoff::SLOW.wait(1, &mut jitter);
+        assert!(first <= Duration::from_secs(1) && first >= Duration::from_millis(750));
+        let late = Backoff::SLOW.wait(20, &mut jitter);
+        assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
+    }
+
+    #[test]
+    fn the_generator_is_splitmix64() {
+        let mut jitter = Jitter::new(1_234_567);
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([jitter.next_u64(), jitter.next_u64(), jitter.next_u64()], expected);
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_never_out_of_bounds(failures in any::<u32>(), seed in any::<u64>()) {
+            let wait = Backoff::ORDINARY.wait(failures, &mut Jitter::new(seed));
+            prop_assert!(wait >= Duration::from_millis(15));
+            prop_assert!(wait <= Duration::from_secs(30));
+        }
+
+        #[test]
+        fn more_failures_never_wait_less_than_half_as_many_doublings(failures in 1_u32..10, seed in any::<u64>()) {
+            let mut jitter = Jitter::new(seed);
+            let now = Backoff::ORDINARY.wait(failures, &mut jitter);
+            let then = Backoff::ORDINARY.wait(failures + 1, &mut jitter);
+            prop_assert!(then > now, "{:?} after {:?}", then, now);
+        }
+
+        #[test]
+        fn a_server_is_never_asked_again_before_the_time_it_named(seconds in 0_u64..300, seed in any::<u64>()) {
+            let wait = wait_as_asked(Duration::from_secs(seconds), &mut Jitter::new(seed));
+            prop_assert!(wait >= Duration::from_secs(seconds));
+            prop_assert!(wait <= Duration::from_secs(seconds) * 11 / 10);
+        }
+
+        #[test]
+        fn equal_seeds_give_equal_waits(seed in any::<u64>()) {
+            let waits = |mut jitter: Jitter| (1..20).map(|n| Backoff::ORDINARY.wait(n, &mut jitter)).collect::<Vec<_>>();
+            prop_assert_eq!(waits(Jitter::new(seed)), waits(Jitter::new(seed)));
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! How a cluster is reached: two clients, one for watches and one for requests, over a connector of our own.
+//!
+//! kube's default stack leaves Nagle's algorithm on (44 ms on the first request of each new TLS connection), has no read
+//! timeout, and repeats refused requests inside one call. Here each is decided: no delay, short timeouts, no repetition.
+//! A watch may be silent for long and a request may not, so each has a client of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use http::{HeaderName, HeaderValue, Uri, header};
+use hyper_rustls::HttpsConnector;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::legacy::connect::HttpConnector,
+    rt::{TokioExecutor, TokioTimer},
+};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt as _},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use tower::{BoxError, ServiceBuilder};
+
+use crate::{
+    limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
+    token::{TokenFile, TokenLayer},
+};
+
+/// Headers that this crate sets itself; an extra header of that name would override one of them.
+const OWN_HEADERS: [HeaderName; 9] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::AUTHORIZATION,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::TRANSFER_ENCODING,
+    header::USER_AGENT,
+];
+
+/// A cluster and the ways to talk to it. Cheap to clone: clones share their connections.
+#[derive(Clone)]
+pub struct Cluster {
+    /// The role that it plays for the agent, such as `member` or `hub`: the label in metrics, logs and errors.
+    pub name: String,
+    /// For watches: no read timeout, since each watch bounds itself.
+    pub watches: Client,
+    /// For everything else: an answer comes within [`REQUEST_TIMEOUT`].
+    pub requests: Client,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Cluster")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A cluster that an agent knows by an address and a token file, without a kubeconfig.
+#[derive(Clone, Debug)]
+pub struct HubConnection {
+    /// URL of the API server. Without a scheme `https://` is meant.
+    pub server_url: String,
+    /// File with the bearer token. It may appear after the start and be replaced at any time.
+    pub token_file: PathBuf,
+    /// PEM of the certificate authorities to trust; `None`: those of the system.
+    pub ca_pem: Option<Vec<u8>>,
+    /// Accept any certificate; `ca_pem` is then not read.
+    pub insecure: bool,
+    /// Sent with every request; see [`parse_header_block`].
+    pub extra_headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A cluster cannot be reached with the settings given: nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A setting is malformed.
+    #[error("cluster {cluster}: {setting} is not usable: {why}")]
+    Setting {
+        /// The cluster.
+        cluster: String,
+        /// The setting in words.
+        setting: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A kubeconfig cannot be used.
+    #[error("cluster {cluster}: the kubeconfig {origin} is not usable: {cause}")]
+    Kubeconfig {
+        /// The cluster.
+        cluster: String,
+        /// Where it was read.
+        origin: String,
+        /// Why.
+        cause: Box<kube::config::KubeconfigError>,
+    },
+    /// A proxy is asked for.
+    #[error("cluster {cluster}: the kubeconfig {origin} names a proxy-url, and proxies are not supported: remove it")]
+    Proxy {
+        /// The cluster.
+        cluster: String,
+        /// Where the kubeconfig was read.
+        origin: String,
+    },
+    /// There is nothing to connect with.
+    #[error(
+        "cluster {cluster}: no way to connect was found (no --kubeconfig, no KUBECONFIG, not in a pod: {in_cluster}; {home})"
+    )]
+    NothingFound {
+        /// The cluster.
+        cluster: String,
+        /// Why the in-cluster settings are not usable.
+        in_cluster: String,
+        /// Why `~/.kube/config` is not usable.
+        home: String,
+    },
+    /// The TLS set-up or the credentials are not usable.
+    #[error("cluster {cluster}: the connection cannot be set up: {cause}")]
+    SetUp {
+        /// The cluster.
+        cluster: String,
+        /// Why.
+        cause: Box<kube::Error>,
+    },
+}
+
+impl Cluster {
+    /// Connects with the first of: `kubeconfig`, the environment's `KUBECONFIG`, the pod's service account,
+    /// `~/.kube/config`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// If there is none of them, or the one found is malformed.
+    pub async fn discover(name: &str, kubeconfig: Option<&Path>, user_agent: &str) -> Result<Self, ClientError> {
+        let config = discover_config(name, kubeconfig).await?;
+        Self::from_config(name, config, user_agent)
+    }
+
+    /// Connects with an address and a token file. Nothing is sent yet, and the token file need not exist yet.
+    ///
+    /// # Errors
+    /// If the address, the certificate authorities or an extra header are malformed.
+    pub fn from_hub_connection(name: &str, hub: &HubConnection, user_agent: &str) -> Result<Self, ClientError> {
+        let setting = |setting, why: String| ClientError::Setting {
+            cluster: name.to_owned(),
+            setting,
+            why,
+        };
+        let mut config = Config::new(parse_server_url(&hub.server_url).map_err(|why| setting("the server URL", why))?);
+        config.accept_invalid_certs = hub.insecure;
+        config.root_cert = match &hub.ca_pem {
+            // An empty set, since the system's may not exist in a container and would not be looked at anyway.
+            _ if hub.insecure => Some(Vec::new()),
+            Some(pem) => Some(parse_authorities(pem).map_err(|why| setting("the certificate authority", why))?),
+            None => None,
+        };
+        config.auth_info.token_file = Some(hub.token_file.to_string_lossy().into_owned());
+        if let Some((header, _)) = hub
+            .extra_headers
+            .iter()
+            .find(|(header, _)| OWN_HEADERS.contains(header))
+        {
+            return Err(setting(
+                "an extra header",
+                format!("{header} is set by the agent itself"),
+            ));
+        }
+        config.headers.clone_from(&hub.extra_headers);
+        Self::from_config(name, config, user_agent)
+    }
+
+    /// Connects with a configuration of kube's. Its timeouts and its retry setting are not used.
+    ///
+    /// # Errors
+    /// If its certificates or credentials are malformed.
+    pub fn from_config(name: &str, config: Config, user_agent: &str) -> Result<Self, ClientError> {
+        Self::with_timeout(name, config, user_agent, REQUEST_TIMEOUT)
+    }
+
+    /// A cluster behind clients made elsewhere: for tests and simulations in one process.
+    #[must_use]
+    pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
+        Self {
+            name: name.to_owned(),
+            watches,
+            requests,
+        }
+    }
+
+    fn with_timeout(
+        name: &str,
+        mut config: Config,
+        user_agent: &str,
+        request_timeout: Duration,
+    ) -> Result<Self, ClientError> {
+        install_crypto_provider();
+        let user_agent = HeaderValue::from_str(user_agent).map_err(|error| ClientError::Setting {
+            cluster: name.to_owned(),
+            setting: "the user agent",
+            why: error.to_string(),
+        })?;
+        config.headers.push((header::USER_AGENT, user_agent));
+        // Taken out of the configuration, so that kube does not read the file too (it must exist from the start there).
+        let token = config
+            .auth_info
+            .token_file
+            .take()
+            .map(|path| TokenFile::new(path.into()));
+        let client = |read_timeout| {
+            assemble(&config, token.clone(), read_timeout).map_err(|cause| ClientError::SetUp {
+                cluster: name.to_owned(),
+                cause: Box::new(cause),
+            })
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            watches: client(None)?,
+            requests: client(Some(request_timeout))?,
+        })
+    }
+}
+
+/// The layers of a client, from the request inwards: server address, credentials, headers, connection pool.
+fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Duration>) -> kube::Result<Client> {
+    let pool: hyper_util::client::legacy::Client<_, Body> =
+        hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+            .build(connector(config, read_timeout)?);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .option_layer(token.map(TokenLayer::new))
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(pool);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+fn connector(
+    config: &Config,
+    read_timeout: Option<Duration>,
+) -> kube::Result<TimeoutConnector<HttpsConnector<HttpConnector>>> {
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp_connector())?);
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_write_timeout(Some(REQUEST_TIMEOUT));
+    connector.set_read_timeout(read_timeout);
+    // Without this the time that a connection lay idle in the pool counts against the next answer.
+    connector.set_reset_reader_on_write(true);
+    Ok(connector)
+}
+
+fn tcp_connector() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    tcp.set_keepalive(Some(TCP_KEEPALIVE));
+    tcp.set_keepalive_interval(Some(TCP_KEEPALIVE));
+    tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_PROBES));
+    tcp
+}
+
+/// Chooses ring for the whole process, unless somebody has chosen before.
+fn install_crypto_provider() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error means that another thread has chosen in between, which is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+/// Where the settings of a cluster come from, in the order of the Go agents.
+#[derive(Debug, PartialEq, Eq)]
+enum Origin<'a> {
+    /// The file that was asked for.
+    File(&'a Path),
+    /// The files that `KUBECONFIG` lists.
+    Environment,
+    /// The pod's service account, or else `~/.kube/config`.
+    PodOrHome,
+}
+
+fn origin<'a>(kubeconfig: Option<&'a Path>, environment: Option<&std::ffi::OsStr>) -> Origin<'a> {
+    match (kubeconfig, environment) {
+        (Some(path), _) if !path.as_os_str().is_empty() => Origin::File(path),
+        (_, Some(list)) if !list.is_empty() => Origin::Environment,
+        _ => Origin::PodOrHome,
+    }
+}
+
+async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
+    let unusable = |origin: &str, cause| ClientError::Kubeconfig {
+        cluster: cluster.to_owned(),
+        origin: origin.to_owned(),
+        cause: Box::new(cause),
+    };
+    match origin(kubeconfig, std::env::var_os("KUBECONFIG").as_deref()) {
+        Origin::File(path) => {
+            let named = path.display().to_string();
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|cause| unusable(&named, cause))?;
+            config_from(cluster, &named, kubeconfig).await
+        }
+        Origin::Environment => {
+            let kubeconfig = Kubeconfig::read().map_err(|cause| unusable("of KUBECONFIG", cause))?;
+            config_from(cluster, "of KUBECONFIG", kubeconfig).await
+        }
+        Origin::PodOrHome => match Config::incluster() {
+            Ok(config) => Ok(config),
+            Err(in_cluster) => match Kubeconfig::read() {
+                Ok(kubeconfig) => config_from(cluster, "~/.kube/config", kubeconfig).await,
+                Err(home) => Err(ClientError::NothingFound {
+                    cluster: cluster.to_owned(),
+                    in_cluster: in_cluster.to_string(),
+                    home: home.to_string(),
+                }),
+            },
+        },
+    }
+}
+
+async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Result<Config, ClientError> {
+    let proxy_asked_for = kubeconfig
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref())
+        .any(|cluster| cluster.proxy_url.as_ref().is_some_and(|url| !url.is_empty()));
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|cause| ClientError::Kubeconfig {
+            cluster: cluster.to_owned(),
+            origin: origin.to_owned(),
+            cause: Box::new(cause),
+        })?;
+    if config.proxy_url.is_some() {
+        if proxy_asked_for {
+            return Err(ClientError::Proxy {
+                cluster: cluster.to_owned(),
+                origin: origin.to_owned(),
+            });
+        }
+        tracing::warn!(
+            cluster,
+            "HTTPS_PROXY is set and not used: API servers are reached directly"
+        );
+    }
+    Ok(config)
+}
+
+fn parse_server_url(text: &str) -> Result<Uri, String> {
+    let text = text.trim();
+    let url = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("https://{text}")
+    };
+    let url: Uri = url.parse().map_err(|error| format!("{text:?}: {error}"))?;
+    match url.scheme_str() {
+        Some("https" | "http") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
+        _ => Err(format!("{text:?} is not of the form https://host:port")),
+    }
+}
+
+fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let certificates: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(pem)
+        .map(|certificate| certificate.map(|der| der.to_vec()))
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
+        return Err("it holds no PEM certificate".to_owned());
+    }
+    Ok(certificates)
+}
+
+/// Reads a block of headers as MIME writes them: a `Name: value` on each line, blank lines between them ignored.
+///
+/// # Errors
+/// In words, naming the line: if it is no header, or one that the agent sets itself. Values are not repeated, since
+/// they may be secrets.
+pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    numbered
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| parse_header(number, line))
+        .collect()
+}
+
+fn parse_header(number: usize, line: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = line
+        .split_once(':')
+        .ok_or_else(|| format!("line {number} is not of the form Name: value"))?;
+    let name: HeaderName = name
+        .trim()
+        .parse()
+        .map_err(|_| format!("line {number}: {:?} is no header name", name.trim()))?;
+    if OWN_HEADERS.contains(&name) {
+        return Err(format!("line {number}: {name} is set by the agent itself"));
+    }
+    let mut value: HeaderValue = value
+        .trim()
+        .parse()
+        .map_err(|_| format!("line {number}: the value of {name} has characters not allowed"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+mod tests {
+    use std::{
+        convert::Infallible,
+        ffi::OsStr,
+        sync::{Arc, Mutex},
+    };
+
+    use http::{HeaderMap, Request, Response};
+    use http_body_util::Full;
+    use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use tokio::{net::TcpListener, sync::Notify};
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// Answers 200 with an empty object to every request once it may, and remembers the headers.
+    struct Server {
+        url: String,
+        seen: Arc<Mutex<Vec<HeaderMap>>>,
+        may_answer: Arc<Notify>,
+    }
+
+    impl Server {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let may_answer = Arc::new(Notify::new());
+            tokio::spawn(accept(listener, seen.clone(), may_answer.clone()));
+            Self { url, seen, may_answer }
+        }
+
+        fn hub_connection(&self, token_file: &Path) -> HubConnection {
+            HubConnection {
+                server_url: self.url.clone(),
+                token_file: token_file.to_owned(),
+                ca_pem: None,
+                insecure: true,
+                extra_headers: Vec::new(),
+            }
+        }
+    }
+
+    async fn accept(listener: TcpListener, seen: Arc<Mutex<Vec<HeaderMap>>>, may_answer: Arc<Notify>) {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (seen, may_answer) = (seen.clone(), may_answer.clone());
+            tokio::spawn(http1::Builder::new().serve_connection(
+                TokioIo::new(stream),
+                service_fn(move |request: Request<Incoming>| {
+                    let (seen, may_answer) = (seen.clone(), may_answer.clone());
+                    async move {
+                        seen.lock().unwrap().push(request.headers().clone());
+                        may_answer.notified().await;
+                        Ok::<_, Infallible>(Response::new(Full::new(bytes::Bytes::from_static(b"{}"))))
+                    }
+                }),
+            ));
+        }
+    }
+
+    fn get() -> Request<Body> {
+        Request::get("/version").body(Body::empty()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_never_waits_to_fill_a_packet() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let stream = tcp_connector().oneshot(target).await.unwrap();
+        assert!(stream.inner().nodelay().unwrap());
+    }
+
+    #[tokio::test]
+    async fn requests_carry_the_token_the_user_agent_and_the_extra_headers() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), "secret").unwrap();
+        let server = Server::start().await;
+        let mut hub = server.hub_connection(&folder.path().join("token"));
+        hub.extra_headers = parse_header_block("X-Route: blue\n").unwrap();
+        let cluster = Cluster::from_hub_connection("hub", &hub, "agent/1.0").unwrap();
+
+        for client in [&cluster.watches, &cluster.requests] {
+            server.may_answer.notify_one();
+            assert_eq!(client.send(get()).await.unwrap().status(), 200);
+        }
+
+        let seen = server.seen.lock().unwrap();
+        assert_eq!(seen.len(), 2);
+        for headers in seen.iter() {
+            assert_eq!(headers["authorization"], "Bearer secret");
+            assert_eq!(headers["user-agent"], "agent/1.0");
+            assert_eq!(headers["x-route"], "blue");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_silent_server_ends_a_request_and_not_a_watch() {
+        let server = Server::start().await;
+        let config = Config::new(server.url.parse().unwrap());
+        let timeout = Duration::from_millis(50);
+        let cluster = Cluster::with_timeout("hub", config, "agent/1.0", timeout).unwrap();
+
+        let watch = tokio::spawn({
+            let watches = cluster.watches.clone();
+            async move { watches.send(get()).await.map(|response| response.status()) }
+        });
+        let refused = cluster.requests.send(get()).await;
+
+        assert!(refused.is_err(), "the request went on past its timeout");
+        assert!(!watch.is_finished());
+        server.may_answer.notify_waiters();
+        server.may_answer.notify_one();
+        assert_eq!(watch.await.unwrap().unwrap(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_request_before_its_token_file_exists_names_the_file_and_works_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let server = Server::start().await;
+        let cluster = Cluster::from_hub_connection("hub", &server.hub_connection(&path), "agent/1.0").unwrap();
+
+        let error = cluster.requests.send(get()).await.unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+
+        std::fs::write(&path, "secret").unwrap();
+        server.may_answer.notify_one();
+        assert_eq!(cluster.requests.send(get()).await.unwrap().status(), 200);
+    }
+
+    #[tokio::test]
+    async fn malformed_hub_settings_are_refused_by_name() {
+        let hub = HubConnection {
+            server_url: "https://hub:6443".to_owned(),
+            token_file: "/token".into(),
+            ca_pem: None,
+            insecure: false,
+            extra_headers: Vec::new(),
+        };
+        let refusal = |hub: HubConnection| {
+            Cluster::from_hub_connection("hub", &hub, "agent/1.0")
+                .unwrap_err()
+                .to_string()
+        };
+
+        assert_eq!(
+            refusal(HubConnection {
+                server_url: "ftp://hub".to_owned(),
+                ..hub.clone()
+            }),
+            "cluster hub: the server URL is not usable: \"ftp://hub\" is not of the form https://host:port"
+        );
+        assert_eq!(
+            refusal(HubConnection {
+                ca_pem: Some(b"no certificate".to_vec()),
+                ..hub.clone()
+            }),
+            "cluster hub: the certificate authority is not usable: it holds no PEM certificate"
+        );
+        let authorization = vec![(header::AUTHORIZATION, HeaderValue::from_static("Basic x"))];
+        assert_eq!(
+            refusal(HubConnection {
+                extra_headers: authorization,
+                ..hub
+            }),
+            "cluster hub: an extra header is not usable: authorization is set by the agent itself"
+        );
+    }
+
+    #[test]
+    fn a_server_url_without_a_scheme_means_https() {
+        assert_eq!(
+            parse_server_url("hub.example:6443").unwrap().to_string(),
+            "https://hub.example:6443/"
+        );
+        assert_eq!(
+            parse_server_url(" https://hub.example ").unwrap().to_string(),
+            "https://hub.example/"
+        );
+        assert!(parse_server_url("").is_err());
+    }
+
+    #[test]
+    fn a_header_block_is_read_line_by_line_and_never_overrides_our_own() {
+        let headers = parse_header_block("X-One: 1\r\n\r\nx-two:two words\n").unwrap();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(headers, [("x-one", "1"), ("x-two", "two words")]);
+
+        assert_eq!(
+            parse_header_block("nonsense").unwrap_err(),
+            "line 1 is not of the form Name: value"
+        );
+        assert_eq!(
+            parse_header_block("\nbad name: x").unwrap_err(),
+            "line 2: \"bad name\" is no header name"
+        );
+        assert_eq!(
+            parse_header_block("Authorization: Bearer x").unwrap_err(),
+            "line 1: authorization is set by the agent itself"
+        );
+        assert_eq!(parse_header_block("").unwrap(), []);
+    }
+
+    #[test]
+    fn the_flag_wins_over_the_environment_and_that_over_the_pod() {
+        let flag = Path::new("/flag");
+        assert_eq!(origin(Some(flag), Some(OsStr::new("/environment"))), Origin::File(flag));
+        assert_eq!(origin(None, Some(OsStr::new("/environment"))), Origin::Environment);
+        assert_eq!(origin(Some(Path::new("")), None), Origin::PodOrHome);
+        assert_eq!(origin(None, Some(OsStr::new(""))), Origin::PodOrHome);
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_asks_for_a_proxy_is_refused_with_the_remedy() {
+        let kubeconfig = Kubeconfig::from_yaml(
+            "{clusters: [{name: c, cluster: {server: 'https://hub', proxy-url: 'http://proxy'}}],
+              contexts: [{name: x, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}],
+              current-context: x}",
+        )
+        .unwrap();
+        let error = config_from("hub", "/path", kubeconfig).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cluster hub: the kubeconfig /path names a proxy-url, and proxies are not supported: remove it"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let error = Cluster::discover("member", Some(&path), "agent/1.0")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("cluster member: the kubeconfig "), "{error}");
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+    }
+}

@@ -1,0 +1,276 @@
+//! Time as the agents see it: wall-clock timestamps that move with tokio's clock, and the only reader of the system clock.
+//!
+//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. A wall clock is needed only for what is
+//! written down or compared with what others wrote down. Here it is an offset on tokio's clock, so a simulation that
+//! pauses tokio's time controls both at once.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::limits::CLOCK_REBASE_SECONDS;
+
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+
+/// A point in time: microseconds since the Unix epoch, UTC.
+///
+/// Arithmetic saturates: a nonsensical time read from an object must not bring an agent down.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The Unix epoch.
+    pub const EPOCH: Timestamp = Timestamp(0);
+
+    /// A timestamp from microseconds since the epoch.
+    pub const fn from_microseconds(microseconds: i64) -> Self {
+        Self(microseconds)
+    }
+
+    /// A timestamp from whole seconds since the epoch.
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn as_microseconds(self) -> i64 {
+        self.0
+    }
+
+    /// Time that passed from `earlier` to this; zero when `earlier` is in fact later.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The same as `jiff` sees it; what lies outside its range (years -9999 to 9999) is clamped to it.
+    pub fn to_jiff(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        })
+    }
+}
+
+impl From<jiff::Timestamp> for Timestamp {
+    fn from(time: jiff::Timestamp) -> Self {
+        Self(time.as_microsecond())
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Timestamp;
+
+    fn add(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(saturating_microseconds(duration)))
+    }
+}
+
+impl std::ops::Sub<Duration> for Timestamp {
+    type Output = Timestamp;
+
+    fn sub(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(saturating_microseconds(duration)))
+    }
+}
+
+/// RFC 3339 in UTC with six decimals, the form of Kubernetes' `MicroTime`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:.6}", self.to_jiff())
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// Tells the time. Clones share their state.
+///
+/// It is tokio's clock plus an offset. In production the offset is taken anew from the system clock every
+/// [`CLOCK_REBASE_SECONDS`], so time may step, back too, when the system clock was set. A virtual clock never looks at
+/// the system: with tokio's time paused it moves only as the test or the simulation moves tokio's clock.
+#[derive(Clone)]
+pub struct Clock(Arc<Inner>);
+
+struct Inner {
+    /// The reading of tokio's clock that `offset` belongs to.
+    origin: Instant,
+    /// Wall time at `origin`, in microseconds since the epoch.
+    offset: AtomicI64,
+    /// When to take the offset anew, in microseconds after `origin`; absent in a virtual clock.
+    next_rebase: Option<AtomicI64>,
+}
+
+impl Clock {
+    /// The system's wall clock. For production; under paused tokio time it would jump.
+    pub fn system() -> Self {
+        Self(Arc::new(Inner {
+            origin: Instant::now(),
+            offset: AtomicI64::new(read_system_clock()),
+            next_rebase: Some(AtomicI64::new(rebase_interval())),
+        }))
+    }
+
+    /// A clock that reads `start` now and from here on moves with tokio's clock alone.
+    pub fn virtual_at(start: Timestamp) -> Self {
+        Self(Arc::new(Inner {
+            origin: Instant::now(),
+            offset: AtomicI64::new(start.0),
+            next_rebase: None,
+        }))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        let elapsed = saturating_microseconds(self.0.origin.elapsed());
+        self.rebase_if_due(elapsed);
+        Timestamp(self.0.offset.load(Ordering::Relaxed).saturating_add(elapsed))
+    }
+
+    /// The reading of tokio's clock at which this clock is to show `time`: now, where `time` has passed.
+    ///
+    /// A step of the system clock in between is not foreseen: who sleeps until then looks at [`Clock::now`] again.
+    pub fn instant_at(&self, time: Timestamp) -> Instant {
+        let now = Instant::now();
+        now.checked_add(time.since(self.now()))
+            .unwrap_or(now + Duration::from_secs(86_400))
+    }
+
+    fn rebase_if_due(&self, elapsed: i64) {
+        let Some(next_rebase) = &self.0.next_rebase else { return };
+        let due = next_rebase.load(Ordering::Relaxed);
+        if elapsed < due {
+            return;
+        }
+        // Only one of several racing callers takes the new offset; the others go on with the old one for this reading.
+        let won = next_rebase
+            .compare_exchange(
+                due,
+                elapsed.saturating_add(rebase_interval()),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok();
+        if won {
+            self.0
+                .offset
+                .store(read_system_clock().saturating_sub(elapsed), Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.0.next_rebase.is_some() {
+            "system"
+        } else {
+            "virtual"
+        };
+        write!(formatter, "Clock({kind}, {})", self.now())
+    }
+}
+
+fn rebase_interval() -> i64 {
+    saturating_microseconds(Duration::from_secs(CLOCK_REBASE_SECONDS))
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system's wall clock"
+)]
+fn read_system_clock() -> i64 {
+    match std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
+        Ok(since_epoch) => saturating_microseconds(since_epoch),
+        Err(before_epoch) => -saturating_microseconds(before_epoch.duration()),
+    }
+}
+
+fn saturating_microseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_virtual_clock_moves_with_paused_time_alone() {
+        let clock = Clock::virtual_at(NOON);
+        assert_eq!(clock.now(), NOON);
+
+        tokio::time::advance(Duration::from_micros(1_500_000)).await;
+
+        assert_eq!(clock.now().as_microseconds(), 1_800_000_001_500_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_virtual_clock_is_never_rebased() {
+        let clock = Clock::virtual_at(NOON);
+        tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS * 10)).await;
+        assert_eq!(clock.now(), NOON + Duration::from_secs(CLOCK_REBASE_SECONDS * 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_system_clock_takes_its_offset_anew_from_the_system() {
+        let clock = Clock::system();
+        let before = clock.now();
+
+        // Paused time runs ahead of the system's: until the next rebase the clock follows it, then it falls back.
+        tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
+        let ahead = clock.now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let rebased = clock.now();
+
+        assert!(ahead.since(before) >= Duration::from_secs(CLOCK_REBASE_SECONDS - 1));
+        assert!(rebased < ahead, "{rebased} was read after {ahead}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clones_of_a_clock_agree() {
+        let clock = Clock::virtual_at(NOON);
+        let clone = clock.clone();
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(clock.now(), clone.now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_to_come_has_an_instant_and_a_past_one_is_now() {
+        let clock = Clock::virtual_at(NOON);
+        let now = Instant::now();
+        assert_eq!(
+            clock.instant_at(NOON + Duration::from_secs(5)),
+            now + Duration::from_secs(5)
+        );
+        assert_eq!(clock.instant_at(NOON - Duration::from_secs(5)), now);
+    }
+
+    #[test]
+    fn timestamps_are_shown_as_micro_time() {
+        assert_eq!(
+            Timestamp::from_microseconds(1_800_000_000_000_042).to_string(),
+            "2027-01-15T08:00:00.000042Z"
+        );
+        assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000000Z");
+    }
+
+    #[test]
+    fn arithmetic_saturates_instead_of_panicking() {
+        let last = Timestamp::from_microseconds(i64::MAX);
+        assert_eq!(last + Duration::MAX, last);
+        assert_eq!(Timestamp::from_seconds(i64::MAX), last);
+        assert_eq!(Timestamp::EPOCH.since(NOON), Duration::ZERO);
+        assert_eq!(last.to_jiff(), jiff::Timestamp::MAX);
+    }
+}

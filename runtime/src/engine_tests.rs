@@ -1,0 +1,758 @@
+//! The engine's rules, each by name, with exact numbers of requests. Time is virtual.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::json;
+
+use crate::lease::Leadership;
+use crate::limits::IN_FLIGHT_PER_CLUSTER;
+use crate::logic::WatchState;
+use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
+use crate::turns::{Finished, Stop};
+use crate::watch::WatchEvent;
+
+const TEN_MINUTES: u64 = 600_000;
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_keeps_its_view_warm_and_plans_nothing() {
+    let mut world = World::start(Leadership::Waiting { held_by: None });
+    world.complete().await;
+    world.wish("a", "1").await;
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.plans(), 0);
+    assert!(world.hub.log().is_empty());
+
+    world.leadership.send_replace(Leadership::Leading);
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_world_costs_no_writes_and_no_plans() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.bring_events().await;
+    world.pass(1).await;
+    let plans = world.plans();
+    assert_eq!(plans, 2, "one for the wish and one for the outcome, none for the echo");
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    assert_eq!(world.plans(), plans);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_in_a_settled_world_costs_no_writes() {
+    let (hub, member) = {
+        let mut world = World::new().await;
+        for name in ["a", "b", "c"] {
+            world.wish(name, "1").await;
+        }
+        world.pass(1).await;
+        (world.hub.clone(), world.member.clone())
+    };
+    hub.forget_log();
+    let mut world = World::start_on(hub, member, Leadership::Leading);
+    for source in Source::ALL {
+        world.send(source, WatchEvent::ListStarted).await;
+    }
+    world.bring_events().await;
+    for name in ["a", "b", "c"] {
+        world.wish(name, "1").await;
+    }
+    for source in Source::ALL {
+        world.send(source, WatchEvent::ListEnded { resource_version: 1_000 }).await;
+    }
+    world.pass(TEN_MINUTES).await;
+    assert!(world.hub.log().is_empty());
+    assert!(world.plans() >= 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
+    world.wish("a", "1").await;
+    world.pass(100).await;
+    for value in ["2", "3", "4"] {
+        world.wish("a", value).await;
+        world.pass(100).await;
+    }
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    world.pass(3_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_keys_that_want_one_target_take_turns() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/shared", 1, Fault::Late(Duration::from_secs(1)));
+    let wish = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, "same") };
+    world.wish_thing(wish("a")).await;
+    world.wish_thing(wish("b")).await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/shared = same"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_target_does_not_hold_back_a_free_one_of_the_same_plan() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
+    let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
+    world.wish_thing(wish("1")).await;
+    world.pass(1).await;
+    world.wish_thing(wish("2")).await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2"]);
+    world.pass(5_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
+    assert_eq!(world.member.log().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_down_never_starves_writes_to_the_other() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies", usize::MAX, Fault::Hang);
+    world.hub.fault(Method::GET, "copies", usize::MAX, Fault::Hang);
+    for number in 0..100 {
+        world.wish_thing(Thing { local: true, ..Thing::wish(&format!("w-{number}"), "1") }).await;
+    }
+    world.pass(100).await;
+    assert_eq!(world.hub.log().len(), IN_FLIGHT_PER_CLUSTER);
+    assert_eq!(world.member.log().len(), 100);
+    world.wish_thing(Thing { local: true, ..Thing::wish("late", "1") }).await;
+    world.pass(1).await;
+    assert_eq!(world.member.log().len(), 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_found_its_cluster_full_goes_on_when_a_slot_is_free() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies", IN_FLIGHT_PER_CLUSTER, Fault::Late(Duration::from_secs(1)));
+    for number in 0..100 {
+        world.wish(&format!("w-{number}"), "1").await;
+    }
+    world.pass(500).await;
+    assert_eq!(world.hub.log().len(), IN_FLIGHT_PER_CLUSTER);
+    world.pass(600).await;
+    assert_eq!(world.hub.log().len(), 100);
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log().len(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_noisy_lane_does_not_starve_another_where_slots_are_short() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies", usize::MAX, Fault::Late(Duration::from_millis(100)));
+    for number in 0..500 {
+        world.wish(&format!("noisy-{number}"), "1").await;
+    }
+    world.pass(50).await;
+    world.wish("quiet-1", "1").await;
+    world.pass(100).await;
+    let log = world.hub.log();
+    assert_eq!(log.len(), 2 * IN_FLIGHT_PER_CLUSTER);
+    assert!(log.contains(&"POST copies/quiet-1 = 1".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_writes_are_seen_before_the_watch_shows_them() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    world.unwish("a").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2", "DELETE copies/a uid-1"]);
+    assert_eq!(world.receipts(), ["a=1", "a=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_watch_events_of_own_writes_change_nothing() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_watch_has_passed_is_dropped() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
+    world.wish("a", "1").await;
+    world.pass(100).await;
+    world.hub.put(Source::Copy, "a", "other");
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@102 = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_does_not_bring_back_what_was_deleted_before_it_came() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
+    world.wish("a", "1").await;
+    world.pass(100).await;
+    world.hub.delete(Source::Copy, "a");
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
+    assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.put(Source::Copy, "a", "1 again");
+    world.unwish("a").await;
+    world.pass(1).await;
+    // The watch is late: it shows the object twice before it shows its end.
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
+    assert_eq!(world.record().removed, ["wish-a", "uid-1"]);
+
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_a_finalizer_holds_up_is_not_repeated() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.fault(Method::DELETE, "copies/a", 1, Fault::Linger);
+    world.unwish("a").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
+
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log().len(), 2, "the name is taken until the finalizer is gone");
+    world.hub.delete(Source::Copy, "a");
+    world.bring_events().await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.delete(Source::Copy, "a");
+    world.hub.put(Source::Copy, "a", "stranger");
+    world.unwish("a").await;
+    world.pass(1).await;
+    // The first delete names the old UID and is refused; the second names the one that is there.
+    assert_eq!(
+        world.hub.log(),
+        ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
+    );
+    assert_eq!(world.record().removed, ["wish-a", "uid-1", "uid-2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_under_way_does_not_undo_an_own_write() {
+    let mut world = World::new().await;
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    let list_version = world.hub.revision();
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.send(Source::Copy, WatchEvent::ListEnded { resource_version: list_version }).await;
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    assert!(world.record().removed.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_later_list_does_not_have_is_made_again() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.delete(Source::Copy, "a");
+    let _missed = world.hub.take_events();
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::ListEnded { resource_version: world.hub.revision() }).await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Prune);
+    world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Prune);
+    world.wish("a", "1").await;
+    world.pass(TEN_MINUTES).await;
+    let first = ["POST copies/a = 1", "PATCH copies/a@101 = 1"];
+    assert_eq!(world.hub.log(), first, "the patch is another write than the create, and is tried once");
+
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), first, "the echo is no new input");
+
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log()[2..], ["PATCH copies/a@101 = 2"]);
+
+    world.hub.put(Source::Copy, "a", "other");
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log()[3..], ["PATCH copies/a@102 = 2"]);
+    assert!(world.counter("fleetnet_writes_suppressed_total") > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_per_key_and_a_success_starts_anew() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(100).await;
+    world.wish("b", "1").await;
+    world.pass(1).await;
+    assert!(world.hub.log().contains(&"POST copies/b = 1".to_owned()), "the failures of one key do not slow another");
+    world.pass(TEN_MINUTES).await;
+    let times: Vec<u128> = of(&world.hub, "POST copies/a = 1");
+    assert_eq!(times.len(), 7);
+    for (failures, wait) in times.windows(2).map(|pair| pair[1] - pair[0]).enumerate() {
+        let longest = 20_u128 << failures;
+        assert!(wait >= longest * 3 / 4 && wait <= longest + 2, "wait {failures} was {wait} ms");
+    }
+
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
+    let times = of(&world.hub, "PATCH copies/a@101 = 2");
+    assert_eq!(times.len(), 2);
+    assert!(times[1] - times[0] <= 21, "{times:?}");
+}
+
+/// When a request came, in milliseconds since the start.
+fn of(server: &Server, line: &str) -> Vec<u128> {
+    server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stays_down_is_asked_every_30_seconds_in_the_end() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(TEN_MINUTES).await;
+    let times = world.hub.times();
+    let last_waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).skip(11).collect();
+    assert!(last_waits.len() >= 18, "{last_waits:?}");
+    assert!(last_waits.iter().all(|wait| (22_500..=30_001).contains(wait)), "{last_waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_content_runs_at_once_and_counts_on() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(20_000).await;
+    let before = world.hub.log().len();
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log()[before..], ["POST copies/a = 2"]);
+    world.pass(7_000).await;
+    assert_eq!(world.hub.log().len(), before + 1, "the wait goes on doubling from where it was");
+}
+
+#[tokio::test(start_paused = true)]
+async fn views_that_change_do_not_shorten_a_back_off() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(20_000).await;
+    let before = world.hub.log().len();
+    for number in 0..50 {
+        world.wish_thing(Thing { again: Some(START + Duration::from_secs(10_000 + number)), ..Thing::wish("a", "1") }).await;
+        world.pass(10).await;
+    }
+    assert_eq!(world.hub.log().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
+    for (headers, seconds_in_body) in [(&[("retry-after", "3")][..], 0), (&[][..], 3)] {
+        let mut world = World::new().await;
+        let (status, mut body) = failure(429, "TooManyRequests", "slow down", ("", ""));
+        body["details"]["retryAfterSeconds"] = json!(seconds_in_body);
+        world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, headers, body));
+        world.wish("a", "1").await;
+        world.pass(1).await;
+        world.wish_thing(Thing { local: true, ..Thing::wish("b", "1") }).await;
+        world.pass(2_990).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+        assert_eq!(world.member.log(), ["POST locals/b = 1"]);
+        world.pass(400).await;
+        assert_eq!(world.hub.log().len(), 3);
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(world.hub.log().len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_429_without_a_time_backs_off_as_any_failure() {
+    let mut world = World::new().await;
+    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
+    world.hub.fault(Method::POST, "copies/a", 2, Fault::Answer(status, &[], body));
+    world.wish("a", "1").await;
+    world.pass(200).await;
+    assert_eq!(world.hub.log().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_for_its_content_is_parked_until_the_content_differs() {
+    for code in [400, 422] {
+        let mut world = World::new().await;
+        let (status, body) = failure(code, "Invalid", "spec.value: must be short", ("copies", "a"));
+        world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+        world.wish("a", "1").await;
+        world.pass(TEN_MINUTES).await;
+        world.wish_thing(Thing { again: Some(START), ..Thing::wish("a", "1") }).await;
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+        assert_eq!(world.member.log(), [format!("POST event CopyRefused: {code} spec.value: must be short")]);
+        assert_eq!(world.record().refused, [format!("a: {code} Invalid")]);
+
+        world.wish("a", "2").await;
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"]);
+        assert_eq!(world.record().refused.len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_for_one_version_of_its_target_is_tried_on_the_next() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    let (status, body) = failure(422, "Invalid", "immutable while locked", ("copies", "a"));
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Answer(status, &[], body));
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log()[1..], ["PATCH copies/a@101 = 2"]);
+    world.hub.put(Source::Copy, "a", "unlocked");
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log()[2..], ["PATCH copies/a@102 = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forbidden_and_missing_namespaces_back_off_slowly() {
+    for (code, reason, about) in [(403, "Forbidden", ("copies", "a")), (404, "NotFound", ("namespaces", "ns"))] {
+        let mut world = World::new().await;
+        let (status, body) = failure(code, reason, "no", about);
+        world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+        world.wish("a", "1").await;
+        world.pass(TEN_MINUTES).await;
+        let times = world.hub.times();
+        let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // 1 + 2 + 4 + … + 256 s is 511 s, shortened by up to a quarter.
+        assert!((9..=10).contains(&waits.len()), "{waits:?}");
+        for (failures, wait) in waits.iter().enumerate() {
+            let longest = (1_000_u128 << failures).min(300_000);
+            assert!(*wait >= longest * 3 / 4 && *wait <= longest + 2, "wait {failures} was {wait} ms");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_made_wakes_what_waits_for_it() {
+    let mut world = World::new().await;
+    let (status, body) = failure(404, "NotFound", "namespaces \"ns\" not found", ("namespaces", "ns"));
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+    world.wish("a", "1").await;
+    world.pass(100_000).await;
+    let before = world.hub.log().len();
+    world.hub.heal();
+    world.hub.put(Source::Namespace, "ns", "");
+    world.bring_events().await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log().len(), before + 1);
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log().len(), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_content_may_try_a_forbidden_target_at_once() {
+    let mut world = World::new().await;
+    let (status, body) = failure(403, "Forbidden", "no", ("copies", "a"));
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+    world.wish("a", "1").await;
+    world.pass(100).await;
+    world.wish("a", "2").await;
+    world.pass(100).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_that_was_carried_out_is_settled_by_one_get() {
+    for (fault, milliseconds) in [(Fault::DoAndHang, 10_010), (Fault::DoAndCut, 1), (Fault::DoAndFail, 1)] {
+        let mut world = World::new().await;
+        world.hub.fault(Method::POST, "copies/a", 1, fault);
+        world.wish("a", "1").await;
+        world.pass(milliseconds).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a"]);
+        assert_eq!(world.receipts(), ["a=1"]);
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(world.hub.log().len(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
+    for (fault, milliseconds) in [(Fault::Hang, 10_000), (Fault::Cut, 0)] {
+        let mut world = World::new().await;
+        world.hub.fault(Method::POST, "copies/a", 1, fault);
+        world.wish("a", "1").await;
+        world.pass(TEN_MINUTES).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "POST copies/a = 1"]);
+        assert_eq!(world.receipts(), ["a=1"]);
+        let times = world.hub.times();
+        assert!((milliseconds..=milliseconds + 1).contains(&(times[1] - times[0])), "{times:?}");
+        assert!((15..=21).contains(&(times[2] - times[1])), "{times:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::DoAndCut);
+    world.hub.fault(Method::DELETE, "copies/a", 1, Fault::DoAndCut);
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    world.unwish("a").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(
+        world.hub.log()[1..],
+        ["PATCH copies/a@101 = 2", "GET copies/a", "DELETE copies/a uid-1", "GET copies/a"]
+    );
+    assert_eq!(world.receipts(), ["a=1", "a=2"]);
+    assert_eq!(world.record().removed, ["wish-a", "uid-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_connection_needs_no_get() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.hub.put(Source::Copy, "a", "other");
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    assert_eq!(
+        world.hub.log(),
+        ["POST copies/a = 1", "PATCH copies/a@101 = 2", "GET copies/a", "PATCH copies/a@102 = 2"]
+    );
+    world.bring_events().await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
+    let mut world = World::new().await;
+    world.hub.put(Source::Copy, "a", "other");
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "PATCH copies/a@101 = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_that_nothing_explains_backs_off() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    let (status, body) = failure(409, "Conflict", "always", ("copies", "a"));
+    world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+    world.wish("a", "2").await;
+    world.pass(150).await;
+    // Attempts at about 0, 20, 60 and 140 ms, each with its GET.
+    let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
+    assert!((3..=5).contains(&patches), "{patches}");
+    assert_eq!(of(&world.hub, "GET copies/a").len(), patches);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_planned_again_at_the_time_that_its_last_plan_named() {
+    let mut world = World::new().await;
+    let at = |seconds| Some(START + Duration::from_secs(seconds));
+    world.wish_thing(Thing { again: at(100), ..Thing::wish("a", "1") }).await;
+    world.pass(1).await;
+    world.wish_thing(Thing { again: at(60), ..Thing::wish("a", "1") }).await;
+    world.pass(50_000).await;
+    let plans = world.plans();
+    world.pass(9_990).await;
+    assert_eq!(world.plans(), plans + 1, "at 60 s: the newer wish replaces the older");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_is_withdrawn_is_not_planned_again() {
+    let mut world = World::new().await;
+    world.wish_thing(Thing { again: Some(START + Duration::from_secs(60)), ..Thing::wish("a", "1") }).await;
+    world.pass(1).await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    let plans = world.plans();
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.plans(), plans);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_for_a_time_that_has_passed_does_not_spin() {
+    let mut world = World::new().await;
+    world.wish_thing(Thing { again: Some(START), ..Thing::wish("a", "1") }).await;
+    world.pass(1_000).await;
+    assert!(world.plans() <= 52, "{}", world.plans());
+    assert!(world.plans() >= 40, "{}", world.plans());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(8)));
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.trigger.request();
+    world.wish("a", "2").await;
+    world.wish("b", "1").await;
+    world.pass(7_000).await;
+    assert!(!world.engine.is_finished());
+    world.pass(2_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    assert_eq!(world.receipts(), ["a=1"]);
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_graceful_stop_waits_ten_seconds_at_most() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Hang);
+    world.hub.fault(Method::GET, "copies/a", 1, Fault::Hang);
+    world.wish("a", "1").await;
+    world.pass(5_000).await;
+    world.trigger.request();
+    world.pass(9_990).await;
+    assert!(!world.engine.is_finished());
+    world.pass(20).await;
+    assert!(world.engine.is_finished());
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: false });
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_loses_leadership_stops_planning_at_once_and_ends_after_draining() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.leadership.send_replace(Leadership::Lost);
+    world.wish("b", "1").await;
+    world.pass(1_000).await;
+    assert!(!world.engine.is_finished());
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::LeadershipLost, drained: true });
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_died_counts_as_lost() {
+    let world = World::new().await;
+    drop(world.leadership);
+    assert_eq!(world.engine.await.expect("no panic").stop, Stop::LeadershipLost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
+    let world = World::start(Leadership::Leading);
+    world.hub.put(Source::Copy, "a", "1");
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.bring_events().await;
+    world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 200 }).await;
+    world.send(Source::Wish, WatchEvent::ListStarted).await;
+    world.pass(TEN_MINUTES).await;
+    assert!(world.plans() > 0);
+    assert!(world.hub.log().is_empty());
+
+    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 1 }).await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["DELETE copies/a uid-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn states_of_watches_are_told_once_for_each_change() {
+    let world = World::start(Leadership::Leading);
+    let not_served = |status| WatchEvent::NotServed { status, message: "no".to_owned() };
+    let ended = |resource_version| WatchEvent::ListEnded { resource_version };
+    world.send(Source::Namespace, not_served(403)).await;
+    world.send(Source::Namespace, not_served(403)).await;
+    world.send(Source::Wish, not_served(404)).await;
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, ended(1)).await;
+    world.send(Source::Copy, WatchEvent::Failed { message: "cut".to_owned() }).await;
+    world.send(Source::Copy, not_served(403)).await;
+    world.send(Source::Copy, not_served(404)).await;
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, ended(2)).await;
+    world.send(Source::Namespace, WatchEvent::ListStarted).await;
+    world.send(Source::Namespace, ended(2)).await;
+    world.pass(1).await;
+    assert_eq!(
+        world.record().states,
+        [
+            (Source::Namespace, WatchState::Absent),
+            (Source::Copy, WatchState::Complete),
+            (Source::Copy, WatchState::Unknown),
+            (Source::Copy, WatchState::Complete),
+            (Source::Namespace, WatchState::Complete),
+        ]
+    );
+    let status = world.status.borrow().clone();
+    let states: Vec<WatchState> = status.iter().map(|status| status.state).collect();
+    assert_eq!(states, [WatchState::Incomplete, WatchState::Complete, WatchState::Incomplete, WatchState::Complete]);
+    assert!(!status[0].is_settled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
+    let history = async || {
+        let mut world = World::new().await;
+        world.hub.fault(Method::POST, "copies/w-1", 5, Fault::Refuse);
+        world.hub.fault(Method::PATCH, "copies", 20, Fault::Cut);
+        for round in 0..5 {
+            for number in 0..60 {
+                world.wish_thing(Thing { local: number % 3 == 0, ..Thing::wish(&format!("w-{number}"), &format!("{round}")) }).await;
+            }
+            world.pass(round * 7).await;
+            world.bring_events().await;
+        }
+        world.pass(TEN_MINUTES).await;
+        (world.hub.timed_log(), world.member.timed_log())
+    };
+    let first = history().await;
+    assert!(first.0.len() > 300, "{}", first.0.len());
+    assert_eq!(first, history().await);
+}

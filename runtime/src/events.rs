@@ -1,0 +1,165 @@
+//! Records Kubernetes Events (core/v1): best effort, bounded, and each thing said once in a while only.
+//!
+//! Plans are level-triggered and say the same again and again, so equal events are left out for a while here. What does
+//! not fit into the queue or is refused by the server is dropped and counted.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use http::{Method, header};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use crate::clock::{Clock, Timestamp};
+use crate::limits::{
+    EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENTS_REMEMBERED, WRITE_TIMEOUT,
+};
+use crate::logic::{EventRecord, Logic, Resource, SourceSpec};
+use crate::metrics::Metrics;
+
+/// Takes events in, without waiting.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    queue: mpsc::Sender<Posting>,
+    /// When each event was last recorded, by a hash of all that makes it up.
+    recorded: BTreeMap<u64, Instant>,
+    /// This process, such as its host name.
+    instance: String,
+    clock: Clock,
+    metrics: Metrics,
+    /// Tells apart the names of events of the same microsecond.
+    sequence: u64,
+}
+
+/// An event on its way to the server.
+pub(crate) struct Posting {
+    client: kube::Client,
+    cluster: String,
+    path: String,
+    body: Value,
+}
+
+impl Recorder {
+    /// A recorder, and the queue that [`post`] is to empty.
+    pub(crate) fn new(instance: String, clock: Clock, metrics: Metrics) -> (Self, mpsc::Receiver<Posting>) {
+        let (queue, postings) = mpsc::channel(EVENT_QUEUE_RECORDS);
+        (Self { queue, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
+    }
+
+    /// Records an event, unless the same was recorded a short while ago.
+    pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
+        let now = Instant::now();
+        if !self.is_news(spec, record, now) {
+            return;
+        }
+        self.sequence += 1;
+        let namespace = if record.namespace.is_empty() { "default" } else { &record.namespace };
+        let posting = Posting {
+            client: spec.cluster.requests.clone(),
+            cluster: spec.cluster.name.clone(),
+            path: EVENTS.collection_path(Some(namespace)),
+            body: event(&spec.resource, namespace, record, &self.instance, self.clock.now(), self.sequence),
+        };
+        if self.queue.try_send(posting).is_err() {
+            self.metrics.event_dropped();
+        }
+    }
+
+    fn is_news<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>, now: Instant) -> bool {
+        let mut hasher = DefaultHasher::new();
+        let about = (&spec.cluster.name, spec.resource.kind, &record.uid, &record.namespace, &record.name);
+        (about, record.component, record.severity.as_str(), record.reason, &record.message).hash(&mut hasher);
+        let identity = hasher.finish();
+        if self.recorded.get(&identity).is_some_and(|at| now.duration_since(*at) < EVENT_REPEAT_WINDOW) {
+            return false;
+        }
+        if self.recorded.len() >= EVENTS_REMEMBERED {
+            self.recorded.retain(|_, at| now.duration_since(*at) < EVENT_REPEAT_WINDOW);
+        }
+        if self.recorded.len() >= EVENTS_REMEMBERED
+            && let Some(oldest) = self.recorded.iter().min_by_key(|(_, at)| **at).map(|(identity, _)| *identity)
+        {
+            self.recorded.remove(&oldest);
+        }
+        self.recorded.insert(identity, now);
+        true
+    }
+}
+
+/// Posts what is recorded, one after the other, until the recorder is gone and the queue is empty.
+pub(crate) async fn post(mut postings: mpsc::Receiver<Posting>, metrics: Metrics) {
+    while let Some(posting) = postings.recv().await {
+        let cluster = posting.cluster.clone();
+        if let Err(why) = timeout(WRITE_TIMEOUT, send(posting)).await.unwrap_or_else(|_| Err("timed out".to_owned())) {
+            metrics.event_dropped();
+            tracing::debug!(cluster, why, "a Kubernetes Event was not recorded");
+        }
+    }
+}
+
+async fn send(posting: Posting) -> Result<(), String> {
+    let request = http::Request::builder()
+        .method(Method::POST)
+        .uri(posting.path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+        .body(Body::from(posting.body.to_string().into_bytes()))
+        .map_err(|error| error.to_string())?;
+    let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
+    if response.status().is_success() { Ok(()) } else { Err(format!("the server answered {}", response.status())) }
+}
+
+const EVENTS: Resource = Resource { group: "", version: "v1", kind: "Event", plural: "events" };
+
+fn event<S>(
+    about: &Resource,
+    namespace: &str,
+    record: &EventRecord<S>,
+    instance: &str,
+    now: Timestamp,
+    sequence: u64,
+) -> Value {
+    let since_second = Duration::from_micros(now.as_microseconds().rem_euclid(1_000_000).unsigned_abs());
+    let seconds = (now - since_second).to_jiff().to_string();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event_name(&record.name, now, sequence), "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": about.api_version(),
+            "kind": about.kind,
+            "namespace": record.namespace,
+            "name": record.name,
+            "uid": record.uid,
+        },
+        "type": record.severity.as_str(),
+        "reason": record.reason,
+        "message": shortened(&record.message, EVENT_MESSAGE_BYTES),
+        "source": {"component": record.component, "host": instance},
+        "reportingComponent": record.component,
+        "reportingInstance": instance,
+        "firstTimestamp": seconds,
+        "lastTimestamp": seconds,
+        "count": 1,
+    })
+}
+
+/// As client-go names events: the object's name, a dot, and a number in hex that differs each time. A name is at most
+/// 253 long (RFC 1123 subdomain).
+fn event_name(about: &str, now: Timestamp, sequence: u64) -> String {
+    let nanoseconds = now.as_microseconds().unsigned_abs().wrapping_mul(1000).wrapping_add(sequence % 1000);
+    let suffix = format!(".{nanoseconds:x}");
+    let cut = about.floor_char_boundary(about.len().min(253 - suffix.len()));
+    format!("{}{suffix}", about[..cut].trim_end_matches(['.', '-']))
+}
+
+fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let dots = "…";
+    format!("{}{dots}", &text[..text.floor_char_boundary(bytes - dots.len())])
+}

@@ -1,0 +1,396 @@
+//! Leader election on Lease objects, by client-go's rules, with several Leases held all or none.
+//!
+//! A Lease of another has expired only when *we* have seen it unchanged, on our own monotonic clock, for as long as its
+//! holder promised to renew it within: clocks that are wrong, ours or theirs, do not matter. A leader stops when it has
+//! not renewed for the renew deadline, counted from when its last successful renewal was sent, and so well before anybody
+//! else may take over.
+//!
+//! Several Leases: all are looked at first, none is taken unless all can be, and they are taken in the order of their
+//! names. Whoever finds one taken in between gives back what it has: two candidates never wait for each other.
+
+mod record;
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::Client;
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until},
+};
+
+use crate::{backoff::Jitter, clock::Clock, logic::LaneId, metrics::Metrics};
+
+use record::{Lease, RecordError, Renewal};
+
+/// Candidates try again after up to 1 + this times the retry period, as client-go's do.
+const RETRY_JITTER: f64 = 1.2;
+/// Bytes in the random part of an identity: those of a UUID.
+const UUID_BYTES: usize = 16;
+
+/// What to elect a leader by.
+#[derive(Clone)]
+pub struct LeaseConfig {
+    /// Client of the cluster that holds the Leases.
+    pub client: Client,
+    /// Namespace of the Leases.
+    pub namespace: String,
+    /// Names of the Leases: all are held, or none.
+    pub names: Vec<String>,
+    /// Who we are; unique to this process. See [`identity`].
+    pub identity: String,
+    /// Others may take a Lease that was not renewed for so long. 15 s by default.
+    pub lease_duration: Duration,
+    /// A leader that could not renew for so long stops. 10 s by default; shorter than `lease_duration`.
+    pub renew_deadline: Duration,
+    /// Time between renewals, and about the time between attempts to acquire. 2 s by default.
+    pub retry_period: Duration,
+}
+
+/// Whether this process may act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// Not now.
+    Waiting {
+        /// Who holds a Lease that we need; `None` before the first look and while the server cannot be asked.
+        held_by: Option<Holder>,
+    },
+    /// Yes.
+    Leading,
+    /// Not any more, and not again in this process. The last state.
+    Lost,
+}
+
+/// Who holds a Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Name of the Lease.
+    pub lease: String,
+    /// Identity of its holder.
+    pub identity: String,
+}
+
+/// Why an election is over, other than by a release.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// The settings contradict each other.
+    #[error("leader election is not possible: {0}")]
+    Settings(&'static str),
+    /// Leadership was lost.
+    #[error("leadership was lost: Lease {namespace}/{lease}: {cause}")]
+    Lost {
+        /// Namespace of the Lease.
+        namespace: String,
+        /// Name of the Lease.
+        lease: String,
+        /// How.
+        cause: String,
+    },
+}
+
+impl LeaseConfig {
+    /// Checks the settings by client-go's rules.
+    ///
+    /// # Errors
+    /// If a duration is out of order with the others, or there is no Lease or no identity.
+    pub fn validate(&self) -> Result<(), LeaseError> {
+        if self.names.is_empty() || self.names.iter().any(String::is_empty) {
+            return Err(LeaseError::Settings("a Lease needs a name"));
+        }
+        if self.identity.is_empty() {
+            return Err(LeaseError::Settings("a candidate needs an identity"));
+        }
+        if self.retry_period.is_zero() {
+            return Err(LeaseError::Settings(
+                "the retry period (--leader-election-retry-period) must be above zero",
+            ));
+        }
+        if self.renew_deadline <= self.retry_period.mul_f64(RETRY_JITTER) {
+            return Err(LeaseError::Settings(
+                "the renew deadline (--leader-election-renew-deadline) must be above 1.2 times the retry period \
+                 (--leader-election-retry-period)",
+            ));
+        }
+        if self.lease_duration <= self.renew_deadline {
+            return Err(LeaseError::Settings(
+                "the lease duration (--leader-election-lease-duration) must be above the renew deadline \
+                 (--leader-election-renew-deadline)",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// An identity that no other process has: `<kind>_<hostname>_<uuid>`. The kind of agent in front lets agents of
+/// different kinds that were set up to compete for the same Lease find out; client-go's agents have no such part.
+#[must_use]
+pub fn identity(kind: &str) -> String {
+    format!("{kind}_{}_{}", hostname(), random_uuid())
+}
+
+/// Takes part in an election until it is won and lost, or until `release` is sent.
+///
+/// On release Leases that are held are given back, and the task ends with `Ok`. Where `release` is dropped unsent it ends
+/// too, and the Leases expire by themselves: whoever stops without draining its writes must not let others begin early.
+/// The task ends with an error once leadership is lost, or at once where the settings are invalid.
+pub fn elect(
+    config: LeaseConfig,
+    clock: &Clock,
+    metrics: Metrics,
+    release: oneshot::Receiver<()>,
+) -> (watch::Receiver<Leadership>, JoinHandle<Result<(), LeaseError>>) {
+    let (state, receiver) = watch::channel(Leadership::Waiting { held_by: None });
+    let mut names = config.names.clone();
+    names.sort();
+    names.dedup();
+    let election = Election {
+        leases: names.iter().map(|name| Lease::new(&config, name, clock)).collect(),
+        jitter: Jitter::new(LaneId::of(&config.identity).0),
+        said: None,
+        config,
+        metrics,
+        state,
+    };
+    (receiver, tokio::spawn(election.run(release)))
+}
+
+struct Election {
+    config: LeaseConfig,
+    /// In the order of their names.
+    leases: Vec<Lease>,
+    metrics: Metrics,
+    state: watch::Sender<Leadership>,
+    jitter: Jitter,
+    /// What was last said about waiting, so that it is said once.
+    said: Option<String>,
+}
+
+impl Election {
+    async fn run(mut self, mut release: oneshot::Receiver<()>) -> Result<(), LeaseError> {
+        self.config.validate()?;
+        self.show(false);
+        let released = tokio::select! {
+            biased;
+            released = &mut release => Some(released),
+            () = self.acquire() => None,
+        };
+        let result = match released {
+            Some(released) => Ok(released),
+            None => {
+                self.show(true);
+                self.state.send_replace(Leadership::Leading);
+                tracing::info!(leases = ?self.config.names, identity = self.config.identity, "leading");
+                tokio::select! {
+                    biased;
+                    released = &mut release => Ok(released),
+                    error = self.keep() => Err(error),
+                }
+            }
+        };
+        self.show(false);
+        match result {
+            Ok(Ok(())) => self.release_all().await,
+            Ok(Err(_)) => {}
+            Err(error) => {
+                self.state.send_replace(Leadership::Lost);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns once all Leases are ours.
+    async fn acquire(&mut self) {
+        loop {
+            let held_by = match self.try_all().await {
+                Ok(None) => return,
+                Ok(Some(holder)) => {
+                    self.say_held(&holder);
+                    Some(holder)
+                }
+                Err((lease, error)) => {
+                    self.say_failed(&lease, &error);
+                    None
+                }
+            };
+            let waiting = Leadership::Waiting { held_by };
+            self.state.send_if_modified(|state| {
+                let changed = *state != waiting;
+                *state = waiting;
+                changed
+            });
+            let wait = self
+                .config
+                .retry_period
+                .mul_f64(1.0 + RETRY_JITTER * self.jitter.fraction());
+            sleep(wait).await;
+        }
+    }
+
+    /// Takes all Leases or leaves them as they are. Gives the holder of the first that another has.
+    async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
+        // All are looked at, also behind one that is held: an expiry counts from the first look.
+        let looks = join_all(self.leases.iter_mut().map(Lease::look)).await;
+        for (lease, look) in self.leases.iter().zip(looks) {
+            look.map_err(|error| (lease.name.clone(), error))?;
+        }
+        for lease in &self.leases {
+            if let Some(identity) = lease.held_by_another() {
+                return Ok(Some(Holder {
+                    lease: lease.name.clone(),
+                    identity: identity.to_owned(),
+                }));
+            }
+        }
+        for index in 0..self.leases.len() {
+            if let Err(error) = self.leases[index].take().await {
+                let name = self.leases[index].name.clone();
+                self.release_all().await;
+                return Err((name, error));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Renews for as long as it can, and says how it ended.
+    async fn keep(&mut self) -> LeaseError {
+        let mut next_round = Instant::now() + self.config.retry_period;
+        loop {
+            // The deadline stands whatever happens in the round, also where an answer never comes.
+            let (deadline, lease) = self.deadline();
+            let missed = self.lost(&lease, format!("not renewed for {:?}", self.config.renew_deadline));
+            tokio::select! {
+                biased;
+                () = sleep_until(deadline) => return missed,
+                () = sleep_until(next_round) => {}
+            }
+            next_round = Instant::now() + self.config.retry_period;
+            let renewals = tokio::select! {
+                biased;
+                () = sleep_until(deadline) => return missed,
+                renewals = join_all(self.leases.iter_mut().map(Lease::renew)) => renewals,
+            };
+            for (lease, renewal) in self.leases.iter().zip(renewals) {
+                match renewal {
+                    Renewal::Renewed => {}
+                    Renewal::Taken(holder) => return self.lost(&lease.name, format!("{holder} has taken it")),
+                    Renewal::Failed(error) => {
+                        tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; trying again");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until when we lead without another renewal, and the Lease that says so.
+    fn deadline(&self) -> (Instant, String) {
+        let held = |lease: &Lease| lease.held_since_request_at();
+        let oldest = self
+            .leases
+            .iter()
+            .filter_map(|lease| Some((held(lease)?, &lease.name)))
+            .min();
+        let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
+        (since + self.config.renew_deadline, name.clone())
+    }
+
+    fn lost(&self, lease: &str, cause: String) -> LeaseError {
+        LeaseError::Lost {
+            namespace: self.config.namespace.clone(),
+            lease: lease.to_owned(),
+            cause,
+        }
+    }
+
+    async fn release_all(&mut self) {
+        let results = join_all(self.leases.iter_mut().map(Lease::release)).await;
+        for (lease, result) in self.leases.iter().zip(results) {
+            if let Err(error) = result {
+                tracing::warn!(lease = lease.name, %error, "a Lease could not be given back; it expires by itself");
+            }
+        }
+    }
+
+    fn show(&self, leads: bool) {
+        for lease in &self.leases {
+            self.metrics.leader(&lease.name, leads);
+        }
+    }
+
+    fn say_held(&mut self, holder: &Holder) {
+        let Holder { lease, identity } = holder;
+        let namespace = &self.config.namespace;
+        let text = format!("{lease} {identity}");
+        if self.said.as_ref() == Some(&text) {
+            return;
+        }
+        match other_kind(identity, &self.config.identity) {
+            Some(kind) => tracing::error!(
+                lease = format!("{namespace}/{lease}"),
+                holder = identity,
+                "the Lease that this agent needs is held by an agent of another kind ({kind}), so this one would wait for \
+                 ever: give one of them another --leader-election-namespace"
+            ),
+            None => {
+                tracing::info!(
+                    lease = format!("{namespace}/{lease}"),
+                    holder = identity,
+                    "waiting for the leader to stop"
+                );
+            }
+        }
+        self.said = Some(text);
+    }
+
+    fn say_failed(&mut self, lease: &str, error: &RecordError) {
+        let text = format!("{lease} {error}");
+        if self.said.as_ref() != Some(&text) {
+            let lease = format!("{}/{lease}", self.config.namespace);
+            tracing::warn!(lease, %error, "a Lease could not be acquired; trying again");
+            self.said = Some(text);
+        }
+    }
+}
+
+/// The kind of agent that a holder is, where that is known and not ours. Identities of client-go have two parts
+/// (`<hostname>_<uuid>`, and no hostname has an underscore), ours three.
+fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
+    let kind = |identity: &'a str| {
+        let mut parts = identity.split('_');
+        let kind = parts.next()?;
+        (parts.count() == 2).then_some(kind)
+    };
+    kind(holder).filter(|kind| Some(*kind) != ours.split('_').next())
+}
+
+fn hostname() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = from_kernel
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_default();
+    let name: String = name
+        .trim()
+        .chars()
+        .filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char))
+        .collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+/// A random UUID (version 4).
+fn random_uuid() -> String {
+    let mut bytes = [0_u8; UUID_BYTES];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random
+        .fill(&mut bytes)
+        .expect("the operating system has random numbers");
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[path = "lease_tests.rs"]
+mod tests;

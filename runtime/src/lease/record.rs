@@ -1,0 +1,308 @@
+//! One Lease object (coordination.k8s.io/v1): looking at it, taking it, renewing it, giving it back.
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::{Client, client::Body};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::{clock::Clock, limits::LEASE_BYTES};
+
+/// What is done to one Lease, and by whom.
+pub(super) struct Lease {
+    client: Client,
+    clock: Clock,
+    namespace: String,
+    pub(super) name: String,
+    identity: String,
+    lease_duration: Duration,
+    request_timeout: Duration,
+    /// The object as the server last showed it; `None`: it did not exist.
+    object: Option<Value>,
+    /// When its spec was first seen as it is now, on our own monotonic clock. What others write about time is not
+    /// compared with any clock of ours.
+    seen_at: Instant,
+    /// When the last write that made or kept it ours was *sent*; `None`: it is not ours.
+    held_since_request_at: Option<Instant>,
+    /// A write of ours may have reached the server without our knowing.
+    uncertain: bool,
+}
+
+/// Why something could not be done to a Lease.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    /// Somebody else wrote it in between.
+    #[error("it was changed by somebody else in between")]
+    Conflict,
+    /// It does not exist (any more).
+    #[error("it does not exist")]
+    Missing,
+    /// The server says no.
+    #[error("{status}: {message}{}", remedy(*.status))]
+    Refused {
+        /// HTTP status.
+        status: StatusCode,
+        /// The server's words.
+        message: String,
+    },
+    /// No usable answer, so the outcome is unknown.
+    #[error("{0}")]
+    Unanswered(String),
+}
+
+fn remedy(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::FORBIDDEN => " (grant get, create and update on leases.coordination.k8s.io in that namespace)",
+        StatusCode::NOT_FOUND => " (does the namespace exist? --leader-election-namespace names another)",
+        _ => "",
+    }
+}
+
+/// How a renewal went.
+pub(super) enum Renewal {
+    Renewed,
+    /// Somebody else holds it.
+    Taken(String),
+    Failed(RecordError),
+}
+
+impl Lease {
+    pub(super) fn new(config: &super::LeaseConfig, name: &str, clock: &Clock) -> Self {
+        Self {
+            client: config.client.clone(),
+            clock: clock.clone(),
+            namespace: config.namespace.clone(),
+            name: name.to_owned(),
+            identity: config.identity.clone(),
+            lease_duration: config.lease_duration,
+            // Half of the deadline, so that one answer that never comes leaves time for a second attempt.
+            request_timeout: config.renew_deadline / 2,
+            object: None,
+            seen_at: Instant::now(),
+            held_since_request_at: None,
+            uncertain: false,
+        }
+    }
+
+    /// When the last write that made or kept it ours was sent; `None`: it is not ours.
+    pub(super) fn held_since_request_at(&self) -> Option<Instant> {
+        self.held_since_request_at
+    }
+
+    /// Asks the server for it.
+    pub(super) async fn look(&mut self) -> Result<(), RecordError> {
+        let request = self.request(Method::GET, &self.object_path(), Body::empty());
+        match self.send(request).await {
+            Ok(object) => self.see(Some(object)),
+            Err(RecordError::Missing) => self.see(None),
+            Err(error) => return Err(error),
+        }
+        // What we sent has been overtaken by what the server shows now.
+        self.uncertain = false;
+        Ok(())
+    }
+
+    /// Who keeps us from taking it; `None`: it is free, expired or ours.
+    ///
+    /// It has expired once we have seen it unchanged for the duration that its holder promised to renew it within.
+    pub(super) fn held_by_another(&self) -> Option<&str> {
+        let holder = self.holder().filter(|holder| *holder != self.identity)?;
+        let promised = self
+            .spec("leaseDurationSeconds")
+            .and_then(Value::as_u64)
+            .filter(|seconds| *seconds > 0);
+        let duration = promised.map_or(self.lease_duration, Duration::from_secs);
+        let expired = self.seen_at.elapsed() >= duration;
+        (!expired).then_some(holder)
+    }
+
+    /// Writes us down as the holder. The last look must have found it not held by another.
+    pub(super) async fn take(&mut self) -> Result<(), RecordError> {
+        let sent_at = Instant::now();
+        let now = self.clock.now().to_string();
+        let ours = self.holder() == Some(&self.identity);
+        let transitions = self.spec("leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
+        let mut changes = Map::new();
+        changes.insert("holderIdentity".to_owned(), json!(self.identity));
+        changes.insert(
+            "leaseDurationSeconds".to_owned(),
+            json!(whole_seconds(self.lease_duration)),
+        );
+        changes.insert("renewTime".to_owned(), json!(now));
+        if !ours {
+            changes.insert("acquireTime".to_owned(), json!(now));
+            let transitions = if self.object.is_some() {
+                transitions.saturating_add(1)
+            } else {
+                0
+            };
+            changes.insert("leaseTransitions".to_owned(), json!(transitions));
+        }
+        self.write(changes).await?;
+        self.held_since_request_at = Some(sent_at);
+        Ok(())
+    }
+
+    /// Writes down that we still hold it.
+    pub(super) async fn renew(&mut self) -> Renewal {
+        match self.take().await {
+            Ok(()) => return Renewal::Renewed,
+            // Our own write whose answer was lost looks like that too, and so does a Lease that somebody deleted.
+            Err(RecordError::Conflict | RecordError::Missing) => {}
+            Err(error) => return Renewal::Failed(error),
+        }
+        if let Err(error) = self.look().await {
+            return Renewal::Failed(error);
+        }
+        match self.holder() {
+            Some(other) if other != self.identity => {
+                let other = other.to_owned();
+                self.held_since_request_at = None;
+                Renewal::Taken(other)
+            }
+            _ => match self.take().await {
+                Ok(()) => Renewal::Renewed,
+                Err(error) => Renewal::Failed(error),
+            },
+        }
+    }
+
+    /// Gives it back, so that the next candidate need not wait for it to expire. Nothing is sent where it cannot be ours.
+    pub(super) async fn release(&mut self) -> Result<(), RecordError> {
+        if self.uncertain {
+            self.look().await?;
+        }
+        match self.write_released().await {
+            Err(RecordError::Conflict) => {
+                self.look().await?;
+                self.write_released().await
+            }
+            result => result,
+        }
+    }
+
+    async fn write_released(&mut self) -> Result<(), RecordError> {
+        if self.holder() != Some(&self.identity) {
+            return Ok(());
+        }
+        let now = self.clock.now().to_string();
+        let mut changes = Map::new();
+        changes.insert("holderIdentity".to_owned(), json!(""));
+        changes.insert("leaseDurationSeconds".to_owned(), json!(1));
+        changes.insert("renewTime".to_owned(), json!(now));
+        changes.insert("acquireTime".to_owned(), json!(now));
+        self.held_since_request_at = None;
+        self.write(changes).await
+    }
+
+    /// Writes the object with these fields of its spec changed and everything else, whoever put it there, as it is.
+    async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
+        let (method, path, mut object) = match &self.object {
+            Some(object) => (Method::PUT, self.object_path(), object.clone()),
+            None => (Method::POST, self.collection_path(), self.new_object()),
+        };
+        match object.get_mut("spec").and_then(Value::as_object_mut) {
+            Some(spec) => spec.extend(changes),
+            None => object["spec"] = Value::Object(changes),
+        }
+        let request = self.request(method, &path, Body::from(object.to_string().into_bytes()));
+        self.uncertain = true;
+        let answer = self.send(request).await;
+        if !matches!(answer, Err(RecordError::Unanswered(_))) {
+            self.uncertain = false;
+        }
+        self.see(Some(answer?));
+        Ok(())
+    }
+
+    fn see(&mut self, object: Option<Value>) {
+        let spec = |object: &Option<Value>| object.as_ref().map(|object| object["spec"].clone());
+        if spec(&object) != spec(&self.object) {
+            self.seen_at = Instant::now();
+        }
+        self.object = object;
+    }
+
+    /// The holder's identity, if it names one.
+    fn holder(&self) -> Option<&str> {
+        self.spec("holderIdentity")
+            .and_then(Value::as_str)
+            .filter(|holder| !holder.is_empty())
+    }
+
+    fn spec(&self, field: &str) -> Option<&Value> {
+        self.object.as_ref()?.get("spec")?.get(field)
+    }
+
+    fn new_object(&self) -> Value {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": self.namespace, "name": self.name},
+        })
+    }
+
+    fn collection_path(&self) -> String {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace)
+    }
+
+    fn object_path(&self) -> String {
+        format!("{}/{}", self.collection_path(), self.name)
+    }
+
+    fn request(&self, method: Method, path: &str, body: Body) -> Result<Request<Body>, RecordError> {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body)
+            .map_err(|error| RecordError::Unanswered(format!("{path} is no path: {error}")))
+    }
+
+    async fn send(&self, request: Result<Request<Body>, RecordError>) -> Result<Value, RecordError> {
+        let request = request?;
+        let creates = request.method() == Method::POST;
+        let answer = async {
+            let response = self.client.send(request).await.map_err(|error| error.to_string())?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), LEASE_BYTES).collect().await;
+            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        let timed_out = |_| Err(format!("no answer within {:?}", self.request_timeout));
+        let (status, body) = timeout(self.request_timeout, answer)
+            .await
+            .unwrap_or_else(timed_out)
+            .map_err(RecordError::Unanswered)?;
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        classify(status, body, creates)
+    }
+}
+
+fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, RecordError> {
+    let message = || {
+        body["message"]
+            .as_str()
+            .unwrap_or("the server gave no reason")
+            .to_owned()
+    };
+    match status {
+        _ if status.is_success() && body.is_object() => Ok(body),
+        _ if status.is_success() => Err(RecordError::Unanswered("the answer is no object".to_owned())),
+        StatusCode::CONFLICT => Err(RecordError::Conflict),
+        // The namespace is what is missing where an object was to be made.
+        StatusCode::NOT_FOUND if !creates => Err(RecordError::Missing),
+        _ if status.is_server_error() => Err(RecordError::Unanswered(format!("{status}: {}", message()))),
+        _ => Err(RecordError::Refused {
+            status,
+            message: message(),
+        }),
+    }
+}
+
+/// Rounded up: others must not take it sooner than we promised.
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

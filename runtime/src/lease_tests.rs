@@ -1,0 +1,684 @@
+//! Elections on a small Lease API in this process, under paused time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::clock::Timestamp;
+
+const NAMESPACE: &str = "fleet-system";
+const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+/// What the server does with a request instead of answering it.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// 500, nothing done.
+    Fails,
+    /// No answer, nothing done.
+    Silent,
+    /// Done, and the answer is lost.
+    LosesAnswer,
+    /// 403.
+    Forbids,
+}
+
+type Hook = Box<dyn FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send>;
+
+#[derive(Default)]
+struct State {
+    leases: BTreeMap<String, Value>,
+    version: u64,
+    /// Of writes, or of everything.
+    fault: Option<(Fault, bool)>,
+    /// Runs before each request.
+    before: Option<Hook>,
+    /// Method and Lease of each request.
+    log: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<State>>);
+
+impl Server {
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect_bytes().await.unwrap();
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let answer = server.handle(&head.method, head.uri.path(), body);
+                match answer {
+                    Some((status, body)) => {
+                        let body = Body::from(body.to_string().into_bytes());
+                        Ok::<_, std::io::Error>(Response::builder().status(status).body(body).unwrap())
+                    }
+                    None => std::future::pending().await,
+                }
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    fn handle(&self, method: &Method, path: &str, body: Value) -> Option<(u16, Value)> {
+        let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
+        let name = match path.strip_prefix(&collection).unwrap().strip_prefix('/') {
+            Some(name) => name.to_owned(),
+            None => body["metadata"]["name"].as_str().unwrap().to_owned(),
+        };
+        let mut state = self.0.lock().unwrap();
+        state.log.push(format!("{method} {name}"));
+        let state = &mut *state;
+        if let Some(before) = &mut state.before {
+            before(method, &name, &mut state.leases);
+        }
+        match state.fault.filter(|(_, all)| *all || *method != Method::GET) {
+            Some((Fault::Silent, _)) => None,
+            Some((Fault::Fails, _)) => Some((500, json!({"message": "etcd is away"}))),
+            Some((Fault::Forbids, _)) => Some((403, json!({"message": "not for you"}))),
+            Some((Fault::LosesAnswer, _)) => {
+                state.apply(method, name, body);
+                None
+            }
+            None => Some(state.apply(method, name, body)),
+        }
+    }
+
+    fn lease(&self, name: &str) -> Option<Value> {
+        self.0.lock().unwrap().leases.get(name).cloned()
+    }
+
+    fn holder(&self, name: &str) -> String {
+        self.lease(name).map_or_else(String::new, |lease| {
+            lease["spec"]["holderIdentity"].as_str().unwrap().to_owned()
+        })
+    }
+
+    /// As somebody else would write it.
+    fn put(&self, name: &str, spec: Value) {
+        let mut state = self.0.lock().unwrap();
+        state.version += 1;
+        let metadata = json!({"name": name, "namespace": NAMESPACE, "resourceVersion": state.version.to_string()});
+        state
+            .leases
+            .insert(name.to_owned(), json!({"metadata": metadata, "spec": spec}));
+    }
+
+    fn put_held(&self, name: &str, holder: &str, renew_time: &str) {
+        self.put(
+            name,
+            json!({"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renew_time}),
+        );
+    }
+
+    fn remove(&self, name: &str) {
+        self.0.lock().unwrap().leases.remove(name);
+    }
+
+    fn fault(&self, fault: Option<(Fault, bool)>) {
+        self.0.lock().unwrap().fault = fault;
+    }
+
+    fn before(&self, hook: impl FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send + 'static) {
+        self.0.lock().unwrap().before = Some(Box::new(hook));
+    }
+
+    fn writes(&self) -> Vec<String> {
+        let state = self.0.lock().unwrap();
+        state
+            .log
+            .iter()
+            .filter(|entry| !entry.starts_with("GET"))
+            .cloned()
+            .collect()
+    }
+
+    fn forget_log(&self) {
+        self.0.lock().unwrap().log.clear();
+    }
+}
+
+impl State {
+    fn apply(&mut self, method: &Method, name: String, mut object: Value) -> (u16, Value) {
+        let held = self.leases.get(&name);
+        match (method, held) {
+            (&Method::GET, Some(lease)) => return (200, lease.clone()),
+            (&Method::POST, Some(_)) => return (409, json!({"reason": "AlreadyExists"})),
+            (&Method::GET | &Method::PUT, None) => return (404, json!({"reason": "NotFound"})),
+            (&Method::PUT, Some(lease))
+                if lease["metadata"]["resourceVersion"] != object["metadata"]["resourceVersion"] =>
+            {
+                return (409, json!({"reason": "Conflict"}));
+            }
+            _ => {}
+        }
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.leases.insert(name, object.clone());
+        (200, object)
+    }
+}
+
+/// A candidate and the ways to stop it.
+struct Candidate {
+    state: watch::Receiver<Leadership>,
+    task: JoinHandle<Result<(), LeaseError>>,
+    release: oneshot::Sender<()>,
+}
+
+impl Candidate {
+    fn start(server: &Server, identity: &str, names: &[&str]) -> Self {
+        Self::with_clock(server, identity, names, &Clock::virtual_at(START))
+    }
+
+    fn with_clock(server: &Server, identity: &str, names: &[&str], clock: &Clock) -> Self {
+        let (release, released) = oneshot::channel();
+        let (state, task) = elect(
+            config(server, identity, names),
+            clock,
+            Metrics::unregistered(),
+            released,
+        );
+        Self { state, task, release }
+    }
+
+    async fn leads(&mut self) {
+        self.state
+            .wait_for(|state| *state == Leadership::Leading)
+            .await
+            .expect("the election goes on");
+    }
+
+    async fn waits_for(&mut self, lease: &str, identity: &str) {
+        let holder = Holder {
+            lease: lease.to_owned(),
+            identity: identity.to_owned(),
+        };
+        let waiting = Leadership::Waiting { held_by: Some(holder) };
+        self.state
+            .wait_for(|state| *state == waiting)
+            .await
+            .expect("the election goes on");
+    }
+
+    async fn loses(mut self) -> String {
+        self.state
+            .wait_for(|state| *state == Leadership::Lost)
+            .await
+            .expect("the election goes on");
+        self.task.await.unwrap().unwrap_err().to_string()
+    }
+
+    async fn stop(self) {
+        self.release.send(()).unwrap();
+        self.task.await.unwrap().unwrap();
+    }
+
+    fn is_leading(&self) -> bool {
+        *self.state.borrow() == Leadership::Leading
+    }
+}
+
+fn config(server: &Server, identity: &str, names: &[&str]) -> LeaseConfig {
+    LeaseConfig {
+        client: server.client(),
+        namespace: NAMESPACE.to_owned(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        identity: identity.to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_does_not_exist_is_made_as_client_go_makes_it() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    let lease = server.lease("one").unwrap();
+    assert_eq!(lease["apiVersion"], "coordination.k8s.io/v1");
+    assert_eq!(lease["kind"], "Lease");
+    assert_eq!(
+        lease["spec"],
+        json!({
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2027-01-15T08:00:00.000000Z",
+            "renewTime": "2027-01-15T08:00:00.000000Z",
+            "leaseTransitions": 0,
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_every_two_seconds_and_nothing_but_its_time_changes() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    server.forget_log();
+    tokio::time::sleep(Duration::from_millis(20_500)).await;
+    assert_eq!(server.writes(), ["PUT one"; 10]);
+    assert_eq!(
+        server.lease("one").unwrap()["spec"],
+        json!({
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2027-01-15T08:00:00.000000Z",
+            "renewTime": "2027-01-15T08:00:20.000000Z",
+            "leaseTransitions": 0,
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_duration_whatever_its_times_say() {
+    for renew_time in [
+        "1999-01-01T00:00:00.000000Z",
+        "2027-01-15T08:00:00.000000Z",
+        "2999-01-01T00:00:00.000000Z",
+    ] {
+        let server = Server::default();
+        server.put_held("one", "other", renew_time);
+        let start = Instant::now();
+        let mut candidate = Candidate::start(&server, "a", &["one"]);
+        candidate.waits_for("one", "other").await;
+        candidate.leads().await;
+        let waited = start.elapsed();
+        assert!(
+            waited >= Duration::from_secs(15) && waited <= Duration::from_millis(19_400),
+            "{waited:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_changes_is_never_taken_though_its_holders_clock_is_years_behind() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    server.put_held("one", "other", "1999-01-01T00:00:00.000000Z");
+    for second in (10..59).step_by(7) {
+        server.put_held("one", "other", &format!("1999-01-01T00:00:{second}.000000Z"));
+        tokio::time::sleep(Duration::from_secs(14)).await;
+        candidate.waits_for("one", "other").await;
+    }
+    assert_eq!(server.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_of_ours_that_is_years_ahead_takes_nothing_early() {
+    let server = Server::default();
+    server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+    let ahead = Clock::virtual_at(START + Duration::from_secs(100_000_000));
+    let mut candidate = Candidate::with_clock(&server, "a", &["one"], &ahead);
+    tokio::time::sleep(Duration::from_millis(14_900)).await;
+    assert_eq!(server.writes(), [] as [&str; 0]);
+    candidate.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_leaves_the_spec_as_it_is_does_not_prolong_a_lease() {
+    let server = Server::default();
+    let start = Instant::now();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    for _ in 0..7 {
+        server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    candidate.leads().await;
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_duration_that_counts_is_the_one_that_the_holder_promised() {
+    let server = Server::default();
+    server.put("one", json!({"holderIdentity": "other", "leaseDurationSeconds": 60}));
+    let start = Instant::now();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    assert!(start.elapsed() >= Duration::from_secs(60));
+
+    let server = Server::default();
+    server.put("one", json!({"holderIdentity": "other"}));
+    let start = Instant::now();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    assert!(
+        start.elapsed() >= Duration::from_secs(15),
+        "without a promise ours counts"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_counts_and_keeps_what_others_wrote_beside() {
+    let server = Server::default();
+    server.put(
+        "one",
+        json!({"holderIdentity": "other", "leaseDurationSeconds": 1, "leaseTransitions": 4, "strategy": "Oldest"}),
+    );
+    server.0.lock().unwrap().leases.get_mut("one").unwrap()["metadata"]["annotations"] = json!({"kept": "yes"});
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    let lease = server.lease("one").unwrap();
+    assert_eq!(lease["spec"]["leaseTransitions"], 5);
+    assert_eq!(lease["spec"]["strategy"], "Oldest");
+    assert_eq!(lease["metadata"]["annotations"]["kept"], "yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_graceful_stop_gives_the_lease_back_and_the_next_candidate_has_it_within_a_retry() {
+    let server = Server::default();
+    let mut first = Candidate::start(&server, "a", &["one"]);
+    first.leads().await;
+    let mut second = Candidate::start(&server, "b", &["one"]);
+    second.waits_for("one", "a").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let stopped_at = Instant::now();
+
+    first.stop().await;
+    assert_eq!(
+        server.lease("one").unwrap()["spec"],
+        json!({
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "acquireTime": "2027-01-15T08:00:00.500000Z",
+            "renewTime": "2027-01-15T08:00:00.500000Z",
+            "leaseTransitions": 0,
+        })
+    );
+    second.leads().await;
+    assert!(stopped_at.elapsed() <= Duration::from_millis(4_400));
+    assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_without_a_release_leaves_the_lease_to_expire() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    drop(candidate.release);
+    candidate.task.await.unwrap().unwrap();
+    assert_eq!(server.holder("one"), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_holds_nothing_stops_without_a_write() {
+    let server = Server::default();
+    server.put_held("one", "other", "2027-01-15T08:00:00.000000Z");
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.waits_for("one", "other").await;
+    candidate.stop().await;
+    assert_eq!(server.writes(), [] as [&str; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_is_lost_ten_seconds_after_the_last_renewal_was_sent_and_before_anybody_may_take_over() {
+    for fault in [Fault::Fails, Fault::Silent, Fault::Forbids] {
+        let server = Server::default();
+        let mut candidate = Candidate::start(&server, "a", &["one"]);
+        candidate.leads().await;
+        tokio::time::sleep(Duration::from_millis(4_500)).await;
+        let last_renewal = Instant::now() - Duration::from_millis(500);
+        server.fault(Some((fault, true)));
+
+        let error = candidate.loses().await;
+        assert_eq!(last_renewal.elapsed(), Duration::from_secs(10));
+        assert_eq!(
+            error,
+            "leadership was lost: Lease fleet-system/one: not renewed for 10s"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_shorter_than_the_deadline_is_survived() {
+    for fault in [Fault::Fails, Fault::Silent, Fault::LosesAnswer] {
+        let server = Server::default();
+        let mut candidate = Candidate::start(&server, "a", &["one"]);
+        candidate.leads().await;
+        for _ in 0..5 {
+            server.fault(Some((fault, true)));
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            server.fault(None);
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            assert!(candidate.is_leading());
+        }
+        assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn leadership_is_lost_at_once_when_another_has_the_lease() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    let start = Instant::now();
+    server.put_held("one", "thief", "2027-01-15T08:00:00.000000Z");
+    let error = candidate.loses().await;
+    assert_eq!(error, "leadership was lost: Lease fleet-system/one: thief has taken it");
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(server.holder("one"), "thief");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_was_touched_or_deleted_by_an_administrator_goes_on() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+
+    let mut spec = server.lease("one").unwrap()["spec"].take();
+    spec["preferredHolder"] = json!("a");
+    server.put("one", spec);
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(server.lease("one").unwrap()["spec"]["preferredHolder"], "a");
+    assert_eq!(
+        server.lease("one").unwrap()["spec"]["renewTime"],
+        "2027-01-15T08:00:02.000000Z"
+    );
+
+    server.remove("one");
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    assert_eq!(server.holder("one"), "a");
+    assert!(candidate.is_leading());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_leases_none_is_touched_while_one_is_held_by_another() {
+    let server = Server::default();
+    server.put_held("two", "other", "2027-01-15T08:00:00.000000Z");
+    let mut candidate = Candidate::start(&server, "a", &["one", "two", "three"]);
+    for second in 10..40 {
+        server.put_held("two", "other", &format!("2027-01-15T08:00:{second}.000000Z"));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        candidate.waits_for("two", "other").await;
+    }
+    assert_eq!(server.writes(), [] as [&str; 0]);
+    assert_eq!(server.lease("one"), None);
+
+    server.put("two", json!({"holderIdentity": ""}));
+    candidate.leads().await;
+    assert_eq!(server.writes(), ["POST one", "POST three", "PUT two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_got_is_given_back_when_another_takes_the_next_lease_in_between() {
+    let server = Server::default();
+    server.before(|method, name, leases| {
+        if *method == Method::POST && name == "two" && !leases.contains_key("two") {
+            let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 15});
+            leases.insert(
+                "two".to_owned(),
+                json!({"metadata": {"resourceVersion": "1000"}, "spec": spec}),
+            );
+        }
+    });
+    let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
+    candidate.waits_for("two", "other").await;
+    assert!(!candidate.is_leading());
+    assert_eq!(server.holder("one"), "");
+    assert_eq!(server.holder("two"), "other");
+    assert_eq!(server.writes(), ["POST one", "POST two", "PUT one"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_candidates_for_several_leases_one_has_all_and_the_other_none_and_neither_waits_for_ever() {
+    let server = Server::default();
+    let names = ["one", "two", "three"];
+    let reversed = ["three", "two", "one"];
+    let mut first = Candidate::start(&server, "a", &names);
+    let mut second = Candidate::start(&server, "b", &reversed);
+    for round in 0..10 {
+        tokio::select! {
+            () = first.leads() => {}
+            () = second.leads() => {}
+        }
+        let holders: Vec<String> = names.iter().map(|name| server.holder(name)).collect();
+        assert!(holders.iter().all(|holder| *holder == holders[0]), "{holders:?}");
+        assert!(first.is_leading() != second.is_leading());
+
+        // The leader stops and comes back as a candidate.
+        if first.is_leading() {
+            first.stop().await;
+            second.leads().await;
+            first = Candidate::start(&server, &format!("a{round}"), &names);
+        } else {
+            second.stop().await;
+            first.leads().await;
+            second = Candidate::start(&server, &format!("b{round}"), &reversed);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidates_for_overlapping_leases_do_not_wait_for_each_other() {
+    let server = Server::default();
+    let mut both = Candidate::start(&server, "both", &["one", "two"]);
+    both.leads().await;
+    let mut only_two = Candidate::start(&server, "only", &["two"]);
+    only_two.waits_for("two", "both").await;
+    both.stop().await;
+    only_two.leads().await;
+    let mut both = Candidate::start(&server, "both", &["one", "two"]);
+    both.waits_for("two", "only").await;
+    assert_eq!(server.holder("one"), "", "what cannot be used is left to others");
+    only_two.stop().await;
+    both.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn losing_one_of_several_leases_is_losing() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
+    candidate.leads().await;
+    server.put_held("two", "thief", "2027-01-15T08:00:00.000000Z");
+    let error = candidate.loses().await;
+    assert_eq!(error, "leadership was lost: Lease fleet-system/two: thief has taken it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_after_a_write_without_an_answer_gives_back_what_that_write_took() {
+    let server = Server::default();
+    server.fault(Some((Fault::LosesAnswer, false)));
+    let candidate = Candidate::start(&server, "a", &["one"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.holder("one"), "a");
+    server.fault(None);
+    candidate.stop().await;
+    assert_eq!(server.holder("one"), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_while_the_server_is_away_ends_all_the_same() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    server.fault(Some((Fault::Silent, true)));
+    let start = Instant::now();
+    candidate.stop().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_missing_is_waited_for() {
+    let server = Server::default();
+    server.fault(Some((Fault::Forbids, true)));
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(*candidate.state.borrow(), Leadership::Waiting { held_by: None });
+    server.fault(None);
+    candidate.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_out_of_order_are_refused_by_flag() {
+    let server = Server::default();
+    let good = config(&server, "a", &["one"]);
+    good.validate().unwrap();
+    let refusal = |config: LeaseConfig| config.validate().unwrap_err().to_string();
+    let seconds = Duration::from_secs;
+    assert!(
+        refusal(LeaseConfig {
+            lease_duration: seconds(10),
+            ..good.clone()
+        })
+        .contains("--leader-election-lease-duration")
+    );
+    assert!(
+        refusal(LeaseConfig {
+            renew_deadline: seconds(2),
+            ..good.clone()
+        })
+        .contains("--leader-election-renew-deadline")
+    );
+    assert!(
+        refusal(LeaseConfig {
+            retry_period: seconds(0),
+            ..good.clone()
+        })
+        .contains("--leader-election-retry-period")
+    );
+    assert!(
+        refusal(LeaseConfig {
+            names: Vec::new(),
+            ..good.clone()
+        })
+        .contains("name")
+    );
+
+    let (_release, released) = oneshot::channel();
+    let bad = LeaseConfig {
+        identity: String::new(),
+        ..good
+    };
+    let (_, task) = elect(bad, &Clock::virtual_at(START), Metrics::unregistered(), released);
+    assert!(matches!(task.await.unwrap(), Err(LeaseError::Settings(_))));
+}
+
+#[test]
+fn an_agent_of_another_kind_is_known_by_its_identity() {
+    let ours = "hub-agent_host_uuid";
+    assert_eq!(other_kind("member-agent_host_uuid", ours), Some("member-agent"));
+    assert_eq!(other_kind("hub-agent_elsewhere_uuid", ours), None);
+    assert_eq!(
+        other_kind("hub-net-controller-manager-5d_uuid", ours),
+        None,
+        "a Go agent"
+    );
+}
+
+#[test]
+fn identities_name_kind_and_host_and_are_never_equal() {
+    let first = identity("hub-agent");
+    let parts: Vec<&str> = first.split('_').collect();
+    assert_eq!((parts.len(), parts[0]), (3, "hub-agent"));
+    assert!(!parts[1].is_empty());
+    let dashes: Vec<usize> = parts[2].match_indices('-').map(|(index, _)| index).collect();
+    assert_eq!((parts[2].len(), dashes), (36, vec![8, 13, 18, 23]));
+    assert_eq!(&parts[2][14..15], "4");
+    assert_ne!(first, identity("hub-agent"));
+}

@@ -1,0 +1,31 @@
+//! What every agent runs on: watches, the versions of what they bring, dirty queues, the owner loop, the writer,
+//! leader election, metrics, health and shutdown. Knows Kubernetes and nothing of fleets: an agent is a [`Logic`].
+
+pub mod admin;
+pub mod backoff;
+pub mod client;
+pub mod clock;
+mod engine;
+pub mod events;
+pub mod lease;
+pub mod limits;
+pub mod logging;
+mod logic;
+pub mod metrics;
+pub mod queue;
+mod retries;
+pub mod run;
+pub mod shutdown;
+mod slots;
+mod token;
+#[cfg(test)]
+mod toy;
+mod turns;
+pub mod versions;
+mod watch;
+mod writer;
+
+pub use logic::{
+    Change, Decoder, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Removal, Request, Resource, Severity,
+    SourceSpec, Unreadable, Verb, WatchState,
+};

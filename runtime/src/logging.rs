@@ -1,0 +1,227 @@
+//! Structured logs on standard error, as JSON or as text.
+
+use std::io;
+
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter,
+    fmt::{MakeWriter, format::Writer, time::FormatTime},
+    util::SubscriberInitExt as _,
+};
+
+use crate::clock::Clock;
+
+/// Overrides the levels that `--v` gives, in tracing's syntax, such as `info,fleetnet_runtime::watch=trace`.
+const LEVELS_VARIABLE: &str = "RUST_LOG";
+/// The crates whose levels `--v` raises, besides those that an agent names.
+const OWN_CRATES: [&str; 1] = [env!("CARGO_CRATE_NAME")];
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object on each line.
+    #[default]
+    Json,
+    /// For people.
+    Text,
+}
+
+/// How to log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogSettings<'a> {
+    /// The form.
+    pub format: LogFormat,
+    /// klog's `--v`. 0 and 1: informational; 2 and 3: debug, 4 and above: trace, both for our own crates only. What
+    /// others log is shown from warnings on; from 6 on informational, from 8 on debug.
+    pub verbosity: u8,
+    /// The agent's crates, as Rust paths begin with them (`member_agent`); the runtime's is added.
+    pub own_crates: &'a [&'a str],
+}
+
+/// The process logs already.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggingError {
+    /// `RUST_LOG` is malformed.
+    #[error("the environment variable {LEVELS_VARIABLE} is malformed: {0}")]
+    Levels(#[from] tracing_subscriber::filter::ParseError),
+    /// Somebody has set up logging before.
+    #[error("logging is set up already: {0}")]
+    Already(#[from] tracing_subscriber::util::TryInitError),
+}
+
+/// Sets up logging for the whole process, once.
+///
+/// # Errors
+/// If it is set up already, or `RUST_LOG` is set and malformed.
+pub fn init(settings: LogSettings<'_>, clock: &Clock) -> Result<(), LoggingError> {
+    let levels = std::env::var(LEVELS_VARIABLE)
+        .ok()
+        .filter(|levels| !levels.trim().is_empty());
+    let levels = levels.unwrap_or_else(|| levels_for(settings.verbosity, settings.own_crates));
+    let filter = EnvFilter::try_new(levels)?;
+    match settings.format {
+        LogFormat::Json => json(filter, clock, io::stderr).try_init()?,
+        LogFormat::Text => text(filter, clock, io::stderr).try_init()?,
+    }
+    Ok(())
+}
+
+fn levels_for(verbosity: u8, own_crates: &[&str]) -> String {
+    let own = match verbosity {
+        0 | 1 => "info",
+        2 | 3 => "debug",
+        _ => "trace",
+    };
+    let others = match verbosity {
+        0..=5 => "warn",
+        6 | 7 => "info",
+        _ => "debug",
+    };
+    let directives = OWN_CRATES.iter().chain(own_crates).map(|name| format!("{name}={own}"));
+    std::iter::once(others.to_owned())
+        .chain(directives)
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+fn json<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Send + Sync + 'static + use<W>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_current_span(true)
+        .with_span_list(false)
+        .with_timer(ClockTime(clock.clone()))
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .finish()
+}
+
+fn text<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Send + Sync + 'static + use<W>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // Colours belong to terminals; logs of a pod are read by machines and in files.
+    tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_timer(ClockTime(clock.clone()))
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .finish()
+}
+
+/// Log lines carry the process's own clock, so a simulation's logs show simulated time.
+struct ClockTime(Clock);
+
+impl FormatTime for ClockTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        write!(writer, "{}", self.0.now())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::clock::Timestamp;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn read(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+
+        fn writer(&self) -> impl Fn() -> Lines + Send + Sync + 'static + use<> {
+            let lines = self.clone();
+            move || lines.clone()
+        }
+    }
+
+    fn clock() -> Clock {
+        Clock::virtual_at(Timestamp::from_seconds(1_800_000_000))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_json_line_holds_time_level_message_and_fields() {
+        let lines = Lines::default();
+        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
+        let subscriber = json(filter, &clock(), lines.writer());
+        tracing::subscriber::with_default(subscriber, || tracing::info!(cluster = "hub", kind = "Thing", "listed"));
+        let line: Value = serde_json::from_str(&lines.read()).unwrap();
+        assert_eq!(
+            line,
+            json!({
+                "timestamp": "2027-01-15T08:00:00.000000Z", "level": "INFO", "message": "listed",
+                "cluster": "hub", "kind": "Thing", "target": "fleetnet_runtime::logging::tests",
+            })
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_line_is_plain() {
+        let lines = Lines::default();
+        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
+        let subscriber = text(filter, &clock(), lines.writer());
+        tracing::subscriber::with_default(subscriber, || tracing::warn!(cluster = "hub", "gone"));
+        assert_eq!(
+            lines.read(),
+            "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: gone cluster=\"hub\"\n"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn verbosity_raises_our_own_crates_and_others_much_later() {
+        let shown = |verbosity: u8| {
+            let lines = Lines::default();
+            let filter = EnvFilter::try_new(levels_for(verbosity, &["member_agent"])).unwrap();
+            tracing::subscriber::with_default(text(filter, &clock(), lines.writer()), || {
+                tracing::info!(target: "member_agent::export", "own info");
+                tracing::debug!("own debug");
+                tracing::trace!(target: "member_agent", "own trace");
+                tracing::warn!(target: "hyper", "other warn");
+                tracing::info!(target: "hyper", "other info");
+                tracing::debug!(target: "hyper", "other debug");
+            });
+            let words = |line: &str| line.rsplit_once(": ").unwrap().1.to_owned();
+            lines.read().lines().map(words).collect::<Vec<_>>()
+        };
+        let ordinary = ["own info", "other warn"];
+        assert_eq!(shown(0), ordinary);
+        assert_eq!(shown(1), ordinary);
+        assert_eq!(shown(2), ["own info", "own debug", "other warn"]);
+        assert_eq!(shown(4), ["own info", "own debug", "own trace", "other warn"]);
+        assert_eq!(
+            shown(6),
+            ["own info", "own debug", "own trace", "other warn", "other info"]
+        );
+        assert_eq!(
+            shown(8),
+            [
+                "own info",
+                "own debug",
+                "own trace",
+                "other warn",
+                "other info",
+                "other debug"
+            ]
+        );
+    }
+}

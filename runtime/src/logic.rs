@@ -1,0 +1,433 @@
+//! What an agent is, as the engine sees it: the [`Logic`] trait and every type that crosses it.
+//!
+//! ```text
+//! SourceSpec --watch--> Observed --versions--> Change --> Logic::observe --dirty keys--> Logic::plan --> Request --> writer
+//!                                                ^------------- the answer to each write, as one more Observed ------'
+//! ```
+
+use std::fmt::{self, Debug, Display};
+use std::sync::Arc;
+
+use crate::client::Cluster;
+use crate::clock::Timestamp;
+
+/// An agent: a view of the objects that it watches, and a pure function from that view to writes.
+///
+/// The engine owns the one value of this type and calls it from a single task, so nothing in it needs a lock. Nothing
+/// here may block, read a clock or draw a random number: time comes in as data, and equal calls give equal results.
+pub trait Logic: Sized + Send + 'static {
+    /// Names a watch: one kind in one cluster. Small and ordered; the order is the order in which ties are settled.
+    type Source: Copy + Ord + Debug + Send + Sync + 'static;
+    /// A compact object as the view holds it.
+    type Object: Clone + PartialEq + Debug + Send + 'static;
+    /// What is planned: the smallest unit whose writes belong together.
+    type Key: Clone + Ord + Debug + Send + 'static;
+    /// Goes out with a write and is handed back to [`Logic::written`] once that write is known to be done.
+    type Receipt: Clone + Debug + Send + 'static;
+
+    /// Takes one change into the view and pushes the keys that must be planned anew. A change that alters nothing that
+    /// a plan reads pushes nothing: a settled world is silent.
+    fn observe(
+        &mut self,
+        source: Self::Source,
+        change: Change<Self::Object>,
+        at: Timestamp,
+        dirty: &mut Vec<Self::Key>,
+    );
+
+    /// What the view of a source is worth has changed. Called once for each change, never twice with the same state.
+    fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
+
+    /// What there is to do for a key. The writes are independent of each other and may run in any order and at once.
+    fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self>;
+
+    /// The fairness lane of a key, such as the cluster that the work comes from: lanes take turns.
+    fn lane(&self, key: &Self::Key) -> LaneId;
+
+    /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
+    fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;
+
+    /// The server refused a write for its content (400, 422): it is not sent again until it differs. What to tell users.
+    fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<EventRecord<Self::Source>>;
+
+    /// Whether keys that a change of this source marks dirty forget the slow back-off after 403 and 404. True for what
+    /// such refusals wait for, such as Namespaces: one that is made later wakes what was refused for the lack of it.
+    fn clears_backoff(&self, _source: Self::Source) -> bool {
+        false
+    }
+}
+
+/// A fairness lane. Lanes that share a number share their turn, so a collision costs fairness and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LaneId(pub u64);
+
+impl LaneId {
+    /// The lane of a name, the same in every process (64-bit FNV-1a).
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+    }
+}
+
+/// A change to what is held of a source.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change<O> {
+    /// The object exists and this is its newest known state.
+    Applied(O),
+    /// The object that was held under this name is gone. An object that was made again under the same name gives a
+    /// `Removed` of the old UID and then an `Applied` of the new one.
+    Removed {
+        /// Namespace; empty for cluster-scoped kinds.
+        namespace: Box<str>,
+        /// Name.
+        name: Box<str>,
+        /// UID of the object that is gone.
+        uid: Box<str>,
+        /// How it became known.
+        how: Removal,
+    },
+}
+
+/// How it became known that an object is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The watch said so, a later object has its name, or the server confirmed our own delete.
+    Deleted,
+    /// A complete list at a version as new as what was held does not have it.
+    Unlisted,
+    /// A complete list does not have it, but that list is older than what the watch had shown already: the server's
+    /// data went back in time (restored from a backup), so the object was not deleted by anybody.
+    RolledBack,
+}
+
+/// What the view of a source is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatchState {
+    /// The first list has not ended: absence proves nothing.
+    Incomplete,
+    /// Everything that exists is held, as of the last word from the server.
+    Complete,
+    /// An optional kind that the server does not have or does not let us read: the feature is off.
+    Absent,
+    /// The kind was there and has vanished: what is held is old, and nothing may be decided by its absence.
+    Unknown,
+}
+
+impl WatchState {
+    /// All states, for metrics that show each.
+    pub const ALL: [Self; 4] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown];
+
+    /// Lower-case name for metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Incomplete => "incomplete",
+            Self::Complete => "complete",
+            Self::Absent => "absent",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// An object as a decoder returns it: the metadata that versions are settled by, and the compact value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed<O> {
+    /// Namespace; empty for cluster-scoped kinds.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+    /// UID.
+    pub uid: Box<str>,
+    /// resourceVersion as a number (KEP-5504: comparable within one kind of one server).
+    pub resource_version: u64,
+    /// The compact value.
+    pub object: O,
+}
+
+/// Present and unreadable: what is held stays, and it never looks deleted. Fields that could not be read either are
+/// empty or 0.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Unreadable {
+    /// Namespace, where it could be read.
+    pub namespace: Box<str>,
+    /// Name, where it could be read.
+    pub name: Box<str>,
+    /// UID, where it could be read.
+    pub uid: Box<str>,
+    /// resourceVersion, where it could be read.
+    pub resource_version: u64,
+    /// What is wrong with it, for the log.
+    pub why: String,
+}
+
+/// Turns the JSON of one object (full, or metadata only where the source asks for that) into the compact value. It
+/// fails only where the metadata cannot be read; a value out of range is the object's to express.
+pub type Decoder<O> = fn(&[u8]) -> Result<Observed<O>, Unreadable>;
+
+/// The outcome of planning one key.
+pub struct Plan<L: Logic> {
+    /// Writes, independent of each other. What depends on an outcome appears in a later plan.
+    pub writes: Vec<Request<L>>,
+    /// Events to record.
+    pub events: Vec<EventRecord<L::Source>>,
+    /// Plan this key again at that time, whatever happens until then. Replaces the wish of the plan before.
+    pub again: Option<Timestamp>,
+}
+
+impl<L: Logic> Default for Plan<L> {
+    fn default() -> Self {
+        Self { writes: Vec::new(), events: Vec::new(), again: None }
+    }
+}
+
+impl<L: Logic> Clone for Plan<L> {
+    fn clone(&self) -> Self {
+        Self { writes: self.writes.clone(), events: self.events.clone(), again: self.again }
+    }
+}
+
+impl<L: Logic> PartialEq for Plan<L>
+where
+    L::Receipt: PartialEq,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.writes == other.writes && self.events == other.events && self.again == other.again
+    }
+}
+
+impl<L: Logic> Debug for Plan<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("writes", &self.writes)
+            .field("events", &self.events)
+            .field("again", &self.again)
+            .finish()
+    }
+}
+
+/// One write to one object.
+pub struct Request<L: Logic> {
+    /// Gives the cluster, the resource, and the decoder of the answer.
+    pub source: L::Source,
+    /// Namespace; empty for cluster-scoped kinds.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+    /// What to do.
+    pub verb: Verb,
+    /// Handed to [`Logic::written`] once the write is known to be done.
+    pub receipt: Option<L::Receipt>,
+}
+
+impl<L: Logic> Clone for Request<L> {
+    fn clone(&self) -> Self {
+        Self {
+            source: self.source,
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            verb: self.verb.clone(),
+            receipt: self.receipt.clone(),
+        }
+    }
+}
+
+impl<L: Logic> PartialEq for Request<L>
+where
+    L::Receipt: PartialEq,
+{
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+            && self.namespace == other.namespace
+            && self.name == other.name
+            && self.verb == other.verb
+            && self.receipt == other.receipt
+    }
+}
+
+impl<L: Logic> Debug for Request<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("source", &self.source)
+            .field("namespace", &self.namespace)
+            .field("name", &self.name)
+            .field("verb", &self.verb)
+            .field("receipt", &self.receipt)
+            .finish()
+    }
+}
+
+/// What to do with an object. Every verb has its precondition: not there, at this version, of this UID.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verb {
+    /// POST of the whole object.
+    Create {
+        /// The object with apiVersion, kind and metadata.
+        body: serde_json::Value,
+    },
+    /// JSON merge patch. The writer adds `metadata.resourceVersion` as the precondition.
+    Patch {
+        /// `None`, or `Some("status")`.
+        subresource: Option<&'static str>,
+        /// The version that the patch was made for, as the view holds it.
+        resource_version: u64,
+        /// The patch, without the precondition.
+        body: serde_json::Value,
+    },
+    /// DELETE with the UID as the precondition.
+    Delete {
+        /// UID of the object that is meant.
+        uid: Box<str>,
+    },
+}
+
+impl Verb {
+    /// Lower-case name for metrics and logs.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Patch { subresource: None, .. } => "patch",
+            Self::Patch { subresource: Some(_), .. } => "patch_status",
+            Self::Delete { .. } => "delete",
+        }
+    }
+}
+
+/// A write that the server refused for its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal<S> {
+    /// Source of the target.
+    pub source: S,
+    /// Name of the target's cluster.
+    pub cluster: String,
+    /// Kind of the target.
+    pub kind: String,
+    /// Namespace of the target; empty for cluster-scoped kinds.
+    pub namespace: Box<str>,
+    /// Name of the target.
+    pub name: Box<str>,
+    /// The verb, as [`Verb::as_str`] names it.
+    pub verb: &'static str,
+    /// HTTP status.
+    pub status: u16,
+    /// The server's reason, such as `Invalid`; may be empty.
+    pub reason: String,
+    /// The server's message.
+    pub message: String,
+}
+
+/// A Kubernetes Event (core/v1) to record about an object of a source, in the cluster of that source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRecord<S> {
+    /// Source of the object that the event is about: gives its cluster, apiVersion and kind.
+    pub source: S,
+    /// Namespace of that object; empty for cluster-scoped kinds (the event then goes to `default`).
+    pub namespace: Box<str>,
+    /// Name of that object.
+    pub name: Box<str>,
+    /// UID of that object.
+    pub uid: Box<str>,
+    /// Normal or Warning.
+    pub severity: Severity,
+    /// Who says it, as `source.component` of the Event.
+    pub component: &'static str,
+    /// CamelCase reason.
+    pub reason: &'static str,
+    /// For people: what happened, why, and what helps.
+    pub message: String,
+}
+
+/// The type of a Kubernetes Event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Information.
+    Normal,
+    /// Something that a user should look at.
+    Warning,
+}
+
+impl Severity {
+    /// As the API spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// A kind as the API server addresses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resource {
+    /// API group; empty for core/v1.
+    pub group: &'static str,
+    /// Version, such as `v1`.
+    pub version: &'static str,
+    /// Kind, such as `EndpointSlice`.
+    pub kind: &'static str,
+    /// Plural in lower case, such as `endpointslices`.
+    pub plural: &'static str,
+}
+
+impl Resource {
+    /// `group/version`, or the bare version for the core group.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// URL path of all objects of one namespace; of all namespaces (or of a cluster-scoped kind) where it is `None` or empty.
+    #[must_use]
+    pub fn collection_path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api" } else { "/apis" };
+        let api_version = self.api_version();
+        match namespace.filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => format!("{root}/{api_version}/namespaces/{namespace}/{}", self.plural),
+            None => format!("{root}/{api_version}/{}", self.plural),
+        }
+    }
+
+    /// URL path of one object.
+    #[must_use]
+    pub fn object_path(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.collection_path(Some(namespace)))
+    }
+}
+
+impl Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.plural, self.api_version())
+    }
+}
+
+/// How to watch and to address a source.
+pub struct SourceSpec<L: Logic> {
+    /// The source.
+    pub source: L::Source,
+    /// Its cluster; `cluster.name` is the label in metrics and logs.
+    pub cluster: Arc<Cluster>,
+    /// Its kind.
+    pub resource: Resource,
+    /// The one namespace to watch; `None`: all.
+    pub namespace: Option<String>,
+    /// Absent or forbidden means that a feature is off ([`WatchState::Absent`]), not that the agent cannot work.
+    pub optional: bool,
+    /// Watch metadata only (PartialObjectMetadata).
+    pub metadata_only: bool,
+    /// Reads what the watch brings and what the writes are answered with.
+    pub decode: Decoder<L::Object>,
+}
+
+impl<L: Logic> Debug for SourceSpec<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceSpec")
+            .field("source", &self.source)
+            .field("resource", &self.resource)
+            .field("namespace", &self.namespace)
+            .field("optional", &self.optional)
+            .field("metadata_only", &self.metadata_only)
+            .finish_non_exhaustive()
+    }
+}

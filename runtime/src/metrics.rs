@@ -1,0 +1,274 @@
+//! The engine's Prometheus metrics, `fleetnet_…`. Labels are small and fixed: clusters, kinds, verbs, results.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
+use prometheus::{
+    GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+};
+use tokio::time::Instant;
+
+use crate::logic::WatchState;
+
+/// Bounds for planning: in memory, so from a microsecond.
+const PLAN_SECONDS: [f64; 10] = [1e-6, 5e-6, 2.5e-5, 1e-4, 5e-4, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
+/// Bounds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
+const WRITE_SECONDS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
+
+/// The engine's metrics. Clones share their state.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    queue_depth: IntGaugeVec,
+    plan_duration: Histogram,
+    write_duration: HistogramVec,
+    writes: IntCounterVec,
+    writes_suppressed: IntCounterVec,
+    watch_age: WatchAge,
+    watch_restarts: IntCounterVec,
+    watch_state: IntGaugeVec,
+    unreadable: IntCounterVec,
+    leader: IntGaugeVec,
+    events_dropped: IntCounter,
+}
+
+impl Metrics {
+    /// Makes the metrics and registers them.
+    ///
+    /// # Errors
+    /// If the registry has one of these names already, as it has when it is used for a second engine.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let inner = Inner {
+            queue_depth: gauges("fleetnet_queue_depth", "Keys or writes in a queue of the engine.", &["queue"])?,
+            plan_duration: Histogram::with_opts(
+                HistogramOpts::new("fleetnet_plan_duration_seconds", "Time to plan one key.")
+                    .buckets(PLAN_SECONDS.to_vec()),
+            )?,
+            write_duration: HistogramVec::new(
+                HistogramOpts::new("fleetnet_write_duration_seconds", "Time from sending a write to knowing its outcome.")
+                    .buckets(WRITE_SECONDS.to_vec()),
+                &["cluster", "kind", "verb"],
+            )?,
+            writes: counters("fleetnet_writes_total", "Writes by outcome.", &["cluster", "kind", "verb", "result"])?,
+            writes_suppressed: counters(
+                "fleetnet_writes_suppressed_total",
+                "Writes left out because the server had answered the same write on the same version before.",
+                &["cluster", "kind", "verb"],
+            )?,
+            watch_age: WatchAge::new()?,
+            watch_restarts: counters(
+                "fleetnet_watch_restarts_total",
+                "Times that a watch was begun anew, by reason.",
+                &["cluster", "kind", "reason"],
+            )?,
+            watch_state: gauges(
+                "fleetnet_watch_state",
+                "1 for the state that the view of a kind is in.",
+                &["cluster", "kind", "state"],
+            )?,
+            unreadable: counters(
+                "fleetnet_unreadable_objects_total",
+                "Objects seen that could not be read; what was held of them is kept.",
+                &["cluster", "kind"],
+            )?,
+            leader: gauges("fleetnet_leader", "1 while this process holds the Lease.", &["lease"])?,
+            events_dropped: IntCounter::new(
+                "fleetnet_events_dropped_total",
+                "Kubernetes Events that were not recorded: the queue was full or the server refused.",
+            )?,
+        };
+        inner.register(registry)?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Metrics that nobody scrapes, for tests and simulations.
+    #[must_use]
+    pub fn unregistered() -> Self {
+        Self::new(&Registry::new()).expect("an empty registry takes every name")
+    }
+
+    /// The server was heard on a watch: an event, a bookmark, a list or a clean end.
+    pub fn watch_heard(&self, cluster: &str, kind: &str) {
+        self.0.watch_age.heard(cluster, kind, Instant::now());
+    }
+
+    /// The view of a kind has this state now.
+    pub fn watch_state(&self, cluster: &str, kind: &str, state: WatchState) {
+        for each in WatchState::ALL {
+            let value = i64::from(each == state);
+            self.0.watch_state.with_label_values(&[cluster, kind, each.as_str()]).set(value);
+        }
+    }
+
+    /// A watch was begun anew. `reason` is one of a few fixed words.
+    pub fn watch_restarted(&self, cluster: &str, kind: &str, reason: &str) {
+        self.0.watch_restarts.with_label_values(&[cluster, kind, reason]).inc();
+    }
+
+    /// An object was seen that could not be read.
+    pub fn unreadable(&self, cluster: &str, kind: &str) {
+        self.0.unreadable.with_label_values(&[cluster, kind]).inc();
+    }
+
+    /// The length of one of the engine's queues.
+    pub fn queue_depth(&self, queue: &str, length: usize) {
+        self.0.queue_depth.with_label_values(&[queue]).set(i64::try_from(length).unwrap_or(i64::MAX));
+    }
+
+    /// Planning one key took so long.
+    pub fn planned(&self, took: Duration) {
+        self.0.plan_duration.observe(took.as_secs_f64());
+    }
+
+    /// A write has ended.
+    pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str, took: Duration) {
+        self.0.writes.with_label_values(&[cluster, kind, verb, result]).inc();
+        self.0.write_duration.with_label_values(&[cluster, kind, verb]).observe(took.as_secs_f64());
+    }
+
+    /// A write was left out as a repetition.
+    pub fn suppressed(&self, cluster: &str, kind: &str, verb: &str) {
+        self.0.writes_suppressed.with_label_values(&[cluster, kind, verb]).inc();
+    }
+
+    /// Whether this process holds a Lease.
+    pub fn leader(&self, lease: &str, leads: bool) {
+        self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
+    }
+
+    /// A Kubernetes Event was not recorded.
+    pub fn event_dropped(&self) {
+        self.0.events_dropped.inc();
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Inner {
+    fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        registry.register(Box::new(self.queue_depth.clone()))?;
+        registry.register(Box::new(self.plan_duration.clone()))?;
+        registry.register(Box::new(self.write_duration.clone()))?;
+        registry.register(Box::new(self.writes.clone()))?;
+        registry.register(Box::new(self.writes_suppressed.clone()))?;
+        registry.register(Box::new(self.watch_age.clone()))?;
+        registry.register(Box::new(self.watch_restarts.clone()))?;
+        registry.register(Box::new(self.watch_state.clone()))?;
+        registry.register(Box::new(self.unreadable.clone()))?;
+        registry.register(Box::new(self.leader.clone()))?;
+        registry.register(Box::new(self.events_dropped.clone()))
+    }
+}
+
+/// Adds the process metrics (CPU, memory, file descriptors, start time) of this process to a registry.
+///
+/// # Errors
+/// If the registry has them already.
+pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
+    registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
+}
+
+fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+    IntGaugeVec::new(Opts::new(name, help), labels)
+}
+
+fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+    IntCounterVec::new(Opts::new(name, help), labels)
+}
+
+/// How long ago each watch heard from its server, told at the time of the scrape: a gauge that somebody has to set
+/// would stand still exactly when the watch does.
+#[derive(Clone)]
+struct WatchAge {
+    gauges: GaugeVec,
+    heard: Arc<Mutex<BTreeMap<(String, String), Instant>>>,
+}
+
+impl WatchAge {
+    fn new() -> Result<Self, prometheus::Error> {
+        let gauges = GaugeVec::new(
+            Opts::new("fleetnet_watch_age_seconds", "Time since a watch last heard from its server."),
+            &["cluster", "kind"],
+        )?;
+        Ok(Self { gauges, heard: Arc::default() })
+    }
+
+    fn heard(&self, cluster: &str, kind: &str, at: Instant) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.insert((cluster.to_owned(), kind.to_owned()), at);
+    }
+}
+
+impl Collector for WatchAge {
+    fn desc(&self) -> Vec<&Desc> {
+        self.gauges.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((cluster, kind), at) in heard.iter() {
+            self.gauges.with_label_values(&[cluster, kind]).set(at.elapsed().as_secs_f64());
+        }
+        self.gauges.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    fn exposed(registry: &Registry) -> String {
+        TextEncoder::new().encode_to_string(&registry.gather()).expect("text")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_age_of_a_watch_grows_by_itself_until_it_is_heard_again() {
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry).expect("metrics");
+        metrics.watch_heard("hub", "ServiceImport");
+        tokio::time::advance(Duration::from_secs(7)).await;
+        assert!(
+            exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 7\n")
+        );
+        metrics.watch_heard("hub", "ServiceImport");
+        assert!(
+            exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 0\n")
+        );
+    }
+
+    #[test]
+    fn exactly_one_state_of_a_watch_is_set() {
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry).expect("metrics");
+        metrics.watch_state("hub", "Namespace", WatchState::Incomplete);
+        metrics.watch_state("hub", "Namespace", WatchState::Complete);
+        let text = exposed(&registry);
+        assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"complete\"} 1\n"));
+        assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"incomplete\"} 0\n"));
+        assert_eq!(text.matches("fleetnet_watch_state{").count(), 4);
+    }
+
+    #[test]
+    fn a_registry_takes_the_metrics_of_one_engine_only() {
+        let registry = Registry::new();
+        let _first = Metrics::new(&registry).expect("metrics");
+        assert!(Metrics::new(&registry).is_err());
+    }
+
+    #[test]
+    fn process_metrics_are_exposed() {
+        let registry = Registry::new();
+        register_process_metrics(&registry).expect("process metrics");
+        assert!(exposed(&registry).contains("process_resident_memory_bytes"));
+    }
+}

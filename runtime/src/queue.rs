@@ -1,0 +1,214 @@
+//! What waits to be planned: a fair queue of dirty keys, and keys with the time at which to look at them again. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::logic::LaneId;
+
+/// Keys in lanes. Lanes take turns, a lane is first in, first out, and a key is in the queue at most once.
+#[derive(Debug)]
+pub struct FairQueue<K> {
+    lanes: BTreeMap<LaneId, VecDeque<K>>,
+    /// The lanes that have keys, the next one first.
+    turns: VecDeque<LaneId>,
+    members: BTreeSet<K>,
+}
+
+impl<K> Default for FairQueue<K> {
+    fn default() -> Self {
+        Self { lanes: BTreeMap::new(), turns: VecDeque::new(), members: BTreeSet::new() }
+    }
+}
+
+impl<K: Clone + Ord> FairQueue<K> {
+    /// Adds a key at the end of its lane. False if it waits already; it then keeps its place.
+    pub fn push(&mut self, lane: LaneId, key: K) -> bool {
+        if !self.members.insert(key.clone()) {
+            return false;
+        }
+        let keys = self.lanes.entry(lane).or_default();
+        if keys.is_empty() {
+            self.turns.push_back(lane);
+        }
+        keys.push_back(key);
+        true
+    }
+
+    /// Takes the first key of the lane whose turn it is; that lane's next turn comes after all others'.
+    pub fn pop(&mut self) -> Option<K> {
+        let lane = self.turns.pop_front()?;
+        let keys = self.lanes.get_mut(&lane)?;
+        let key = keys.pop_front()?;
+        if keys.is_empty() {
+            self.lanes.remove(&lane);
+        } else {
+            self.turns.push_back(lane);
+        }
+        self.members.remove(&key);
+        Some(key)
+    }
+
+    /// Number of keys that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether no key waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+/// At most one time for each key. Generic over the clock: wall time for wishes of plans, monotonic time for back-off.
+#[derive(Debug)]
+pub struct Timers<K, T> {
+    by_key: BTreeMap<K, T>,
+    by_time: BTreeSet<(T, K)>,
+}
+
+impl<K, T> Default for Timers<K, T> {
+    fn default() -> Self {
+        Self { by_key: BTreeMap::new(), by_time: BTreeSet::new() }
+    }
+}
+
+impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
+    /// Sets the time of a key, or takes it away; what was set before is forgotten.
+    pub fn set(&mut self, key: &K, at: Option<T>) {
+        if let Some(old) = self.by_key.remove(key) {
+            self.by_time.remove(&(old, key.clone()));
+        }
+        if let Some(at) = at {
+            self.by_key.insert(key.clone(), at);
+            self.by_time.insert((at, key.clone()));
+        }
+    }
+
+    /// Takes the earliest key whose time has come.
+    pub fn pop_due(&mut self, now: T) -> Option<K> {
+        let (at, _) = self.by_time.first()?;
+        if *at > now {
+            return None;
+        }
+        let (_, key) = self.by_time.pop_first()?;
+        self.by_key.remove(&key);
+        Some(key)
+    }
+
+    /// The earliest time.
+    #[must_use]
+    pub fn next(&self) -> Option<T> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Number of keys that have a time.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether no key has a time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    const NOISY: LaneId = LaneId(1);
+    const QUIET: LaneId = LaneId(2);
+
+    fn drain(queue: &mut FairQueue<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+
+    #[test]
+    fn a_noisy_lane_never_starves_another() {
+        let mut queue = FairQueue::default();
+        for key in 0..100 {
+            queue.push(NOISY, key);
+        }
+        queue.push(QUIET, 900);
+        queue.push(QUIET, 901);
+        assert_eq!(drain(&mut queue)[..6], [0, 900, 1, 901, 2, 3]);
+    }
+
+    #[test]
+    fn a_key_that_waits_already_keeps_its_place() {
+        let mut queue = FairQueue::default();
+        assert!(queue.push(NOISY, 1));
+        assert!(queue.push(NOISY, 2));
+        assert!(!queue.push(NOISY, 1));
+        assert!(!queue.push(QUIET, 1));
+        assert_eq!(queue.len(), 2);
+        assert_eq!(drain(&mut queue), [1, 2]);
+        assert!(queue.push(QUIET, 1), "a key that was taken may come back");
+    }
+
+    #[test]
+    fn a_key_has_one_time_and_the_last_wish_counts() {
+        let mut timers = Timers::default();
+        timers.set(&"a", Some(10));
+        timers.set(&"b", Some(20));
+        timers.set(&"a", Some(30));
+        assert_eq!(timers.next(), Some(20));
+        timers.set(&"b", None);
+        assert_eq!(timers.next(), Some(30));
+        assert_eq!(timers.pop_due(29), None);
+        assert_eq!(timers.pop_due(30), Some("a"));
+        assert!(timers.is_empty());
+        assert_eq!(timers.next(), None);
+    }
+
+    proptest! {
+        /// Between two turns of a lane that waits, every other lane has at most one turn.
+        #[test]
+        fn lanes_take_turns(pushes in vec((0_u64..5, any::<u16>()), 1..200)) {
+            let mut queue = FairQueue::default();
+            let mut lane_of = BTreeMap::new();
+            for (lane, key) in &pushes {
+                if queue.push(LaneId(*lane), *key) {
+                    lane_of.insert(*key, *lane);
+                }
+            }
+            let order: Vec<u16> = std::iter::from_fn(|| queue.pop()).collect();
+            prop_assert_eq!(order.len(), lane_of.len());
+            for (position, key) in order.iter().enumerate() {
+                let ahead_in_lane = order[..position].iter().filter(|other| lane_of[other] == lane_of[key]).count();
+                for lane in (0..5).filter(|lane| *lane != lane_of[key]) {
+                    let served = order[..position].iter().filter(|other| lane_of[other] == lane).count();
+                    prop_assert!(served <= ahead_in_lane + 1, "lane {} was served {} times before {}", lane, served, key);
+                }
+            }
+        }
+
+        /// However pushes and pops mix, nothing is lost, nothing comes twice, and a lane is first in, first out.
+        #[test]
+        fn nothing_is_lost_and_nothing_comes_twice(steps in vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200)) {
+            let mut queue = FairQueue::default();
+            let mut model: BTreeMap<u64, VecDeque<u16>> = BTreeMap::new();
+            for (push, lane, key) in steps {
+                let waits = model.values().any(|keys| keys.contains(&key));
+                if push {
+                    prop_assert_eq!(queue.push(LaneId(lane), key), !waits);
+                    if !waits {
+                        model.entry(lane).or_default().push_back(key);
+                    }
+                } else if let Some(popped) = queue.pop() {
+                    let lane = model.values_mut().find(|keys| keys.front() == Some(&popped));
+                    prop_assert!(lane.is_some_and(|keys| keys.pop_front() == Some(popped)));
+                } else {
+                    prop_assert!(model.values().all(VecDeque::is_empty));
+                }
+                prop_assert_eq!(queue.len(), model.values().map(VecDeque::len).sum::<usize>());
+            }
+        }
+    }
+}

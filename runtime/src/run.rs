@@ -1,0 +1,202 @@
+//! Ties an agent together: its watches, the engine, leader election, and the order in which they end.
+
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch as channel};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use crate::backoff::Jitter;
+use crate::clock::Clock;
+use crate::engine::{Engine, Surroundings};
+use crate::events::{self, Recorder};
+use crate::lease::{self, LeaseConfig, LeaseError, Leadership};
+use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
+use crate::logic::{Logic, Resource, SourceSpec, WatchState};
+use crate::metrics::Metrics;
+use crate::shutdown::Shutdown;
+use crate::turns::{Inputs, Stop};
+use crate::watch;
+
+/// An agent, ready to run.
+pub struct Runner<L: Logic> {
+    logic: L,
+    sources: Vec<Arc<SourceSpec<L>>>,
+    lease: Option<LeaseConfig>,
+    instance: String,
+    clock: Clock,
+    metrics: Metrics,
+    seed: u64,
+    status: channel::Sender<Vec<SourceStatus>>,
+}
+
+/// What the view of one source is worth, for readiness and for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// Name of its cluster.
+    pub cluster: String,
+    /// Its kind.
+    pub resource: Resource,
+    /// Whether the agent works without it.
+    pub optional: bool,
+    /// The state.
+    pub state: WatchState,
+}
+
+impl SourceStatus {
+    /// Whether the first list has ended, or it is known that there is none.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, WatchState::Complete | WatchState::Absent)
+    }
+}
+
+/// Why an agent ended although nobody asked it to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Another process may lead now, so this one must not write any more.
+    #[error("leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate")]
+    LeadershipLost,
+    /// Leader election itself failed.
+    #[error("leader election failed: {0}")]
+    Lease(#[from] LeaseError),
+    /// A watch ended though it never should.
+    #[error("the watches have ended; this is a bug of this agent, please report it")]
+    WatchesEnded,
+}
+
+impl<L: Logic> Runner<L> {
+    /// An agent that leads without a Lease, for whoever runs one instance only. `instance` names this process in the
+    /// Events that it reports, such as its host name.
+    #[must_use]
+    pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
+        let status = channel::Sender::new(Vec::new());
+        let sources = sources.into_iter().map(Arc::new).collect();
+        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
+    }
+
+    /// Writes only while it holds these Leases.
+    #[must_use]
+    pub fn with_lease(mut self, lease: LeaseConfig) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Seeds what is random: timeouts of watches and jitter. Instances of an agent should differ in it.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The state of each source, as it changes; empty until [`Runner::run`].
+    #[must_use]
+    pub fn status(&self) -> channel::Receiver<Vec<SourceStatus>> {
+        self.status.subscribe()
+    }
+
+    /// Runs until a stop is asked for or leadership is lost. In either case nothing more is planned, the writes in
+    /// flight get [`crate::limits::DRAIN_TIMEOUT`] to end, and then the Leases are released.
+    ///
+    /// # Errors
+    /// If it ended for another reason than a stop that was asked for.
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
+        let (recorder, postings) = Recorder::new(self.instance, self.clock.clone(), self.metrics.clone());
+        let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
+        let election = Election::begin(self.lease, &self.clock, &self.metrics);
+        let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
+        let mut watches = JoinSet::new();
+        for source in &self.sources {
+            let (source, messages, shutdown) = (Arc::clone(source), messages.clone(), shutdown.clone());
+            watches.spawn(watch::watch(source, messages, self.metrics.clone(), self.clock.clone(), shutdown, self.seed));
+        }
+        drop(messages);
+        let surroundings = Surroundings {
+            recorder,
+            clock: self.clock,
+            metrics: self.metrics,
+            jitter: Jitter::new(self.seed),
+            status: self.status,
+        };
+        let engine = Engine::new(self.logic, self.sources, surroundings);
+        let inputs = Inputs { messages: received, leadership: election.leadership.clone(), shutdown };
+        let ended = tokio::select! {
+            biased;
+            ended = Box::pin(engine.run(inputs)) => ended,
+            never = panicked(&mut watches) => match never {},
+        };
+        watches.shutdown().await;
+        flush(posting, EVENT_FLUSH_TIMEOUT).await;
+        let elected = election.end(ended.drained).await;
+        match ended.stop {
+            Stop::Requested => Ok(elected?),
+            Stop::LeadershipLost => Err(elected.err().map_or(RunError::LeadershipLost, RunError::Lease)),
+            Stop::WatchesEnded => Err(RunError::WatchesEnded),
+        }
+    }
+}
+
+/// Never returns: a watch that panics takes the agent with it, since without it the agent would be blind and not know.
+async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
+    while let Some(ended) = watches.join_next().await {
+        if let Err(error) = ended
+            && let Ok(panic) = error.try_into_panic()
+        {
+            resume_unwind(panic);
+        }
+    }
+    std::future::pending().await
+}
+
+/// Events are best effort: what does not get through in time is dropped with the task.
+async fn flush(posting: JoinHandle<()>, within: Duration) {
+    let abort = posting.abort_handle();
+    if timeout(within, posting).await.is_err() {
+        abort.abort();
+    }
+}
+
+/// The election, or what stands for it where there is none.
+struct Election {
+    leadership: channel::Receiver<Leadership>,
+    task: Option<(oneshot::Sender<()>, JoinHandle<Result<(), LeaseError>>)>,
+    /// Keeps the constant leadership of an agent without a Lease from looking like an election that died.
+    _alone: Option<channel::Sender<Leadership>>,
+}
+
+impl Election {
+    fn begin(lease: Option<LeaseConfig>, clock: &Clock, metrics: &Metrics) -> Self {
+        let Some(config) = lease else {
+            let alone = channel::Sender::new(Leadership::Leading);
+            return Self { leadership: alone.subscribe(), task: None, _alone: Some(alone) };
+        };
+        let (release, released) = oneshot::channel();
+        let (leadership, task) = lease::elect(config, clock, metrics.clone(), released);
+        Self { leadership, task: Some((release, task)), _alone: None }
+    }
+
+    /// Gives the Leases back. Where writes may still be under way they are left to expire instead.
+    async fn end(self, drained: bool) -> Result<(), LeaseError> {
+        let Some((release, task)) = self.task else { return Ok(()) };
+        if drained {
+            // An election that is over already has nobody who listens.
+            let _ = release.send(());
+        } else {
+            drop(release);
+        }
+        match task.await {
+            Ok(ended) => ended,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

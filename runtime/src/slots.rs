@@ -1,0 +1,241 @@
+//! Who may write now: one write in flight per target, a number of them per cluster, and the keys that wait. Pure.
+//!
+//! A key that wants a busy target waits for that target; one that finds its cluster full waits for that cluster, in its
+//! lane. A freed slot is reserved for the key that has waited for it, so nobody who comes later can take it, and a
+//! cluster that is down fills its own slots only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::time::Instant;
+
+use crate::limits::IN_FLIGHT_PER_CLUSTER;
+use crate::logic::LaneId;
+use crate::queue::FairQueue;
+
+/// What a write is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Target<S> {
+    pub(crate) source: S,
+    pub(crate) namespace: Box<str>,
+    pub(crate) name: Box<str>,
+}
+
+/// Number of a cluster of this engine.
+pub(crate) type ClusterIndex = usize;
+
+#[derive(Debug)]
+pub(crate) struct Slots<K, T> {
+    clusters: Vec<Cluster<K>>,
+    /// Targets with a write in flight, and the keys that wait for them.
+    busy: BTreeMap<T, BTreeSet<K>>,
+}
+
+#[derive(Debug)]
+struct Cluster<K> {
+    in_flight: usize,
+    /// Keys that were woken for a free slot and have not been planned yet.
+    reserved: BTreeSet<K>,
+    waiting: FairQueue<K>,
+    /// The server asked for patience (Retry-After).
+    paused_until: Option<Instant>,
+}
+
+impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
+    pub(crate) fn new(clusters: usize) -> Self {
+        let cluster =
+            || Cluster { in_flight: 0, reserved: BTreeSet::new(), waiting: FairQueue::default(), paused_until: None };
+        Self { clusters: std::iter::repeat_with(cluster).take(clusters).collect(), busy: BTreeMap::new() }
+    }
+
+    pub(crate) fn is_busy(&self, target: &T) -> bool {
+        self.busy.contains_key(target)
+    }
+
+    /// Wakes the key when the write that is in flight for the target has ended.
+    pub(crate) fn wait_for_target(&mut self, target: &T, key: &K) {
+        if let Some(waiting) = self.busy.get_mut(target) {
+            waiting.insert(key.clone());
+        }
+    }
+
+    /// Takes a slot for a write, or makes the key wait for one.
+    pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: LaneId, key: &K, now: Instant) -> bool {
+        let slots = &mut self.clusters[cluster];
+        let has_reserved = slots.reserved.remove(key);
+        let has_room = has_reserved || (slots.waiting.is_empty() && slots.free() > 0);
+        if slots.is_paused(now) || !has_room {
+            slots.waiting.push(lane, key.clone());
+            return false;
+        }
+        slots.in_flight += 1;
+        self.busy.insert(target.clone(), BTreeSet::new());
+        true
+    }
+
+    /// A write has ended. The keys that waited for its target.
+    pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
+        self.clusters[cluster].in_flight -= 1;
+        self.busy.remove(target).unwrap_or_default()
+    }
+
+    /// Gives back what was reserved for a key and not used: call it when the key has been planned.
+    pub(crate) fn planned(&mut self, key: &K) {
+        for cluster in &mut self.clusters {
+            cluster.reserved.remove(key);
+        }
+    }
+
+    /// Nothing is sent to the cluster until then.
+    pub(crate) fn pause(&mut self, cluster: ClusterIndex, until: Instant) {
+        let paused_until = &mut self.clusters[cluster].paused_until;
+        *paused_until = (*paused_until).max(Some(until));
+    }
+
+    /// Keys that waited for a cluster and may be planned now, each with a slot reserved.
+    pub(crate) fn wake(&mut self, now: Instant) -> Vec<K> {
+        let mut woken = Vec::new();
+        for cluster in &mut self.clusters {
+            while !cluster.is_paused(now)
+                && cluster.free() > 0
+                && let Some(key) = cluster.waiting.pop()
+            {
+                cluster.reserved.insert(key.clone());
+                woken.push(key);
+            }
+        }
+        woken
+    }
+
+    /// Whether [`Slots::wake`] would wake a key.
+    pub(crate) fn can_wake(&mut self, now: Instant) -> bool {
+        self.clusters.iter_mut().any(|cluster| {
+            !cluster.waiting.is_empty() && cluster.free() > 0 && !cluster.is_paused(now)
+        })
+    }
+
+    /// When the earliest pause ends that keys wait for.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty()).filter_map(|cluster| cluster.paused_until).min()
+    }
+
+    /// Number of writes in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.busy.len()
+    }
+
+    /// Number of keys that wait for a slot.
+    pub(crate) fn waiting(&self) -> usize {
+        self.clusters.iter().map(|cluster| cluster.waiting.len()).sum()
+    }
+}
+
+impl<K: Clone + Ord> Cluster<K> {
+    fn free(&self) -> usize {
+        IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
+    }
+
+    fn is_paused(&mut self, now: Instant) -> bool {
+        self.paused_until = self.paused_until.filter(|until| *until > now);
+        self.paused_until.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HUB: ClusterIndex = 0;
+    const MEMBER: ClusterIndex = 1;
+    const LANE: LaneId = LaneId(0);
+
+    /// Slots of two clusters, the hub full with writes of keys from 1000 on.
+    fn hub_full(now: Instant) -> Slots<u32, u32> {
+        let mut slots = Slots::new(2);
+        for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {
+            assert!(slots.begin(HUB, &(1000 + number), LANE, &(1000 + number), now));
+        }
+        slots
+    }
+
+    #[test]
+    fn a_full_cluster_takes_no_slot_of_another() {
+        let now = Instant::now();
+        let mut slots = hub_full(now);
+        assert!(!slots.begin(HUB, &1, LANE, &1, now));
+        assert!(slots.begin(MEMBER, &2, LANE, &1, now));
+        assert_eq!(slots.in_flight(), IN_FLIGHT_PER_CLUSTER + 1);
+        assert_eq!(slots.waiting(), 1);
+    }
+
+    #[test]
+    fn a_freed_slot_goes_to_who_has_waited_and_not_to_who_comes_later() {
+        let now = Instant::now();
+        let mut slots = hub_full(now);
+        assert!(!slots.begin(HUB, &1, LANE, &1, now));
+        assert!(!slots.begin(HUB, &2, LANE, &2, now));
+        assert!(slots.wake(now).is_empty());
+        slots.end(HUB, &1000);
+        assert_eq!(slots.wake(now), [1]);
+        assert!(slots.wake(now).is_empty(), "the slot is spoken for");
+        assert!(!slots.begin(HUB, &3, LANE, &3, now));
+        assert!(slots.begin(HUB, &1, LANE, &1, now));
+    }
+
+    #[test]
+    fn a_reserved_slot_that_is_not_used_goes_to_the_next() {
+        let now = Instant::now();
+        let mut slots = hub_full(now);
+        assert!(!slots.begin(HUB, &1, LANE, &1, now));
+        assert!(!slots.begin(HUB, &2, LANE, &2, now));
+        slots.end(HUB, &1000);
+        assert_eq!(slots.wake(now), [1]);
+        slots.planned(&1);
+        assert_eq!(slots.wake(now), [2]);
+    }
+
+    #[test]
+    fn keys_that_wait_for_a_cluster_take_turns_by_lane() {
+        let now = Instant::now();
+        let mut slots = hub_full(now);
+        for key in 0..10 {
+            slots.begin(HUB, &key, LaneId(1), &key, now);
+        }
+        slots.begin(HUB, &900, LaneId(2), &900, now);
+        for target in 1000..1003 {
+            slots.end(HUB, &target);
+        }
+        assert_eq!(slots.wake(now), [0, 900, 1]);
+    }
+
+    #[test]
+    fn the_end_of_a_write_wakes_those_who_wait_for_its_target() {
+        let now = Instant::now();
+        let mut slots: Slots<u32, u32> = Slots::new(1);
+        assert!(slots.begin(HUB, &7, LANE, &1, now));
+        assert!(slots.is_busy(&7));
+        slots.wait_for_target(&7, &2);
+        slots.wait_for_target(&7, &3);
+        slots.wait_for_target(&7, &2);
+        assert_eq!(slots.end(HUB, &7), BTreeSet::from([2, 3]));
+        assert!(!slots.is_busy(&7));
+        assert_eq!(slots.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_paused_cluster_sends_nothing_until_the_pause_ends() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(3);
+        let mut slots: Slots<u32, u32> = Slots::new(2);
+        slots.pause(HUB, later);
+        slots.pause(HUB, now + Duration::from_secs(1));
+        assert_eq!(slots.next_wake(), None, "nobody waits");
+        assert!(!slots.begin(HUB, &1, LANE, &1, now));
+        assert!(slots.begin(MEMBER, &2, LANE, &2, now));
+        assert_eq!(slots.next_wake(), Some(later));
+        assert!(slots.wake(now + Duration::from_secs(2)).is_empty());
+        assert_eq!(slots.wake(later), [1]);
+        assert_eq!(slots.next_wake(), None);
+    }
+}

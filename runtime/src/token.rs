@@ -1,0 +1,428 @@
+//! Bearer tokens from a file: late, rotating, and read again when the server refuses them.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::future::BoxFuture;
+use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use kube::client::Body;
+use tokio::{io::AsyncReadExt as _, sync::Mutex, time::Instant};
+use tower::{BoxError, Layer, Service};
+
+use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
+
+/// A token that cannot be had now. The request was not sent and may be tried again.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    /// The file cannot be read, most often because it is not there yet.
+    #[error(
+        "the bearer token file {path} cannot be read: {cause}; the request is tried again, check that the token is mounted there",
+        path = path.display()
+    )]
+    Unreadable {
+        /// The token file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The file's content is no token.
+    #[error("the bearer token file {path} holds no token: {why}", path = path.display())]
+    Malformed {
+        /// The token file.
+        path: PathBuf,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+/// The token of one file, shared by all requests to a cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenFile(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    /// Held while the file is read, so that many requests at once cost one read.
+    held: Mutex<Option<Held>>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    /// `Bearer …`, marked sensitive.
+    header: HeaderValue,
+    read_at: Instant,
+}
+
+impl TokenFile {
+    /// A token file. It need not exist yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self(Arc::new(Shared {
+            path,
+            held: Mutex::new(None),
+        }))
+    }
+
+    /// The `Authorization` header to send now.
+    async fn header(&self) -> Result<HeaderValue, TokenError> {
+        let mut held = self.0.held.lock().await;
+        match &*held {
+            Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
+            Some(old) => {
+                // A token that is being replaced may be missing for a moment; the old one is still the best guess.
+                let header = match read_token(&self.0.path).await {
+                    Ok(header) => header,
+                    Err(error) => {
+                        tracing::warn!(%error, "going on with the token read before");
+                        old.header.clone()
+                    }
+                };
+                *held = Some(Held {
+                    header: header.clone(),
+                    read_at: Instant::now(),
+                });
+                Ok(header)
+            }
+            None => {
+                let header = read_token(&self.0.path).await?;
+                *held = Some(Held {
+                    header: header.clone(),
+                    read_at: Instant::now(),
+                });
+                Ok(header)
+            }
+        }
+    }
+
+    /// What to send instead of a token that the server refused; `None` where the file holds nothing else.
+    async fn header_after(&self, refused: &HeaderValue) -> Option<HeaderValue> {
+        let mut held = self.0.held.lock().await;
+        if let Some(current) = &*held
+            && current.header != refused
+        {
+            // Another request has been refused and has read the file since.
+            return Some(current.header.clone());
+        }
+        match read_token(&self.0.path).await {
+            Ok(header) if header != refused => {
+                *held = Some(Held {
+                    header: header.clone(),
+                    read_at: Instant::now(),
+                });
+                Some(header)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(%error, "the server refused the token, and no newer one can be read");
+                None
+            }
+        }
+    }
+}
+
+async fn read_token(path: &Path) -> Result<HeaderValue, TokenError> {
+    let unreadable = |cause| TokenError::Unreadable {
+        path: path.to_owned(),
+        cause,
+    };
+    let content = tokio::time::timeout(TOKEN_READ_TIMEOUT, read_bounded(path))
+        .await
+        .map_err(|_| unreadable(io::ErrorKind::TimedOut.into()))?
+        .map_err(unreadable)?;
+    parse_token(&content).map_err(|why| TokenError::Malformed {
+        path: path.to_owned(),
+        why,
+    })
+}
+
+async fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let file = tokio::fs::File::open(path).await?;
+    let mut content = Vec::new();
+    file.take(TOKEN_FILE_BYTES).read_to_end(&mut content).await?;
+    Ok(content)
+}
+
+fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
+    let token = content.trim_ascii();
+    if token.is_empty() {
+        return Err("it is empty");
+    }
+    if u64::try_from(content.len()).is_ok_and(|length| length >= TOKEN_FILE_BYTES) {
+        return Err("it is longer than 64 KiB");
+    }
+    let mut header = HeaderValue::from_bytes(&[b"Bearer ".as_slice(), token].concat())
+        .map_err(|_| "it has characters that no token has, such as a line break")?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// Adds the token of a file to every request, and sends a request that was answered 401 once more if the file holds
+/// another token by then.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenLayer(TokenFile);
+
+impl TokenLayer {
+    pub(crate) fn new(token: TokenFile) -> Self {
+        Self(token)
+    }
+}
+
+impl<S> Layer<S> for TokenLayer {
+    type Service = TokenService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        TokenService {
+            inner,
+            token: self.0.clone(),
+        }
+    }
+}
+
+/// See [`TokenLayer`].
+#[derive(Clone, Debug)]
+pub(crate) struct TokenService<S> {
+    inner: S,
+    token: TokenFile,
+}
+
+impl<S, B> Service<Request<Body>> for TokenService<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let replacement = self.inner.clone();
+        // The clone has not been polled ready; the original has.
+        let ready = std::mem::replace(&mut self.inner, replacement);
+        Box::pin(send_with_token(ready, self.token.clone(), request))
+    }
+}
+
+fn send_with_token<S, B>(
+    mut service: S,
+    token: TokenFile,
+    mut request: Request<Body>,
+) -> BoxFuture<'static, Result<Response<B>, BoxError>>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Send + 'static,
+{
+    Box::pin(async move {
+        let header = token.header().await?;
+        let copy = copy_of(&request);
+        request.headers_mut().insert(AUTHORIZATION, header.clone());
+        let response = service.call(request).await.map_err(Into::into)?;
+        let Some(mut copy) = copy.filter(|_| response.status() == StatusCode::UNAUTHORIZED) else {
+            return Ok(response);
+        };
+        let Some(newer) = token.header_after(&header).await else {
+            return Ok(response);
+        };
+        copy.headers_mut().insert(AUTHORIZATION, newer);
+        std::future::poll_fn(|context| service.poll_ready(context))
+            .await
+            .map_err(Into::into)?;
+        service.call(copy).await.map_err(Into::into)
+    })
+}
+
+/// A request to send once more; `None` where its body is a stream, which this crate never sends.
+fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut copy = Request::new(request.body().try_clone()?);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    Some(copy)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+mod tests {
+    use std::sync::Mutex as StdMutex;
+
+    use kube::Client;
+    use tempfile::TempDir;
+    use tower::{ServiceExt as _, service_fn};
+
+    use super::*;
+
+    /// A server that takes one token only, and remembers what it was shown and sent.
+    #[derive(Clone, Default)]
+    struct Server(Arc<StdMutex<ServerState>>);
+
+    #[derive(Default)]
+    struct ServerState {
+        accepted: String,
+        shown: Vec<String>,
+        bodies: Vec<String>,
+    }
+
+    impl Server {
+        fn accepting(token: &str) -> Self {
+            let server = Self::default();
+            server.accept(token);
+            server
+        }
+
+        fn accept(&self, token: &str) {
+            self.0.lock().unwrap().accepted = format!("Bearer {token}");
+        }
+
+        fn shown(&self) -> Vec<String> {
+            self.0.lock().unwrap().shown.clone()
+        }
+
+        fn client(&self, token: &TokenFile) -> Client {
+            let state = self.0.clone();
+            let service = service_fn(move |request: Request<Body>| {
+                let state = state.clone();
+                async move {
+                    let shown = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();
+                    let body = request.into_body().collect_bytes().await.unwrap();
+                    let mut state = state.lock().unwrap();
+                    let status = if shown == state.accepted {
+                        StatusCode::OK
+                    } else {
+                        StatusCode::UNAUTHORIZED
+                    };
+                    state.shown.push(shown);
+                    state.bodies.push(String::from_utf8(body.to_vec()).unwrap());
+                    Ok::<_, BoxError>(Response::builder().status(status).body(Body::empty()).unwrap())
+                }
+            });
+            Client::new(
+                TokenLayer::new(token.clone()).layer(service.map_err(BoxError::from)),
+                "default",
+            )
+        }
+    }
+
+    async fn post(client: &Client) -> Result<StatusCode, kube::Error> {
+        let request = Request::post("/thing").body(Body::from(b"content".to_vec())).unwrap();
+        client.send(request).await.map(|response| response.status())
+    }
+
+    fn write(folder: &TempDir, token: &str) -> PathBuf {
+        let path = folder.path().join("token");
+        std::fs::write(&path, token).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn a_token_that_comes_late_is_used_as_soon_as_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("first");
+        let path = folder.path().join("token");
+        let client = server.client(&TokenFile::new(path.clone()));
+
+        let error = post(&client).await.unwrap_err().to_string();
+        assert!(error.contains(path.to_str().unwrap()), "{error}");
+        assert!(server.shown().is_empty(), "nothing is sent without a token");
+
+        write(&folder, "first\n");
+        assert_eq!(post(&client).await.unwrap(), StatusCode::OK);
+        assert_eq!(server.shown(), ["Bearer first"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rotated_token_is_read_again_after_ten_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("first");
+        let client = server.client(&TokenFile::new(write(&folder, "first")));
+        post(&client).await.unwrap();
+
+        write(&folder, "second");
+        tokio::time::advance(TOKEN_REREAD_AFTER - std::time::Duration::from_millis(1)).await;
+        post(&client).await.unwrap();
+        tokio::time::advance(std::time::Duration::from_millis(1)).await;
+        server.accept("second");
+        post(&client).await.unwrap();
+
+        assert_eq!(server.shown(), ["Bearer first", "Bearer first", "Bearer second"]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_token_is_read_again_at_once_and_the_request_sent_once_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("first");
+        let client = server.client(&TokenFile::new(write(&folder, "first")));
+        post(&client).await.unwrap();
+
+        write(&folder, "second");
+        server.accept("second");
+
+        assert_eq!(post(&client).await.unwrap(), StatusCode::OK);
+        assert_eq!(server.shown(), ["Bearer first", "Bearer first", "Bearer second"]);
+        assert_eq!(server.0.lock().unwrap().bodies, ["content", "content", "content"]);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_with_no_newer_token_is_handed_on_after_one_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("another");
+        let client = server.client(&TokenFile::new(write(&folder, "first")));
+
+        assert_eq!(post(&client).await.unwrap(), StatusCode::UNAUTHORIZED);
+        assert_eq!(server.shown(), ["Bearer first"]);
+    }
+
+    #[tokio::test]
+    async fn a_request_is_sent_twice_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("another");
+        let client = server.client(&TokenFile::new(write(&folder, "first")));
+        post(&client).await.unwrap();
+        write(&folder, "second");
+
+        assert_eq!(post(&client).await.unwrap(), StatusCode::UNAUTHORIZED);
+        assert_eq!(server.shown(), ["Bearer first", "Bearer first", "Bearer second"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_that_vanishes_leaves_the_last_token_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Server::accepting("first");
+        let path = write(&folder, "first");
+        let client = server.client(&TokenFile::new(path.clone()));
+        post(&client).await.unwrap();
+
+        std::fs::remove_file(path).unwrap();
+        tokio::time::advance(TOKEN_REREAD_AFTER).await;
+
+        assert_eq!(post(&client).await.unwrap(), StatusCode::OK);
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_with_the_reason() {
+        assert_eq!(parse_token(b" \n").unwrap_err(), "it is empty");
+        assert_eq!(
+            parse_token(&vec![b'a'; 65_536]).unwrap_err(),
+            "it is longer than 64 KiB"
+        );
+        assert_eq!(
+            parse_token(b"one\ntwo").unwrap_err(),
+            "it has characters that no token has, such as a line break"
+        );
+        let header = parse_token(b"  token\n").unwrap();
+        assert_eq!(header, "Bearer token");
+        assert!(header.is_sensitive());
+    }
+}

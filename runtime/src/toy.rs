@@ -1,0 +1,684 @@
+//! For tests of the engine: an agent that copies wishes, two servers in memory that can be told to misbehave, and a world
+//! that ties them to an engine. Watches are played by the test, so that it decides which event comes when.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::pending;
+use http::{Method, Request as HttpRequest, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tower::BoxError;
+
+use crate::backoff::Jitter;
+use crate::client::Cluster;
+use crate::clock::{Clock, Timestamp};
+use crate::engine::{Engine, Surroundings};
+use crate::events::{self, Recorder};
+use crate::lease::Leadership;
+use crate::logic::{
+    Change, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
+    Verb, WatchState,
+};
+use crate::metrics::Metrics;
+use crate::run::SourceStatus;
+use crate::shutdown::{Shutdown, ShutdownTrigger};
+use crate::turns::{Finished, Inputs};
+use crate::watch::{WatchEvent, WatchMessage};
+
+pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+/// What is watched: wishes and local copies in the member, copies and Namespaces in the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    Wish,
+    Copy,
+    Local,
+    Namespace,
+}
+
+impl Source {
+    pub(crate) const ALL: [Self; 4] = [Self::Wish, Self::Copy, Self::Local, Self::Namespace];
+
+    pub(crate) fn resource(self) -> Resource {
+        let (kind, plural) = match self {
+            Self::Wish => ("Wish", "wishes"),
+            Self::Copy => ("Copy", "copies"),
+            Self::Local => ("Local", "locals"),
+            Self::Namespace => return Resource { group: "", version: "v1", kind: "Namespace", plural: "namespaces" },
+        };
+        Resource { group: "toy.io", version: "v1", kind, plural }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) struct Thing {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) version: u64,
+    pub(crate) value: String,
+    pub(crate) deleting: bool,
+    /// Wishes: a local copy is wanted too.
+    pub(crate) local: bool,
+    /// Wishes: the name of the copy where it is not the wish's.
+    pub(crate) into: Option<String>,
+    /// Wishes: when to plan again.
+    pub(crate) again: Option<Timestamp>,
+}
+
+impl Thing {
+    pub(crate) fn wish(name: &str, value: &str) -> Self {
+        Self { name: name.to_owned(), uid: format!("wish-{name}"), value: value.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn observed(self) -> Observed<Self> {
+        Observed {
+            namespace: "ns".into(),
+            name: self.name.as_str().into(),
+            uid: self.uid.as_str().into(),
+            resource_version: self.version,
+            object: self,
+        }
+    }
+
+    /// Equal but for the version.
+    fn says_the_same(&self, other: &Self) -> bool {
+        Self { version: 0, ..self.clone() } == Self { version: 0, ..other.clone() }
+    }
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Unreadable> {
+    let unreadable = |why: &str| Unreadable { why: why.to_owned(), ..Unreadable::default() };
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| unreadable(&error.to_string()))?;
+    let metadata = &value["metadata"];
+    let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let version = text(&metadata["resourceVersion"]).parse().map_err(|_| unreadable("no resourceVersion"))?;
+    let thing = Thing {
+        name: text(&metadata["name"]),
+        uid: text(&metadata["uid"]),
+        version,
+        value: text(&value["spec"]["value"]),
+        deleting: metadata["deletionTimestamp"].is_string(),
+        ..Thing::default()
+    };
+    Ok(thing.observed())
+}
+
+/// What the toy agent has been through.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) plans: Vec<String>,
+    pub(crate) receipts: Vec<String>,
+    pub(crate) states: Vec<(Source, WatchState)>,
+    pub(crate) refused: Vec<String>,
+    pub(crate) removed: Vec<String>,
+}
+
+/// Keeps in the hub, and in the member where asked, a copy of each wish.
+#[derive(Default)]
+pub(crate) struct Copier {
+    things: BTreeMap<(Source, String), Thing>,
+    states: BTreeMap<Source, WatchState>,
+    record: Arc<Mutex<Record>>,
+}
+
+impl Copier {
+    fn dirty_keys(&self, source: Source, name: &str) -> Vec<String> {
+        let wishes = self.things.iter().filter(|((source, _), _)| *source == Source::Wish).map(|(_, wish)| wish);
+        match source {
+            Source::Wish | Source::Local => vec![name.to_owned()],
+            Source::Namespace => wishes.map(|wish| wish.name.clone()).collect(),
+            Source::Copy => {
+                let into = wishes.filter(|wish| wish.into.as_deref() == Some(name)).map(|wish| wish.name.clone());
+                into.chain([name.to_owned()]).collect()
+            }
+        }
+    }
+
+    fn ensure(&self, source: Source, name: &str, value: &str, writes: &mut Vec<Request<Self>>) {
+        let verb = match self.things.get(&(source, name.to_owned())) {
+            None => Verb::Create {
+                body: json!({
+                    "apiVersion": "toy.io/v1",
+                    "kind": source.resource().kind,
+                    "metadata": {"namespace": "ns", "name": name},
+                    "spec": {"value": value},
+                }),
+            },
+            Some(thing) if thing.deleting || thing.value == value => return,
+            Some(thing) => Verb::Patch {
+                subresource: None,
+                resource_version: thing.version,
+                body: json!({"spec": {"value": value}}),
+            },
+        };
+        let receipt = Some(format!("{name}={value}"));
+        writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt });
+    }
+
+    fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Self>>) {
+        if let Some(thing) = self.things.get(&(source, name.to_owned())) {
+            let verb = Verb::Delete { uid: thing.uid.as_str().into() };
+            writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt: None });
+        }
+    }
+}
+
+impl Logic for Copier {
+    type Source = Source;
+    type Object = Thing;
+    type Key = String;
+    type Receipt = String;
+
+    fn observe(&mut self, source: Source, change: Change<Thing>, _at: Timestamp, dirty: &mut Vec<String>) {
+        let name = match change {
+            Change::Applied(thing) => {
+                let name = thing.name.clone();
+                let before = self.things.insert((source, name.clone()), thing.clone());
+                if before.is_some_and(|before| before.says_the_same(&thing)) {
+                    return;
+                }
+                name
+            }
+            Change::Removed { name, uid, .. } => {
+                lock(&self.record).removed.push(uid.into());
+                self.things.remove(&(source, name.to_string()));
+                name.into()
+            }
+        };
+        dirty.extend(self.dirty_keys(source, &name));
+    }
+
+    fn watch_state(&mut self, source: Source, state: WatchState, _at: Timestamp, dirty: &mut Vec<String>) {
+        lock(&self.record).states.push((source, state));
+        self.states.insert(source, state);
+        dirty.extend(self.things.keys().map(|(_, name)| name.clone()));
+    }
+
+    fn plan(&mut self, key: &String, _now: Timestamp) -> Plan<Self> {
+        lock(&self.record).plans.push(key.clone());
+        let mut plan = Plan::default();
+        match self.things.get(&(Source::Wish, key.clone())) {
+            Some(wish) => {
+                self.ensure(Source::Copy, wish.into.as_deref().unwrap_or(key), &wish.value, &mut plan.writes);
+                if wish.local {
+                    self.ensure(Source::Local, key, &wish.value, &mut plan.writes);
+                }
+                plan.again = wish.again;
+            }
+            None if self.states.get(&Source::Wish) == Some(&WatchState::Complete) => {
+                self.remove(Source::Copy, key, &mut plan.writes);
+                self.remove(Source::Local, key, &mut plan.writes);
+            }
+            None => {}
+        }
+        plan
+    }
+
+    fn lane(&self, key: &String) -> LaneId {
+        LaneId::of(key.split('-').next().unwrap_or_default())
+    }
+
+    fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<EventRecord<Source>> {
+        lock(&self.record).receipts.push(receipt);
+        Vec::new()
+    }
+
+    fn refused(&mut self, key: &String, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+        lock(&self.record).refused.push(format!("{key}: {} {}", refusal.status, refusal.reason));
+        vec![EventRecord {
+            source: Source::Wish,
+            namespace: "ns".into(),
+            name: key.as_str().into(),
+            uid: format!("wish-{key}").into(),
+            severity: Severity::Warning,
+            component: "copier",
+            reason: "CopyRefused",
+            message: refusal.message.clone(),
+        }]
+    }
+
+    fn clears_backoff(&self, source: Source) -> bool {
+        source == Source::Namespace
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a server misbehaves.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// Answers this and does nothing.
+    Answer(u16, &'static [(&'static str, &'static str)], Value),
+    /// Does nothing and never answers.
+    Hang,
+    /// Does it and never answers.
+    DoAndHang,
+    /// Does nothing and cuts the connection.
+    Cut,
+    /// Does it and cuts the connection.
+    DoAndCut,
+    /// Does it and answers 500.
+    DoAndFail,
+    /// No connection.
+    Refuse,
+    /// Does it at once and answers so much later.
+    Late(Duration),
+    /// Forgets `spec.value`.
+    Prune,
+    /// Answers deletes with an object that a finalizer keeps.
+    Linger,
+}
+
+/// A server in memory. Clones are the same server.
+#[derive(Clone)]
+pub(crate) struct Server(Arc<Mutex<State>>);
+
+struct State {
+    revision: u64,
+    uids: u64,
+    objects: BTreeMap<String, Value>,
+    /// What a watch would bring and has not brought yet.
+    events: VecDeque<(Source, WatchEvent<Thing>)>,
+    log: Vec<(Duration, String)>,
+    faults: Vec<(Method, String, usize, Fault)>,
+    begun: Instant,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            revision: 100,
+            uids: 0,
+            objects: BTreeMap::new(),
+            events: VecDeque::new(),
+            log: Vec::new(),
+            faults: Vec::new(),
+            begun: Instant::now(),
+        })))
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: HttpRequest<Body>| server.clone().handle(request));
+        kube::Client::new(service, "default")
+    }
+
+    /// The next `times` requests of this method to a path that contains this text meet the fault.
+    pub(crate) fn fault(&self, method: Method, path: &str, times: usize, fault: Fault) {
+        lock(&self.0).faults.push((method, path.to_owned(), times, fault));
+    }
+
+    pub(crate) fn heal(&self) {
+        lock(&self.0).faults.clear();
+    }
+
+    /// What was asked so far: `POST copies/a = value`, `PATCH copies/a@version = value`, `DELETE copies/a uid`, `GET copies/a`.
+    pub(crate) fn log(&self) -> Vec<String> {
+        lock(&self.0).log.iter().map(|(_, line)| line.clone()).collect()
+    }
+
+    /// The same with the milliseconds since the start.
+    pub(crate) fn timed_log(&self) -> Vec<(u128, String)> {
+        lock(&self.0).log.iter().map(|(at, line)| (at.as_millis(), line.clone())).collect()
+    }
+
+    /// When the requests so far came, in milliseconds since the start.
+    pub(crate) fn times(&self) -> Vec<u128> {
+        self.timed_log().into_iter().map(|(at, _)| at).collect()
+    }
+
+    pub(crate) fn forget_log(&self) {
+        lock(&self.0).log.clear();
+    }
+
+    pub(crate) fn value(&self, path: &str) -> Option<String> {
+        lock(&self.0).objects.get(path).map(|object| object["spec"]["value"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Another client makes or changes an object.
+    pub(crate) fn put(&self, source: Source, name: &str, value: &str) -> u64 {
+        let mut state = lock(&self.0);
+        let path = path_of(source, name);
+        let object = match state.objects.get(&path) {
+            Some(object) => {
+                let mut object = object.clone();
+                object["spec"]["value"] = json!(value);
+                object
+            }
+            None => json!({"metadata": {"name": name, "uid": state.next_uid()}, "spec": {"value": value}}),
+        };
+        state.store(source, &path, object);
+        state.revision
+    }
+
+    /// Another client deletes an object.
+    pub(crate) fn delete(&self, source: Source, name: &str) {
+        lock(&self.0).remove(source, &path_of(source, name));
+    }
+
+    /// Takes what the watch would bring.
+    pub(crate) fn take_events(&self) -> Vec<(Source, WatchEvent<Thing>)> {
+        lock(&self.0).events.drain(..).collect()
+    }
+
+    pub(crate) fn revision(&self) -> u64 {
+        lock(&self.0).revision
+    }
+
+    async fn handle(self, request: HttpRequest<Body>) -> Result<Response<Full<Bytes>>, BoxError> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let path = parts.uri.path().to_owned();
+        let fault = lock(&self.0).note(&parts.method, &path, &body);
+        let carried_out = |fault| lock(&self.0).carry_out(&parts.method, &path, &body, fault);
+        let cut = |kind: std::io::ErrorKind| Err(BoxError::from(std::io::Error::from(kind)));
+        match fault {
+            None => respond(carried_out(None)),
+            Some(Fault::Answer(status, headers, body)) => {
+                let mut response = respond((status, body))?;
+                for (name, value) in headers {
+                    response.headers_mut().insert(*name, http::HeaderValue::from_static(value));
+                }
+                Ok(response)
+            }
+            Some(Fault::Hang) => pending().await,
+            Some(Fault::DoAndHang) => {
+                carried_out(None);
+                pending().await
+            }
+            Some(Fault::Cut) => cut(std::io::ErrorKind::ConnectionReset),
+            Some(Fault::DoAndCut) => {
+                carried_out(None);
+                cut(std::io::ErrorKind::ConnectionReset)
+            }
+            Some(Fault::DoAndFail) => {
+                carried_out(None);
+                respond(failure(500, "InternalError", "the server broke", ("", "")))
+            }
+            Some(Fault::Refuse) => cut(std::io::ErrorKind::ConnectionRefused),
+            Some(Fault::Late(delay)) => {
+                let answer = carried_out(None);
+                sleep(delay).await;
+                respond(answer)
+            }
+            Some(fault @ (Fault::Prune | Fault::Linger)) => respond(carried_out(Some(fault))),
+        }
+    }
+}
+
+pub(crate) fn path_of(source: Source, name: &str) -> String {
+    source.resource().object_path("ns", name)
+}
+
+pub(crate) fn failure(code: u16, reason: &str, message: &str, (kind, name): (&str, &str)) -> (u16, Value) {
+    let details = json!({"kind": kind, "name": name});
+    let status = json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message, "details": details});
+    (code, status)
+}
+
+fn respond((status, body): (u16, Value)) -> Result<Response<Full<Bytes>>, BoxError> {
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+    *response.status_mut() = StatusCode::from_u16(status)?;
+    Ok(response)
+}
+
+fn source_of(path: &str) -> Source {
+    let has = |source: &Source| path.contains(&format!("/{}", source.resource().plural));
+    Source::ALL.into_iter().find(has).unwrap_or(Source::Wish)
+}
+
+impl State {
+    fn next_uid(&mut self) -> String {
+        self.uids += 1;
+        format!("uid-{}", self.uids)
+    }
+
+    fn note(&mut self, method: &Method, path: &str, body: &Value) -> Option<Fault> {
+        let plural = source_of(path).resource().plural;
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let version = body["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let value = body["spec"]["value"].as_str().unwrap_or_default();
+        let line = match *method {
+            Method::POST if path.ends_with("/events") => {
+                format!("POST event {}: {}", body["reason"].as_str().unwrap_or_default(), body["message"].as_str().unwrap_or_default())
+            }
+            Method::POST => format!("POST {plural}/{} = {value}", body["metadata"]["name"].as_str().unwrap_or_default()),
+            Method::PATCH => format!("PATCH {plural}/{last}@{version} = {value}"),
+            Method::DELETE => {
+                format!("DELETE {plural}/{last} {}", body["preconditions"]["uid"].as_str().unwrap_or_default())
+            }
+            _ => format!("{method} {plural}/{last}"),
+        };
+        self.log.push((self.begun.elapsed(), line));
+        let full = if *method == Method::POST {
+            format!("{path}/{}", body["metadata"]["name"].as_str().unwrap_or_default())
+        } else {
+            path.to_owned()
+        };
+        let index = self.faults.iter().position(|(of, part, times, _)| of == method && full.contains(part) && *times > 0)?;
+        self.faults[index].2 -= 1;
+        Some(self.faults[index].3.clone())
+    }
+
+    fn carry_out(&mut self, method: &Method, path: &str, body: &Value, fault: Option<Fault>) -> (u16, Value) {
+        let source = source_of(path);
+        let plural = source.resource().plural;
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let prune = matches!(fault, Some(Fault::Prune));
+        match *method {
+            Method::POST if path.ends_with("/events") => (201, json!({})),
+            Method::POST => {
+                let name = body["metadata"]["name"].as_str().unwrap_or_default();
+                let path = format!("{path}/{name}");
+                if self.objects.contains_key(&path) {
+                    return failure(409, "AlreadyExists", "it already exists", (plural, name));
+                }
+                let mut object = body.clone();
+                object["metadata"]["uid"] = json!(self.next_uid());
+                if prune {
+                    object["spec"] = json!({});
+                }
+                (201, self.store(source, &path, object))
+            }
+            _ => {
+                let Some(object) = self.objects.get(path).cloned() else {
+                    return failure(404, "NotFound", "not found", (plural, last));
+                };
+                match *method {
+                    Method::PATCH => self.patch(source, path, object, body, prune),
+                    Method::DELETE => self.delete(source, path, object, body, matches!(fault, Some(Fault::Linger))),
+                    _ => (200, object),
+                }
+            }
+        }
+    }
+
+    fn patch(&mut self, source: Source, path: &str, mut object: Value, body: &Value, prune: bool) -> (u16, Value) {
+        if object["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
+            return failure(409, "Conflict", "the object has been modified", (source.resource().plural, ""));
+        }
+        if prune || object["spec"]["value"] == body["spec"]["value"] {
+            // A patch that changes nothing keeps the version.
+            return (200, object);
+        }
+        object["spec"]["value"] = body["spec"]["value"].clone();
+        (200, self.store(source, path, object))
+    }
+
+    fn delete(&mut self, source: Source, path: &str, mut object: Value, body: &Value, linger: bool) -> (u16, Value) {
+        if object["metadata"]["uid"] != body["preconditions"]["uid"] {
+            return failure(409, "Conflict", "the UID in the precondition differs", (source.resource().plural, ""));
+        }
+        if linger {
+            object["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+            object["metadata"]["finalizers"] = json!(["toy.io/keep"]);
+            return (200, self.store(source, path, object));
+        }
+        self.remove(source, path);
+        (200, json!({"kind": "Status", "status": "Success"}))
+    }
+
+    fn store(&mut self, source: Source, path: &str, mut object: Value) -> Value {
+        self.revision += 1;
+        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        let observed = decode(object.to_string().as_bytes()).expect("what is stored can be read");
+        self.events.push_back((source, WatchEvent::Applied(observed)));
+        object
+    }
+
+    fn remove(&mut self, source: Source, path: &str) {
+        if let Some(object) = self.objects.remove(path) {
+            self.revision += 1;
+            let resource_version = self.revision;
+            let Observed { namespace, name, uid, .. } = decode(object.to_string().as_bytes()).expect("as stored");
+            self.events.push_back((source, WatchEvent::Deleted { namespace, name, uid, resource_version }));
+        }
+    }
+}
+
+/// An engine with its two servers. Time is virtual and moves only in [`World::pass`].
+pub(crate) struct World {
+    pub(crate) hub: Server,
+    pub(crate) member: Server,
+    pub(crate) record: Arc<Mutex<Record>>,
+    pub(crate) leadership: watch::Sender<Leadership>,
+    pub(crate) status: watch::Receiver<Vec<SourceStatus>>,
+    pub(crate) trigger: ShutdownTrigger,
+    pub(crate) engine: JoinHandle<Finished>,
+    pub(crate) metrics: prometheus::Registry,
+    messages: mpsc::Sender<WatchMessage<Source, Thing>>,
+    clock: Clock,
+    wish_version: u64,
+}
+
+impl World {
+    /// A world whose engine leads and has complete and empty views.
+    pub(crate) async fn new() -> Self {
+        let mut world = Self::start(Leadership::Leading);
+        world.complete().await;
+        world.pass(1).await;
+        world
+    }
+
+    pub(crate) fn start(leadership: Leadership) -> Self {
+        let (hub, member) = (Server::new(), Server::new());
+        Self::start_on(hub, member, leadership)
+    }
+
+    pub(crate) fn start_on(hub: Server, member: Server, leadership: Leadership) -> Self {
+        let clock = Clock::virtual_at(START);
+        let registry = prometheus::Registry::new();
+        let metrics = Metrics::new(&registry).expect("an empty registry");
+        let record = Arc::new(Mutex::new(Record::default()));
+        let logic = Copier { record: Arc::clone(&record), ..Copier::default() };
+        let cluster = |name: &str, server: &Server| {
+            Arc::new(Cluster { name: name.to_owned(), watches: server.client(), requests: server.client() })
+        };
+        let clusters = [cluster("hub", &hub), cluster("member", &member)];
+        let spec = |source: Source| {
+            Arc::new(SourceSpec {
+                source,
+                cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Wish | Source::Local))]),
+                resource: source.resource(),
+                namespace: None,
+                optional: source == Source::Namespace,
+                metadata_only: false,
+                decode,
+            })
+        };
+        let (recorder, postings) = Recorder::new("toy-0".to_owned(), clock.clone(), metrics.clone());
+        tokio::spawn(events::post(postings, metrics.clone()));
+        let status = watch::Sender::new(Vec::new());
+        let surroundings = Surroundings {
+            recorder,
+            clock: clock.clone(),
+            metrics,
+            jitter: Jitter::new(1),
+            status: status.clone(),
+        };
+        let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
+        let (messages, received) = mpsc::channel(10_000);
+        let leadership = watch::Sender::new(leadership);
+        let (trigger, shutdown) = Shutdown::new();
+        let inputs = Inputs { messages: received, leadership: leadership.subscribe(), shutdown };
+        let engine = tokio::spawn(engine.run(inputs));
+        let status = status.subscribe();
+        let metrics = registry;
+        Self { hub, member, record, leadership, status, trigger, engine, metrics, messages, clock, wish_version: 0 }
+    }
+
+    pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {
+        let message = WatchMessage { source, at: self.clock.now(), event };
+        self.messages.send(message).await.expect("the engine runs");
+    }
+
+    /// Every source has an empty list.
+    pub(crate) async fn complete(&mut self) {
+        for source in Source::ALL {
+            self.send(source, WatchEvent::ListStarted).await;
+            self.send(source, WatchEvent::ListEnded { resource_version: 1 }).await;
+        }
+    }
+
+    /// The watch of wishes shows this wish, in this version.
+    pub(crate) async fn wish_thing(&mut self, wish: Thing) {
+        self.wish_version += 1;
+        let version = self.wish_version + 1;
+        self.send(Source::Wish, WatchEvent::Applied(Thing { version, ..wish }.observed())).await;
+    }
+
+    pub(crate) async fn wish(&mut self, name: &str, value: &str) {
+        self.wish_thing(Thing::wish(name, value)).await;
+    }
+
+    pub(crate) async fn unwish(&mut self, name: &str) {
+        self.wish_version += 1;
+        let (namespace, name, uid) = ("ns".into(), name.into(), format!("wish-{name}").into());
+        let resource_version = self.wish_version + 1;
+        self.send(Source::Wish, WatchEvent::Deleted { namespace, name, uid, resource_version }).await;
+    }
+
+    /// The watches bring what has happened in both servers since they last did.
+    pub(crate) async fn bring_events(&self) {
+        for (source, event) in self.hub.take_events().into_iter().chain(self.member.take_events()) {
+            self.send(source, event).await;
+        }
+    }
+
+    /// Lets so many milliseconds of virtual time pass; whatever can happen in them happens.
+    pub(crate) async fn pass(&self, milliseconds: u64) {
+        sleep(Duration::from_millis(milliseconds)).await;
+    }
+
+    pub(crate) fn plans(&self) -> usize {
+        lock(&self.record).plans.len()
+    }
+
+    pub(crate) fn receipts(&self) -> Vec<String> {
+        lock(&self.record).receipts.clone()
+    }
+
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        lock(&self.record)
+    }
+
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let families = self.metrics.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let sum: f64 = family.map_or(0.0, |family| family.get_metric().iter().map(|m| m.get_counter().get_value()).sum());
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
+        let sum = sum as u64;
+        sum
+    }
+}

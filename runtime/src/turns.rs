@@ -1,0 +1,170 @@
+//! Drives the engine: takes inputs, plans while it leads, waits for what comes next, and drains at the end.
+
+use std::panic::resume_unwind;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, yield_now};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::engine::{Ended, Engine};
+use crate::lease::Leadership;
+use crate::limits::{DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, WATCH_MESSAGES_PER_TURN};
+use crate::logic::Logic;
+use crate::shutdown::Shutdown;
+use crate::watch::WatchMessage;
+
+/// What the engine listens to besides its own writes and timers.
+pub(crate) struct Inputs<L: Logic> {
+    pub(crate) messages: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
+    pub(crate) leadership: watch::Receiver<Leadership>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// Why the engine has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Requested,
+    LeadershipLost,
+    /// No watch is left.
+    WatchesEnded,
+}
+
+/// How the engine's run went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) stop: Stop,
+    /// No write of ours is under way any more.
+    pub(crate) drained: bool,
+}
+
+impl<L: Logic> Engine<L> {
+    /// Runs until it must stop, then waits for the writes in flight.
+    pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> Finished {
+        let stop = loop {
+            if let Some(stop) = inputs.stop() {
+                break stop;
+            }
+            self.take_what_is_there(&mut inputs);
+            let leads = inputs.leads();
+            if leads {
+                self.plan_some();
+            }
+            self.report();
+            if leads && (!self.dirty.is_empty() || self.slots.can_wake(Instant::now())) {
+                // Writers and watches must get their turn also where there is one thread.
+                yield_now().await;
+                continue;
+            }
+            if let Some(stop) = self.wait(&mut inputs, leads).await {
+                break stop;
+            }
+        };
+        Finished { stop, drained: self.drain().await }
+    }
+
+    /// Takes in all outcomes and as many watch messages as a turn allows, so that a burst costs one plan per key.
+    fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
+        while let Some(ended) = self.writes.try_join_next() {
+            self.on_joined(ended);
+        }
+        for _ in 0..WATCH_MESSAGES_PER_TURN {
+            let Ok(message) = inputs.messages.try_recv() else { break };
+            self.on_watch(message);
+        }
+    }
+
+    fn plan_some(&mut self) {
+        let (now, instant) = (self.clock.now(), Instant::now());
+        while let Some(key) = self.again.pop_due(now) {
+            self.mark_dirty([key]);
+        }
+        while let Some(key) = self.retries.pop_due(instant) {
+            self.mark_dirty([key]);
+        }
+        let woken = self.slots.wake(instant);
+        self.mark_dirty(woken);
+        for _ in 0..PLANS_PER_TURN {
+            let Some(key) = self.dirty.pop() else { break };
+            self.plan(&key);
+        }
+    }
+
+    /// Waits for the next input of any kind and takes it in.
+    async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
+        let wake_at = self.next_timer(leads);
+        tokio::select! {
+            biased;
+            () = inputs.shutdown.requested() => {}
+            // Without the task that keeps the Lease nobody may think that he leads.
+            changed = inputs.leadership.changed() => if changed.is_err() {
+                return Some(Stop::LeadershipLost);
+            },
+            Some(ended) = self.writes.join_next() => self.on_joined(ended),
+            message = inputs.messages.recv() => match message {
+                Some(message) => self.on_watch(message),
+                None if inputs.shutdown.is_requested() => {}
+                None => return Some(Stop::WatchesEnded),
+            },
+            () = sleep_until(wake_at) => {}
+        }
+        None
+    }
+
+    fn next_timer(&self, leads: bool) -> Instant {
+        let longest = Instant::now() + LONGEST_SLEEP;
+        if !leads {
+            return longest;
+        }
+        let again = self.again.next().map(|at| self.clock.instant_at(at));
+        [again, self.retries.next(), self.slots.next_wake()].into_iter().flatten().fold(longest, Instant::min)
+    }
+
+    fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {
+        match joined {
+            Ok(ended) => self.on_ended(ended),
+            // A write that panics is a bug of ours and must not look like an agent that has nothing to do.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(error) => tracing::error!(%error, "a write was cancelled"),
+            },
+        }
+    }
+
+    /// Waits for the writes in flight, so that nothing of this process lands after another has taken over.
+    async fn drain(&mut self) -> bool {
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        while !self.writes.is_empty() {
+            match timeout_at(deadline, self.writes.join_next()).await {
+                Ok(Some(joined)) => self.on_joined(joined),
+                Ok(None) => break,
+                Err(_) => {
+                    tracing::warn!(left = self.writes.len(), "writes did not end within {DRAIN_TIMEOUT:?} and are given up");
+                    self.writes.abort_all();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn report(&self) {
+        self.metrics.queue_depth("dirty", self.dirty.len());
+        self.metrics.queue_depth("again", self.again.len());
+        self.metrics.queue_depth("retry", self.retries.len());
+        self.metrics.queue_depth("slot", self.slots.waiting());
+        self.metrics.queue_depth("in_flight", self.slots.in_flight());
+    }
+}
+
+impl<L: Logic> Inputs<L> {
+    fn leads(&self) -> bool {
+        matches!(*self.leadership.borrow(), Leadership::Leading)
+    }
+
+    fn stop(&mut self) -> Option<Stop> {
+        if self.shutdown.is_requested() {
+            return Some(Stop::Requested);
+        }
+        matches!(*self.leadership.borrow_and_update(), Leadership::Lost).then_some(Stop::LeadershipLost)
+    }
+}

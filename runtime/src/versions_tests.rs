@@ -1,0 +1,464 @@
+//! Tables and properties of `versions.rs`. In the properties a small server makes a history, and its watch, its lists
+//! and the answers of writes reach `Versions` in every order that real ones can.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, Strategy, prop_oneof, proptest};
+
+use super::*;
+
+type News = Vec<Change<u64>>;
+
+fn object(name: &str, uid: &str, version: u64) -> Observed<u64> {
+    Observed { namespace: "ns".into(), name: name.into(), uid: uid.into(), resource_version: version, object: version }
+}
+
+fn removed(name: &str, uid: &str, how: Removal) -> Change<u64> {
+    Change::Removed { namespace: "ns".into(), name: name.into(), uid: uid.into(), how }
+}
+
+fn applied(version: u64) -> Change<u64> {
+    Change::Applied(version)
+}
+
+/// What a step of the table brings.
+enum Step {
+    Seen(&'static str, &'static str, u64),
+    Unreadable(&'static str, &'static str, u64),
+    Deleted(&'static str, &'static str, u64),
+    ListStarted,
+    ListEnded(u64),
+    Answered(&'static str, &'static str, u64),
+    Gone(&'static str, &'static str),
+}
+
+fn news_of(steps: &[Step]) -> News {
+    run(&mut Versions::default(), steps)
+}
+
+fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
+    let mut news = News::new();
+    for step in steps {
+        match *step {
+            Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut news),
+            Step::Unreadable(name, uid, resource_version) => {
+                let (namespace, why) = ("ns".into(), String::new());
+                let it = Unreadable { namespace, name: name.into(), uid: uid.into(), resource_version, why };
+                versions.unreadable(&it, &mut news);
+            }
+            Step::Deleted(name, uid, version) => versions.deleted("ns", name, uid, version, &mut news),
+            Step::ListStarted => versions.list_started(),
+            Step::ListEnded(version) => versions.list_ended(version, &mut news),
+            Step::Answered(name, uid, version) => {
+                versions.answered(object(name, uid, version), &mut news);
+            }
+            Step::Gone(name, uid) => versions.gone("ns", name, uid, &mut news),
+        }
+    }
+    news
+}
+
+use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, Unreadable as Unread};
+
+#[test]
+fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
+    let news = news_of(&[Seen("a", "1", 10), Answered("a", "1", 12), Seen("a", "1", 11), Seen("a", "1", 12)]);
+    assert_eq!(news, [applied(10), applied(12)]);
+}
+
+#[test]
+fn an_answer_that_the_watch_has_passed_is_dropped() {
+    let news = news_of(&[Seen("a", "1", 10), Seen("a", "1", 13), Answered("a", "1", 12)]);
+    assert_eq!(news, [applied(10), applied(13)]);
+}
+
+#[test]
+fn an_answer_does_not_bring_back_what_the_watch_has_shown_to_be_deleted() {
+    let news = news_of(&[Seen("a", "1", 10), Deleted("a", "1", 14), Answered("a", "1", 12)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+}
+
+#[test]
+fn a_late_event_does_not_bring_back_what_we_deleted() {
+    let news = news_of(&[Seen("a", "1", 10), Gone("a", "1"), Seen("a", "1", 11), Deleted("a", "1", 12)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+}
+
+#[test]
+fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
+    let news = news_of(&[Seen("a", "1", 10), Seen("a", "2", 15)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
+}
+
+#[test]
+fn the_late_end_of_an_earlier_uid_does_not_touch_the_present_one() {
+    let news = news_of(&[Seen("a", "1", 10), Answered("a", "2", 15), Deleted("a", "1", 12), Seen("a", "2", 15)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
+}
+
+#[test]
+fn a_list_removes_what_it_does_not_have() {
+    let news = news_of(&[Seen("a", "1", 10), Seen("b", "2", 11), ListStarted, Seen("b", "2", 11), ListEnded(20)]);
+    assert_eq!(news, [applied(10), applied(11), removed("a", "1", Removal::Unlisted)]);
+}
+
+#[test]
+fn a_list_begun_after_a_write_beats_what_the_write_was_answered_with() {
+    let news = news_of(&[Answered("a", "1", 10), ListStarted, ListEnded(20)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Unlisted)]);
+}
+
+#[test]
+fn an_own_write_newer_than_the_list_is_kept() {
+    let news = news_of(&[ListStarted, Answered("a", "1", 30), ListEnded(20), Seen("a", "1", 30)]);
+    assert_eq!(news, [applied(30)]);
+}
+
+#[test]
+fn a_list_under_way_does_not_bring_back_what_we_deleted_meanwhile() {
+    let steps = [Seen("a", "1", 10), ListStarted, Gone("a", "1"), Seen("a", "1", 10), ListEnded(20)];
+    let mut versions = Versions::default();
+    let news = run(&mut versions, &steps);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    assert_eq!(run(&mut versions, &[Deleted("a", "1", 21)]), []);
+    assert!(versions.tombstones.by_order.is_empty());
+}
+
+#[test]
+fn an_answer_does_not_bring_back_what_was_deleted_within_a_streaming_list() {
+    let news = news_of(&[ListStarted, Seen("a", "1", 10), Deleted("a", "1", 12), Answered("a", "1", 11), ListEnded(12)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+}
+
+#[test]
+fn a_tombstone_is_forgotten_with_the_next_list() {
+    let mut versions = Versions::default();
+    run(&mut versions, &[Seen("a", "1", 10), Gone("a", "1")]);
+    assert_eq!(versions.tombstones.by_order.len(), 1);
+    run(&mut versions, &[ListStarted, ListEnded(20)]);
+    assert!(versions.tombstones.by_order.is_empty());
+    assert!(versions.tombstones.order_of.is_empty());
+}
+
+#[test]
+fn tombstones_are_bounded() {
+    let mut versions = Versions::default();
+    let mut news = News::new();
+    for number in 0..=TOMBSTONES_PER_SOURCE as u64 {
+        let uid = number.to_string();
+        versions.seen(object("a", &uid, number + 1), &mut news);
+        versions.gone("ns", "a", &uid, &mut news);
+    }
+    assert_eq!(versions.tombstones.by_order.len(), TOMBSTONES_PER_SOURCE);
+    assert_eq!(versions.tombstones.order_of.len(), TOMBSTONES_PER_SOURCE);
+    assert!(!versions.tombstones.has("0"));
+}
+
+#[test]
+fn an_unreadable_object_never_looks_deleted() {
+    let steps = [Seen("a", "1", 10), Unread("a", "1", 11), ListStarted, Unread("a", "1", 11), ListEnded(20)];
+    assert_eq!(news_of(&steps), [applied(10)]);
+}
+
+#[test]
+fn an_unreadable_object_of_another_uid_ends_the_one_that_was_held() {
+    let news = news_of(&[Seen("a", "1", 10), Unread("a", "2", 15)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+}
+
+#[test]
+fn a_list_with_an_object_without_a_readable_name_removes_nothing() {
+    let news = news_of(&[Seen("a", "1", 10), ListStarted, Unread("", "", 0), ListEnded(20)]);
+    assert_eq!(news, [applied(10)]);
+}
+
+#[test]
+fn a_server_that_went_back_in_time_wins_and_says_so() {
+    let steps = [
+        Seen("kept", "1", 10),
+        Seen("changed", "2", 20),
+        Seen("changed", "2", 90),
+        Seen("younger", "3", 80),
+        Seen("deleted", "4", 30),
+        Gone("deleted", "4"),
+        ListStarted,
+        Seen("kept", "1", 10),
+        Seen("changed", "2", 20),
+        Seen("deleted", "4", 30),
+        ListEnded(60),
+    ];
+    let mut versions = Versions::default();
+    let news = run(&mut versions, &steps);
+    assert_eq!(news[6..], [applied(20), applied(30), removed("younger", "3", Removal::RolledBack)]);
+    assert_eq!(run(&mut versions, &[Seen("changed", "2", 61)]), [applied(61)], "and the watch goes on from there");
+}
+
+#[test]
+fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins() {
+    // The server went back and then far enough forward again that the list's version alone does not show it.
+    let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
+    assert_eq!(news, [applied(90), applied(50)]);
+}
+
+#[test]
+fn an_echo_is_known_for_the_version_that_it_was_answered_with_alone() {
+    let mut versions = Versions::default();
+    run(&mut versions, &[Answered("a", "1", 10)]);
+    versions.remember_echo("ns", "a", 7);
+    versions.remember_echo("ns", "a", 8);
+    assert!(versions.echoed("ns", "a", 7) && versions.echoed("ns", "a", 8));
+    run(&mut versions, &[Seen("a", "1", 10)]);
+    assert!(versions.echoed("ns", "a", 7), "the echo in the watch is the same version");
+    run(&mut versions, &[Seen("a", "1", 11)]);
+    assert!(!versions.echoed("ns", "a", 7));
+}
+
+/// One move in a history of a server, its watch and a client that writes.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// Another client makes, changes or deletes an object.
+    Make(usize),
+    Change(usize),
+    Delete(usize),
+    /// Our own write is carried out; its answer is under way from here on.
+    OwnMake(usize),
+    OwnChange(usize),
+    OwnDelete(usize),
+    Get(usize),
+    /// The answer arrives.
+    Answer(usize),
+    /// The watch, or the list under way, brings its next event.
+    Bring,
+    /// The watch breaks and a list begins (its snapshot is taken a `Bring` later).
+    Relist,
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let name = || 0..NAMES.len();
+    let one = prop_oneof![
+        2 => name().prop_map(Move::Make),
+        2 => name().prop_map(Move::Change),
+        2 => name().prop_map(Move::Delete),
+        2 => name().prop_map(Move::OwnMake),
+        3 => name().prop_map(Move::OwnChange),
+        2 => name().prop_map(Move::OwnDelete),
+        1 => name().prop_map(Move::Get),
+        6 => name().prop_map(Move::Answer),
+        9 => proptest::strategy::Just(Move::Bring),
+        1 => proptest::strategy::Just(Move::Relist),
+    ];
+    vec(one, 1..120)
+}
+
+#[derive(Clone, Debug)]
+enum WatchEvent {
+    Applied(usize, String, u64),
+    Deleted(usize, String, u64),
+}
+
+#[derive(Debug)]
+enum Pending {
+    Object(String, u64),
+    Gone(String),
+}
+
+#[derive(Debug, Default)]
+enum Watch {
+    #[default]
+    Live,
+    Begun,
+    /// Listed objects that are still to be brought, and the version of the list.
+    Listing(Vec<(usize, String, u64)>, u64),
+}
+
+#[derive(Default)]
+struct World {
+    revision: u64,
+    uids: u64,
+    objects: BTreeMap<usize, (String, u64)>,
+    log: Vec<WatchEvent>,
+    brought: usize,
+    watch: Watch,
+    pending: BTreeMap<usize, Pending>,
+    versions: Versions<u64>,
+    /// What an agent would hold: built from the news alone.
+    view: BTreeMap<String, u64>,
+    ended: BTreeSet<String>,
+}
+
+impl World {
+    fn play(&mut self, one: Move) {
+        match one {
+            Move::Make(name) => drop(self.make(name)),
+            Move::Change(name) => drop(self.change(name)),
+            Move::Delete(name) => drop(self.delete(name)),
+            Move::OwnMake(name) => self.own(name, |world| world.make(name)),
+            Move::OwnChange(name) => self.own(name, |world| world.change(name)),
+            Move::OwnDelete(name) => self.own(name, |world| world.delete(name)),
+            Move::Get(name) => self.own(name, |world| {
+                let held = world.versions.held("ns", NAMES[name]).map(|(uid, _)| uid.to_owned());
+                let found = world.objects.get(&name).map(|(uid, version)| Pending::Object(uid.clone(), *version));
+                found.or(held.map(Pending::Gone))
+            }),
+            Move::Answer(name) => self.answer(name),
+            Move::Bring => self.bring(),
+            Move::Relist => self.relist(),
+        }
+    }
+
+    fn make(&mut self, name: usize) -> Option<Pending> {
+        if self.objects.contains_key(&name) {
+            return None;
+        }
+        self.uids += 1;
+        self.put(name, format!("uid-{}", self.uids))
+    }
+
+    fn change(&mut self, name: usize) -> Option<Pending> {
+        let (uid, _) = self.objects.get(&name)?.clone();
+        self.put(name, uid)
+    }
+
+    fn put(&mut self, name: usize, uid: String) -> Option<Pending> {
+        self.revision += 1;
+        self.objects.insert(name, (uid.clone(), self.revision));
+        self.log.push(WatchEvent::Applied(name, uid.clone(), self.revision));
+        Some(Pending::Object(uid, self.revision))
+    }
+
+    fn delete(&mut self, name: usize) -> Option<Pending> {
+        let (uid, _) = self.objects.remove(&name)?;
+        self.revision += 1;
+        self.log.push(WatchEvent::Deleted(name, uid.clone(), self.revision));
+        Some(Pending::Gone(uid))
+    }
+
+    /// The engine has one write in flight per target.
+    fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
+        if !self.pending.contains_key(&name)
+            && let Some(answer) = write(self)
+        {
+            self.pending.insert(name, answer);
+        }
+    }
+
+    fn answer(&mut self, name: usize) {
+        let mut news = News::new();
+        match self.pending.remove(&name) {
+            Some(Pending::Object(uid, version)) => {
+                self.versions.answered(object(NAMES[name], &uid, version), &mut news);
+            }
+            Some(Pending::Gone(uid)) => self.versions.gone("ns", NAMES[name], &uid, &mut news),
+            None => {}
+        }
+        self.learn(news);
+    }
+
+    fn bring(&mut self) {
+        let mut news = News::new();
+        match &mut self.watch {
+            Watch::Live => {
+                if let Some(event) = self.log.get(self.brought).cloned() {
+                    self.brought += 1;
+                    match event {
+                        WatchEvent::Applied(name, uid, version) => {
+                            self.versions.seen(object(NAMES[name], &uid, version), &mut news);
+                        }
+                        WatchEvent::Deleted(name, uid, version) => {
+                            self.versions.deleted("ns", NAMES[name], &uid, version, &mut news);
+                        }
+                    }
+                }
+            }
+            Watch::Begun => {
+                let items = self.objects.iter().map(|(name, (uid, version))| (*name, uid.clone(), *version)).collect();
+                self.brought = self.log.len();
+                self.watch = Watch::Listing(items, self.revision);
+            }
+            Watch::Listing(items, version) => match items.pop() {
+                Some((name, uid, version)) => self.versions.seen(object(NAMES[name], &uid, version), &mut news),
+                None => {
+                    self.versions.list_ended(*version, &mut news);
+                    self.watch = Watch::Live;
+                }
+            },
+        }
+        self.learn(news);
+    }
+
+    fn relist(&mut self) {
+        self.versions.list_started();
+        self.watch = Watch::Begun;
+    }
+
+    fn learn(&mut self, news: News) {
+        for change in news {
+            match change {
+                Change::Applied(version) => {
+                    let uid = self.uid_at(version);
+                    assert!(!self.ended.contains(&uid), "{uid} came back at {version}");
+                    let before = self.view.insert(uid.clone(), version);
+                    assert!(before < Some(version), "{uid} went back from {before:?} to {version}");
+                }
+                Change::Removed { uid, how, .. } => {
+                    let exists = self.objects.values().any(|(existing, _)| **existing == *uid);
+                    assert!(!exists, "{uid} was removed and exists");
+                    assert_ne!(how, Removal::RolledBack, "time never went back");
+                    assert!(self.view.remove(&*uid).is_some(), "{uid} was removed and not held");
+                    self.ended.insert(uid.into());
+                }
+            }
+        }
+    }
+
+    fn uid_at(&self, version: u64) -> String {
+        let at = |event: &WatchEvent| match event {
+            WatchEvent::Applied(_, uid, at) if *at == version => Some(uid.clone()),
+            _ => None,
+        };
+        self.log.iter().find_map(at).expect("every version was written")
+    }
+
+    fn settle(&mut self) {
+        (0..NAMES.len()).for_each(|name| self.answer(name));
+        while !(matches!(self.watch, Watch::Live) && self.brought == self.log.len()) {
+            self.bring();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Any interleaving of watch events, lists and own-write answers ends in the newest state, on the way to which
+    /// nothing goes back, comes back, or is removed while it exists.
+    #[test]
+    fn every_order_of_observations_ends_in_the_newest_state(history in moves()) {
+        let mut world = World::default();
+        history.into_iter().for_each(|one| world.play(one));
+        world.settle();
+        let newest: BTreeMap<String, u64> = world.objects.values().cloned().collect();
+        assert_eq!(world.view, newest);
+        assert_eq!(world.versions.len(), newest.len());
+        for (name, (uid, version)) in &world.objects {
+            assert_eq!(world.versions.held("ns", NAMES[*name]), Some((uid.as_str(), *version)));
+        }
+    }
+
+    /// The same when the answers come last, however late they are.
+    #[test]
+    fn answers_that_come_last_change_nothing(history in moves()) {
+        let mut world = World::default();
+        history.into_iter().for_each(|one| world.play(one));
+        world.relist();
+        for _ in 0..200 {
+            world.bring();
+        }
+        world.settle();
+        let newest: BTreeMap<String, u64> = world.objects.values().cloned().collect();
+        assert_eq!(world.view, newest);
+    }
+}

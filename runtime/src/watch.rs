@@ -1,0 +1,407 @@
+//! One watch: lists a kind in a cluster, follows it, and goes on for as long as the agent runs, whatever happens.
+//!
+//! ```text
+//!            +--> streaming list --+          +-- cut, silent, failed: back-off, then follow on from the same version
+//!   start ---+   (server refuses)  +--> follow +-- ended in time: follow on at once
+//!            +--> list in pages ---+          +-- version too old (410), server's data went back: list anew
+//! ```
+//!
+//! Lists are most recent, never at resourceVersion 0. A version is remembered only once a list has ended, and then from
+//! each event and bookmark: what was cut loses no event and lists nothing anew. Each watch has a back-off of its own.
+
+mod conclude;
+mod pages;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use crate::backoff::Jitter;
+use crate::clock::{Clock, Timestamp};
+use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
+use crate::logic::{LaneId, Logic, Observed, SourceSpec, Unreadable};
+use crate::metrics::Metrics;
+use crate::shutdown::Shutdown;
+
+use wire::{Event, LineError, Lines, Refusal};
+
+/// What a watch tells the engine.
+#[derive(Debug)]
+pub(crate) struct WatchMessage<S, O> {
+    pub(crate) source: S,
+    /// When it was read.
+    pub(crate) at: Timestamp,
+    pub(crate) event: WatchEvent<O>,
+}
+
+/// See [`WatchMessage`].
+#[derive(Debug, PartialEq)]
+pub(crate) enum WatchEvent<O> {
+    /// A list (the first, or after 410) begins: every object until `ListEnded` belongs to it. A second `ListStarted`
+    /// without a `ListEnded` between takes the place of the first.
+    ListStarted,
+    /// The object exists in this state.
+    Applied(Observed<O>),
+    /// Present and unreadable: counts as listed, and what is held of it stays.
+    Unreadable(Unreadable),
+    /// The object is gone.
+    Deleted {
+        namespace: Box<str>,
+        name: Box<str>,
+        uid: Box<str>,
+        resource_version: u64,
+    },
+    /// Everything that existed at this version has been told.
+    ListEnded { resource_version: u64 },
+    /// The kind is not served (404), or may not be read (403).
+    NotServed { status: u16, message: String },
+    /// Any other failure; the watch goes on by itself and what was told stays true.
+    Failed { message: String },
+}
+
+/// Watches one source until a shutdown is requested or the receiver is gone. `seed` spreads timeouts and back-off.
+pub(crate) async fn watch<L: Logic>(
+    spec: Arc<SourceSpec<L>>,
+    out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
+    metrics: Metrics,
+    clock: Clock,
+    shutdown: Shutdown,
+    seed: u64,
+) {
+    // One seed serves all watches of an agent; they must not march in step.
+    let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
+    let jitter = Jitter::new(seed ^ LaneId::of(&name).0);
+    let watcher = Watcher {
+        spec,
+        out,
+        metrics,
+        clock,
+        jitter,
+        position: None,
+        streams_lists: true,
+        pages_next: false,
+        page_objects: LIST_PAGE_OBJECTS,
+        failures: 0,
+        refusals: 0,
+    };
+    tokio::select! {
+        () = shutdown.requested() => {}
+        () = watcher.run() => {}
+    }
+}
+
+struct Watcher<L: Logic> {
+    spec: Arc<SourceSpec<L>>,
+    out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
+    metrics: Metrics,
+    clock: Clock,
+    jitter: Jitter,
+    /// The version that everything up to has been told; `None`: a list comes first.
+    position: Option<u64>,
+    /// The server takes `sendInitialEvents`, as far as is known.
+    streams_lists: bool,
+    /// The next list is read in pages, since the last streaming list did not come to its end.
+    pages_next: bool,
+    page_objects: usize,
+    /// Failures in a row, without a sign of life on an established watch between them.
+    failures: u32,
+    /// The same for 403 and 404.
+    refusals: u32,
+}
+
+/// Why a list or a watch is over.
+enum End {
+    /// Nobody listens any more.
+    EngineGone,
+    /// The server ended it in time; `heard`: with at least one event or bookmark.
+    InTime {
+        heard: bool,
+        soon: bool,
+    },
+    /// The version is too old for the server (410).
+    Expired,
+    /// The server's versions are lower than what it has told before: its data went back in time.
+    WentBack,
+    /// The server does not take `sendInitialEvents`.
+    StreamingRefused,
+    NotServed {
+        status: u16,
+        message: String,
+    },
+    Failed {
+        reason: &'static str,
+        message: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+impl End {
+    fn failed(reason: &'static str, message: impl Into<String>) -> Self {
+        End::Failed {
+            reason,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
+impl From<LineError> for End {
+    fn from(error: LineError) -> Self {
+        let reason = match error {
+            LineError::Cut(_) => "cut",
+            LineError::TooLong => "too_long",
+        };
+        End::failed(reason, error.to_string())
+    }
+}
+
+/// An established watch.
+struct Connection {
+    lines: Lines,
+    /// When we end it.
+    deadline: Instant,
+    timeout_seconds: u64,
+    /// Since when it tells changes; `None` while it lists.
+    live_since: Option<Instant>,
+    /// It has told something since then.
+    heard: bool,
+}
+
+impl<L: Logic> Watcher<L> {
+    async fn run(mut self) {
+        loop {
+            let end = self.list_and_follow().await;
+            match self.after(end).await {
+                Some(wait) if wait.is_zero() => tokio::task::yield_now().await,
+                Some(wait) => sleep(wait).await,
+                None => return,
+            }
+        }
+    }
+
+    async fn list_and_follow(&mut self) -> End {
+        let by_pages = !self.streams_lists || self.pages_next;
+        if self.position.is_none()
+            && by_pages
+            && let Err(end) = self.list_by_pages().await
+        {
+            return end;
+        }
+        let mut connection = match self.connect().await {
+            Ok(connection) => connection,
+            Err(end) => return end,
+        };
+        let end = loop {
+            if let Err(end) = self.take_one(&mut connection).await {
+                break end;
+            }
+        };
+        if connection
+            .live_since
+            .is_some_and(|since| connection.heard || since.elapsed() >= WATCH_SHORTEST)
+        {
+            self.failures = 0;
+            self.refusals = 0;
+        }
+        end
+    }
+
+    /// Opens the watch: after the known version, or with a list in front.
+    async fn connect(&mut self) -> Result<Connection, End> {
+        let timeout_seconds = self.spread_timeout_seconds();
+        let request = match self.position {
+            Some(after) => wire::watch_request(&self.spec, after, timeout_seconds),
+            None => wire::streaming_list_request(&self.spec, timeout_seconds),
+        };
+        let deadline = Instant::now() + Duration::from_secs(timeout_seconds) + WATCH_GRACE;
+        let response = timeout(WATCH_ANSWER_TIMEOUT, self.spec.cluster.watches.send(request))
+            .await
+            .map_err(|_| End::failed("no_answer", format!("no answer within {WATCH_ANSWER_TIMEOUT:?}")))?
+            .map_err(|error| End::failed("unreachable", error.to_string()))?;
+        if !response.status().is_success() {
+            return Err(self.refused(Refusal::read(response).await));
+        }
+        self.heard();
+        if self.position.is_none() {
+            self.tell(WatchEvent::ListStarted).await?;
+        }
+        let live_since = self.position.map(|_| Instant::now());
+        Ok(Connection {
+            lines: Lines::new(response.into_body()),
+            deadline,
+            timeout_seconds,
+            live_since,
+            heard: false,
+        })
+    }
+
+    fn spread_timeout_seconds(&mut self) -> u64 {
+        let (shortest, longest) = WATCH_TIMEOUT_SECONDS.into_inner();
+        shortest + self.jitter.next_u64() % (longest - shortest + 1)
+    }
+
+    fn refused(&self, refusal: Refusal) -> End {
+        let Refusal {
+            status,
+            message,
+            retry_after,
+        } = refusal;
+        match status {
+            StatusCode::GONE => End::Expired,
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => End::NotServed {
+                status: status.as_u16(),
+                message,
+            },
+            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+                if self.position.is_none() && self.streams_lists && !self.pages_next =>
+            {
+                End::StreamingRefused
+            }
+            _ => End::Failed {
+                reason: "refused",
+                message,
+                retry_after,
+            },
+        }
+    }
+
+    /// Waits for one line and tells what it says.
+    async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
+        let line = match timeout_at(connection.deadline, connection.lines.next()).await {
+            Ok(line) => line?,
+            Err(_) => return Err(self.overdue(connection)),
+        };
+        let Some(line) = line else {
+            return Err(self.ended(connection));
+        };
+        self.heard();
+        let event = wire::parse_event(&line).map_err(|why| {
+            // Whatever it was meant to say is lost, so only a list brings certainty.
+            self.position = None;
+            End::failed("malformed", format!("a watch event cannot be read: {why}"))
+        })?;
+        self.take(event, connection).await
+    }
+
+    async fn take(&mut self, event: Event<'_>, connection: &mut Connection) -> Result<(), End> {
+        match event {
+            Event::Applied(json) => match (self.spec.decode)(json) {
+                Ok(observed) => {
+                    self.advance(observed.resource_version, connection)?;
+                    self.tell(WatchEvent::Applied(observed)).await
+                }
+                Err(unreadable) => {
+                    if unreadable.resource_version > 0 {
+                        self.advance(unreadable.resource_version, connection)?;
+                    }
+                    self.tell(WatchEvent::Unreadable(unreadable)).await
+                }
+            },
+            Event::Deleted {
+                namespace,
+                name,
+                uid,
+                resource_version,
+            } => {
+                self.advance(resource_version, connection)?;
+                self.tell(WatchEvent::Deleted {
+                    namespace,
+                    name,
+                    uid,
+                    resource_version,
+                })
+                .await
+            }
+            Event::Bookmark {
+                resource_version,
+                ends_list: true,
+            } if connection.live_since.is_none() => {
+                connection.live_since = Some(Instant::now());
+                self.listed(resource_version).await
+            }
+            Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
+            Event::Error { code: 410, .. } => Err(End::Expired),
+            Event::Error { code, message } => Err(End::failed("error", format!("{code}: {message}"))),
+        }
+    }
+
+    /// Remembers how far this watch has told. Not while it lists: initial events come in no order of versions.
+    fn advance(&mut self, resource_version: u64, connection: &mut Connection) -> Result<(), End> {
+        if connection.live_since.is_none() {
+            return Ok(());
+        }
+        connection.heard = true;
+        match self.position {
+            Some(position) if resource_version < position => Err(End::WentBack),
+            _ => {
+                self.position = Some(resource_version);
+                Ok(())
+            }
+        }
+    }
+
+    async fn listed(&mut self, resource_version: u64) -> Result<(), End> {
+        self.position = Some(resource_version);
+        self.pages_next = false;
+        self.tell(WatchEvent::ListEnded { resource_version }).await
+    }
+
+    /// The server has ended the watch after a whole line.
+    fn ended(&mut self, connection: &Connection) -> End {
+        match connection.live_since {
+            Some(since) => {
+                self.heard();
+                End::InTime {
+                    heard: connection.heard,
+                    soon: since.elapsed() < WATCH_SHORTEST,
+                }
+            }
+            None => self.unfinished("the streaming list ended before it was complete"),
+        }
+    }
+
+    fn overdue(&mut self, connection: &Connection) -> End {
+        if connection.live_since.is_none() {
+            return self.unfinished("the streaming list did not end in time");
+        }
+        let seconds = connection.timeout_seconds;
+        End::failed(
+            "silent",
+            format!("the server did not end the watch after the {seconds} s that it was asked for"),
+        )
+    }
+
+    /// Slow, or a server that knows nothing of streaming lists: pages make progress in either case.
+    fn unfinished(&mut self, message: &str) -> End {
+        self.pages_next = true;
+        End::failed("list_unfinished", format!("{message}; listing in pages instead"))
+    }
+
+    async fn tell(&self, event: WatchEvent<L::Object>) -> Result<(), End> {
+        let message = WatchMessage {
+            source: self.spec.source,
+            at: self.clock.now(),
+            event,
+        };
+        self.out.send(message).await.map_err(|_| End::EngineGone)
+    }
+
+    fn heard(&self) {
+        self.metrics
+            .watch_heard(&self.spec.cluster.name, self.spec.resource.kind);
+    }
+
+    fn restarted(&self, reason: &'static str) {
+        self.metrics
+            .watch_restarted(&self.spec.cluster.name, self.spec.resource.kind, reason);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! What follows from the end of a list or a watch: what is told, logged and counted, what is forgotten, and how long to wait.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::{End, WatchEvent, Watcher};
+use crate::backoff::{Backoff, wait_as_asked};
+use crate::logic::{Logic, SourceSpec};
+
+impl<L: Logic> Watcher<L> {
+    /// Draws the conclusions and says how long to wait before going on; `None`: not at all.
+    pub(super) async fn after(&mut self, end: End) -> Option<Duration> {
+        match end {
+            End::EngineGone => None,
+            End::InTime { heard, soon } => {
+                self.restarted("ended");
+                if !heard && self.server_went_back().await {
+                    return Some(self.list_anew_after_going_back());
+                }
+                Some(if soon && !heard {
+                    self.next_wait()
+                } else {
+                    Duration::ZERO
+                })
+            }
+            End::Expired => {
+                self.restarted("expired");
+                tracing::info!(
+                    cluster = self.spec.cluster.name,
+                    kind = self.spec.resource.kind,
+                    "the server no longer has the version that the watch was at: listing anew"
+                );
+                self.position = None;
+                Some(self.next_wait())
+            }
+            End::WentBack => Some(self.list_anew_after_going_back()),
+            End::StreamingRefused => {
+                self.restarted("streaming_refused");
+                self.streams_lists = false;
+                Some(Duration::ZERO)
+            }
+            End::NotServed { status, message } => self.after_not_served(status, message).await,
+            End::Failed {
+                reason,
+                message,
+                retry_after,
+            } => self.after_failure(reason, message, retry_after).await,
+        }
+    }
+
+    fn list_anew_after_going_back(&mut self) -> Duration {
+        self.restarted("went_back");
+        tracing::warn!(
+            cluster = self.spec.cluster.name,
+            kind = self.spec.resource.kind,
+            position = self.position,
+            "the server's data went back in time (was it restored from a backup?): listing anew"
+        );
+        self.position = None;
+        self.next_wait()
+    }
+
+    async fn after_not_served(&mut self, status: u16, message: String) -> Option<Duration> {
+        self.restarted("not_served");
+        if status == StatusCode::NOT_FOUND.as_u16() {
+            // What comes back under this name has a history of its own.
+            self.position = None;
+        }
+        self.refusals = self.refusals.saturating_add(1);
+        self.log_not_served(status, &message);
+        self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
+        Some(Backoff::SLOW.wait(self.refusals, &mut self.jitter))
+    }
+
+    fn log_not_served(&self, status: u16, message: &str) {
+        let SourceSpec {
+            cluster,
+            resource,
+            optional,
+            ..
+        } = &*self.spec;
+        let remedy = if status == StatusCode::FORBIDDEN.as_u16() {
+            format!("grant this agent get, list and watch on {}", resource.plural)
+        } else {
+            format!(
+                "install the definition of {} ({})",
+                resource.kind,
+                resource.api_version()
+            )
+        };
+        match (optional, self.refusals) {
+            (false, _) => tracing::warn!(
+                cluster = cluster.name,
+                kind = resource.kind,
+                message,
+                remedy,
+                "cannot watch"
+            ),
+            (true, 1) => tracing::info!(
+                cluster = cluster.name,
+                kind = resource.kind,
+                message,
+                remedy,
+                "an optional kind cannot be watched: what needs it is off"
+            ),
+            (true, _) => tracing::debug!(
+                cluster = cluster.name,
+                kind = resource.kind,
+                message,
+                "still cannot watch"
+            ),
+        }
+    }
+
+    async fn after_failure(
+        &mut self,
+        reason: &'static str,
+        message: String,
+        retry_after: Option<Duration>,
+    ) -> Option<Duration> {
+        self.restarted(reason);
+        tracing::warn!(
+            cluster = self.spec.cluster.name,
+            kind = self.spec.resource.kind,
+            failures = self.failures,
+            message,
+            "a watch failed and goes on after a while"
+        );
+        self.tell(WatchEvent::Failed { message }).await.ok()?;
+        let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
+        Some(self.next_wait().max(asked))
+    }
+
+    fn next_wait(&mut self) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        Backoff::ORDINARY.wait(self.failures, &mut self.jitter)
+    }
+}

@@ -1,0 +1,474 @@
+//! What a watch says and hears on the wire: query strings, lines, events, list pages, refusals. No state of its own.
+
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    limits::{REFUSAL_BYTES, WATCH_LINE_BYTES},
+    logic::{Logic, SourceSpec},
+};
+
+/// Marks the bookmark after the last initial event (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const JSON: &str = "application/json";
+
+/// A watch that brings everything that exists, as of now, and then what changes.
+pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_seconds: u64) -> Request<Body> {
+    let query = format!(
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
+         &resourceVersion=&timeoutSeconds={timeout_seconds}"
+    );
+    request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
+}
+
+/// A watch that goes on after a version.
+pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_seconds: u64) -> Request<Body> {
+    let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={after}&timeoutSeconds={timeout_seconds}");
+    request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
+}
+
+/// One page of a list. Without a resourceVersion: most recent, never what a cache happens to hold.
+pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
+    let query = match token {
+        Some(token) => format!("limit={objects}&continue={}", percent_encoded(token)),
+        None => format!("limit={objects}"),
+    };
+    request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })
+}
+
+fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) -> Request<Body> {
+    let path = spec.resource.collection_path(spec.namespace.as_deref());
+    Request::get(format!("{path}?{query}"))
+        .header(header::ACCEPT, accept)
+        // Events come one by one; a compressor would hold them back to fill a block.
+        .header(header::ACCEPT_ENCODING, "identity")
+        .body(Body::empty())
+        .expect("a path of DNS labels and an encoded query form a URI")
+}
+
+fn percent_encoded(token: &str) -> String {
+    let mut encoded = String::with_capacity(token.len());
+    for byte in token.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The lines of a body, as they come.
+pub(super) struct Lines {
+    body: Body,
+    buffer: BytesMut,
+    /// How much of the buffer is known to hold no line end.
+    scanned: usize,
+}
+
+/// Why there are no more lines, other than the server having said its last.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LineError {
+    #[error("the connection was cut: {0}")]
+    Cut(String),
+    #[error("an event is longer than {WATCH_LINE_BYTES} bytes")]
+    TooLong,
+}
+
+impl Lines {
+    pub(super) fn new(body: Body) -> Self {
+        Self {
+            body,
+            buffer: BytesMut::new(),
+            scanned: 0,
+        }
+    }
+
+    /// The next line without its end; `None` once the server has ended the body after a whole line.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+        loop {
+            if let Some(found) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
+                let mut line = self.buffer.split_to(self.scanned + found + 1).freeze();
+                line.truncate(self.scanned + found);
+                self.scanned = 0;
+                return Ok(Some(line));
+            }
+            self.scanned = self.buffer.len();
+            if self.scanned > WATCH_LINE_BYTES {
+                return Err(LineError::TooLong);
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => self.buffer.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
+                Some(Err(error)) => return Err(LineError::Cut(error.to_string())),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(LineError::Cut("in the middle of an event".to_owned())),
+            }
+        }
+    }
+}
+
+/// One line of a watch.
+#[derive(Debug)]
+pub(super) enum Event<'a> {
+    /// ADDED or MODIFIED: the object's JSON.
+    Applied(&'a [u8]),
+    /// DELETED: who it was, and the version of the deletion.
+    Deleted {
+        namespace: Box<str>,
+        name: Box<str>,
+        uid: Box<str>,
+        resource_version: u64,
+    },
+    /// BOOKMARK.
+    Bookmark { resource_version: u64, ends_list: bool },
+    /// ERROR, and what the server says about it.
+    Error { code: u16, message: String },
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize, Default)]
+struct RawObject {
+    #[serde(default)]
+    metadata: RawMetadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawMetadata {
+    namespace: Box<str>,
+    name: Box<str>,
+    uid: Box<str>,
+    resource_version: String,
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawStatus {
+    code: u16,
+    message: String,
+    reason: String,
+    details: Option<RawDetails>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct RawDetails {
+    retry_after_seconds: u64,
+}
+
+/// Reads one line of a watch.
+pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
+    let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(|error| format!("it is no watch event: {error}"))?;
+    match &*raw.kind {
+        "ADDED" | "MODIFIED" => Ok(Event::Applied(raw.object.get().as_bytes())),
+        "DELETED" => parse_deleted(raw.object),
+        "BOOKMARK" => parse_bookmark(raw.object),
+        "ERROR" => {
+            let status: RawStatus = serde_json::from_str(raw.object.get()).unwrap_or_default();
+            Ok(Event::Error {
+                code: status.code,
+                message: status_text(&status),
+            })
+        }
+        other => Err(format!("its type {other:?} is not known")),
+    }
+}
+
+fn parse_metadata(object: &RawValue) -> Result<(RawMetadata, u64), String> {
+    let object: RawObject = serde_json::from_str(object.get()).map_err(|error| format!("its metadata: {error}"))?;
+    let version = object
+        .metadata
+        .resource_version
+        .parse()
+        .map_err(|_| "it has no resourceVersion".to_owned())?;
+    Ok((object.metadata, version))
+}
+
+fn parse_deleted<'a>(object: &RawValue) -> Result<Event<'a>, String> {
+    let (metadata, resource_version) = parse_metadata(object)?;
+    if metadata.name.is_empty() || metadata.uid.is_empty() {
+        return Err("a deleted object has no name or no UID".to_owned());
+    }
+    let RawMetadata {
+        namespace, name, uid, ..
+    } = metadata;
+    Ok(Event::Deleted {
+        namespace,
+        name,
+        uid,
+        resource_version,
+    })
+}
+
+fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
+    let (metadata, resource_version) = parse_metadata(object)?;
+    let annotations = metadata.annotations.unwrap_or_default();
+    let ends_list = annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true");
+    Ok(Event::Bookmark {
+        resource_version,
+        ends_list,
+    })
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Version of the whole list.
+    pub(super) resource_version: u64,
+    /// Asks for the next page.
+    pub(super) next: Option<String>,
+    /// The JSON of each object.
+    pub(super) items: Vec<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct RawList {
+    metadata: RawListMetadata,
+    #[serde(default)]
+    items: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawListMetadata {
+    resource_version: String,
+    #[serde(default)]
+    r#continue: String,
+}
+
+impl Page {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
+        let raw: RawList = serde_json::from_slice(body).map_err(|error| format!("the answer is no list: {error}"))?;
+        let version = &raw.metadata.resource_version;
+        Ok(Self {
+            resource_version: version
+                .parse()
+                .map_err(|_| format!("the list's resourceVersion {version:?} is no number"))?,
+            next: Some(raw.metadata.r#continue).filter(|token| !token.is_empty()),
+            items: raw.items.unwrap_or_default(),
+        })
+    }
+}
+
+/// An answer other than success.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    /// The server's words.
+    pub(super) message: String,
+    /// How long the server asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// Reads why a request was refused, as far as the server says so in reasonable length.
+    pub(super) async fn read(response: Response<Body>) -> Self {
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, REFUSAL_BYTES)
+            .collect()
+            .await
+            .map(|body| body.to_bytes())
+            .unwrap_or_default();
+        let status: RawStatus = serde_json::from_slice(&body).unwrap_or_default();
+        let details_seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
+        let seconds = retry_after_seconds(&head.headers)
+            .or(details_seconds)
+            .filter(|seconds| *seconds > 0);
+        Self {
+            status: head.status,
+            message: format!("{}: {}", head.status, status_text(&status)),
+            retry_after: seconds.map(Duration::from_secs),
+        }
+    }
+}
+
+fn retry_after_seconds(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn status_text(status: &RawStatus) -> String {
+    match (status.message.is_empty(), status.reason.is_empty()) {
+        (false, _) => status.message.clone(),
+        (true, false) => status.reason.clone(),
+        (true, true) => "the server gave no reason".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+mod tests {
+    use futures::StreamExt as _;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// A body that arrives in these pieces. Through a client, since that is what wraps bodies.
+    async fn body(pieces: Vec<Result<&'static str, &'static str>>) -> Body {
+        let pieces = std::sync::Mutex::new(Some(pieces));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let pieces = pieces.lock().unwrap().take().unwrap();
+            let frames = futures::stream::iter(pieces)
+                .map(|piece| piece.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
+            let response = Response::new(StreamBody::new(
+                frames.map(|frame| frame.map_err(std::io::Error::other)),
+            ));
+            std::future::ready(Ok::<_, std::io::Error>(response))
+        });
+        kube::Client::new(service, "default")
+            .send(Request::new(Body::empty()))
+            .await
+            .unwrap()
+            .into_body()
+    }
+
+    async fn all_lines(body: Body) -> (Vec<String>, Option<String>) {
+        let mut lines = Lines::new(body);
+        let mut read = Vec::new();
+        loop {
+            match lines.next().await {
+                Ok(Some(line)) => read.push(String::from_utf8(line.to_vec()).unwrap()),
+                Ok(None) => return (read, None),
+                Err(error) => return (read, Some(error.to_string())),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_found_however_the_body_is_cut_into_pieces() {
+        let (read, error) = all_lines(body(vec![Ok("one\ntw"), Ok(""), Ok("o\nth"), Ok("ree\n")]).await).await;
+        assert_eq!(read, ["one", "two", "three"]);
+        assert_eq!(error, None);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_ends_inside_a_line_was_cut() {
+        let (read, error) = all_lines(body(vec![Ok("one\ntw")]).await).await;
+        assert_eq!(read, ["one"]);
+        assert_eq!(
+            error.as_deref(),
+            Some("the connection was cut: in the middle of an event")
+        );
+
+        let (read, error) = all_lines(body(vec![Ok("one\n"), Err("reset")]).await).await;
+        assert_eq!(read, ["one"]);
+        assert!(error.unwrap().starts_with("the connection was cut: "));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_given_up() {
+        let megabyte: &'static str = String::leak("x".repeat(1 << 20));
+        let (read, error) = all_lines(body(vec![Ok(megabyte); 10]).await).await;
+        assert!(read.is_empty());
+        assert_eq!(error.as_deref(), Some("an event is longer than 8388608 bytes"));
+    }
+
+    #[test]
+    fn events_are_told_apart() {
+        assert!(matches!(
+            parse_event(br#"{"type":"ADDED","object":{"a":1}}"#),
+            Ok(Event::Applied(object)) if object == br#"{"a":1}"#
+        ));
+        assert!(matches!(
+            parse_event(br#"{"type":"DELETED","object":{"metadata":{"name":"n","uid":"u","resourceVersion":"7"}}}"#),
+            Ok(Event::Deleted { namespace, name, uid, resource_version: 7 })
+                if namespace.is_empty() && &*name == "n" && &*uid == "u"
+        ));
+        assert!(matches!(
+            parse_event(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#),
+            Ok(Event::Bookmark {
+                resource_version: 9,
+                ends_list: false
+            })
+        ));
+        let end = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9",
+            "annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
+        assert!(matches!(
+            parse_event(end),
+            Ok(Event::Bookmark {
+                resource_version: 9,
+                ends_list: true
+            })
+        ));
+        assert!(matches!(
+            parse_event(br#"{"type":"ERROR","object":{"code":410,"message":"too old"}}"#),
+            Ok(Event::Error { code: 410, message }) if message == "too old"
+        ));
+    }
+
+    #[test]
+    fn what_is_no_event_is_an_error() {
+        for line in [
+            &br#"{"type":"ADDED""#[..],
+            br#"{"type":"RENAMED","object":{}}"#,
+            br#"{"type":"DELETED","object":{"metadata":{"resourceVersion":"7"}}}"#,
+            br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"seven"}}}"#,
+        ] {
+            assert!(parse_event(line).is_err(), "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn a_page_gives_its_version_its_items_and_the_next_page() {
+        let json = r#"{"metadata":{"resourceVersion":"12","continue":"a/b="},"items":[{"n":1},{"n":2}]}"#;
+        let page = Page::parse(json.as_bytes()).unwrap();
+        assert_eq!((page.resource_version, page.next.as_deref()), (12, Some("a/b=")));
+        let items: Vec<_> = page.items.iter().map(|item| item.get()).collect();
+        assert_eq!(items, [r#"{"n":1}"#, r#"{"n":2}"#]);
+
+        let last = Page::parse(br#"{"metadata":{"resourceVersion":"12"},"items":null}"#).unwrap();
+        assert!(last.next.is_none() && last.items.is_empty());
+        assert!(Page::parse(br#"{"kind":"Status"}"#).is_err());
+    }
+
+    #[test]
+    fn tokens_are_encoded() {
+        assert_eq!(percent_encoded("aZ9-_.~/+= "), "aZ9-_.~%2F%2B%3D%20");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_tells_the_servers_words_and_its_wish_to_wait() {
+        let by_header = Response::builder()
+            .status(429)
+            .header("Retry-After", "3")
+            .body(Body::from(
+                br#"{"message":"slow down","details":{"retryAfterSeconds":9}}"#.to_vec(),
+            ))
+            .unwrap();
+        let refusal = Refusal::read(by_header).await;
+        assert_eq!(refusal.message, "429 Too Many Requests: slow down");
+        assert_eq!(refusal.retry_after, Some(Duration::from_secs(3)));
+
+        let by_details = Response::builder()
+            .status(503)
+            .body(Body::from(br#"{"details":{"retryAfterSeconds":9}}"#.to_vec()))
+            .unwrap();
+        assert_eq!(
+            Refusal::read(by_details).await.retry_after,
+            Some(Duration::from_secs(9))
+        );
+
+        let bare = Response::builder()
+            .status(500)
+            .body(Body::from(b"oops".to_vec()))
+            .unwrap();
+        let refusal = Refusal::read(bare).await;
+        assert_eq!(refusal.message, "500 Internal Server Error: the server gave no reason");
+        assert_eq!(refusal.retry_after, None);
+    }
+}

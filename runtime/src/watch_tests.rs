@@ -1,0 +1,976 @@
+//! The watch against a server that the test plays itself, request by request, under paused time.
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Request, Response, header};
+use http_body_util::{StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
+use kube::Client;
+use kube::client::Body;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::client::Cluster;
+use crate::limits::WATCH_CHANNEL_MESSAGES;
+use crate::logic::{Change, EventRecord, Plan, Resource, WatchState};
+use crate::shutdown::ShutdownTrigger;
+
+/// Watches need an agent's types and nothing that it does.
+struct TypesOnly;
+
+impl Logic for TypesOnly {
+    type Source = u8;
+    type Object = String;
+    type Key = u8;
+    type Receipt = ();
+
+    fn observe(&mut self, _: u8, _: Change<String>, _: Timestamp, _: &mut Vec<u8>) {
+        unreachable!("watches are tested without an engine");
+    }
+    fn watch_state(&mut self, _: u8, _: WatchState, _: Timestamp, _: &mut Vec<u8>) {
+        unreachable!("watches are tested without an engine");
+    }
+    fn plan(&mut self, _: &u8, _: Timestamp) -> Plan<Self> {
+        unreachable!("watches are tested without an engine");
+    }
+    fn lane(&self, _: &u8) -> LaneId {
+        unreachable!("watches are tested without an engine");
+    }
+    fn written(&mut self, (): (), _: Timestamp) -> Vec<EventRecord<u8>> {
+        unreachable!("watches are tested without an engine");
+    }
+    fn refused(&mut self, _: &u8, _: &crate::logic::Refusal<u8>) -> Vec<EventRecord<u8>> {
+        unreachable!("watches are tested without an engine");
+    }
+}
+
+/// Reads `{"metadata":{…},"value":"…"}`; without a value it is unreadable.
+fn decode(json: &[u8]) -> Result<Observed<String>, Unreadable> {
+    let value: Value = serde_json::from_slice(json).unwrap();
+    let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default().into();
+    let resource_version = value["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    let (namespace, name, uid) = (text("namespace"), text("name"), text("uid"));
+    match value["value"].as_str() {
+        Some(object) => Ok(Observed {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            object: object.to_owned(),
+        }),
+        None => Err(Unreadable {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            why: "no value".to_owned(),
+        }),
+    }
+}
+
+fn object(name: &str, version: u64, value: &str) -> Value {
+    json!({
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("uid-{name}"), "resourceVersion": version.to_string()},
+        "value": value,
+    })
+}
+
+fn unreadable_object(name: &str, version: u64) -> Value {
+    let mut object = object(name, version, "");
+    object.as_object_mut().unwrap().remove("value");
+    object
+}
+
+fn applied(name: &str, version: u64, value: &str) -> WatchEvent<String> {
+    WatchEvent::Applied(decode(object(name, version, value).to_string().as_bytes()).unwrap())
+}
+
+fn unreadable(name: &str, version: u64) -> WatchEvent<String> {
+    WatchEvent::Unreadable(decode(unreadable_object(name, version).to_string().as_bytes()).unwrap_err())
+}
+
+fn deleted(name: &str, version: u64) -> WatchEvent<String> {
+    WatchEvent::Deleted {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        resource_version: version,
+    }
+}
+
+type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// A request that waits for the test to answer it.
+struct Asked {
+    path: String,
+    query: String,
+    accept: String,
+    accept_encoding: String,
+    at: Instant,
+    answer: oneshot::Sender<Response<AnyBody>>,
+}
+
+/// The sending side of an open answer. Dropping it ends the answer.
+struct Open(mpsc::UnboundedSender<Result<Frame<Bytes>, std::io::Error>>);
+
+impl Asked {
+    fn answer(self, status: u16, body: Value) {
+        self.answer_with(Response::builder().status(status), body);
+    }
+
+    fn answer_with(self, head: http::response::Builder, body: Value) {
+        let open = self.open(head);
+        open.send(body.to_string());
+    }
+
+    fn watch(self) -> Open {
+        self.open(Response::builder())
+    }
+
+    fn open(self, head: http::response::Builder) -> Open {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let frames = stream::unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<_>| async move {
+            receiver.recv().await.map(|frame| (frame, receiver))
+        });
+        // An error only means that the watch has been given up in the meantime.
+        let _ = self.answer.send(
+            head.body(http_body_util::BodyExt::boxed_unsync(StreamBody::new(frames)))
+                .unwrap(),
+        );
+        Open(sender)
+    }
+
+    /// The query without its spread timeout, and that timeout.
+    fn query_and_timeout(&self) -> (String, u64) {
+        let (rest, timeout) = self.query.split_once("&timeoutSeconds=").unwrap();
+        (rest.to_owned(), timeout.parse().unwrap())
+    }
+
+    /// The version that a watch goes on after.
+    fn after(&self) -> u64 {
+        let (query, _) = self.query_and_timeout();
+        query
+            .strip_prefix("watch=true&allowWatchBookmarks=true&resourceVersion=")
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    fn is_streaming_list(&self) -> bool {
+        self.query.contains("sendInitialEvents=true")
+    }
+}
+
+impl Open {
+    fn send(&self, text: impl Into<Bytes>) {
+        // The same here.
+        let _ = self.0.send(Ok(Frame::data(text.into())));
+    }
+
+    fn event(&self, kind: &str, object: &Value) {
+        self.send(format!("{}\n", json!({"type": kind, "object": object})));
+    }
+
+    fn bookmark(&self, version: u64) {
+        self.event(
+            "BOOKMARK",
+            &json!({"metadata": {"resourceVersion": version.to_string()}}),
+        );
+    }
+
+    fn end_list(&self, version: u64) {
+        let annotations = json!({"k8s.io/initial-events-end": "true"});
+        let metadata = json!({"resourceVersion": version.to_string(), "annotations": annotations});
+        self.event("BOOKMARK", &json!({"metadata": metadata}));
+    }
+
+    fn error(&self, code: u16, message: &str) {
+        self.event("ERROR", &json!({"kind": "Status", "code": code, "message": message}));
+    }
+
+    fn end(self) {}
+
+    fn cut(self) {
+        let _ = self.0.send(Err(std::io::ErrorKind::ConnectionReset.into()));
+    }
+}
+
+/// A watch under test and the server that it talks to.
+struct Fixture {
+    asked: mpsc::UnboundedReceiver<Asked>,
+    told: mpsc::Receiver<WatchMessage<u8, String>>,
+    registry: Registry,
+    trigger: ShutdownTrigger,
+    task: JoinHandle<()>,
+}
+
+struct Options {
+    optional: bool,
+    metadata_only: bool,
+    namespace: Option<String>,
+}
+
+impl Fixture {
+    fn start() -> Self {
+        Self::with(Options {
+            optional: false,
+            metadata_only: false,
+            namespace: None,
+        })
+    }
+
+    fn with(options: Options) -> Self {
+        let (requests, asked) = mpsc::unbounded_channel();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (answer, answered) = oneshot::channel();
+            let header = |name: header::HeaderName| request.headers()[name].to_str().unwrap().to_owned();
+            let asked = Asked {
+                path: request.uri().path().to_owned(),
+                query: request.uri().query().unwrap().to_owned(),
+                accept: header(header::ACCEPT),
+                accept_encoding: header(header::ACCEPT_ENCODING),
+                at: Instant::now(),
+                answer,
+            };
+            // Nobody takes it once the test is over.
+            let _ = requests.send(asked);
+            async move {
+                answered
+                    .await
+                    .map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
+            }
+        });
+        let client = Client::new(service, "default");
+        let spec = SourceSpec {
+            source: 7,
+            cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
+            resource: Resource {
+                group: "things.test",
+                version: "v1",
+                kind: "Thing",
+                plural: "things",
+            },
+            namespace: options.namespace,
+            optional: options.optional,
+            metadata_only: options.metadata_only,
+            decode,
+        };
+        let (out, told) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry).unwrap();
+        let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
+        let (trigger, shutdown) = Shutdown::new();
+        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), out, metrics, clock, shutdown, 1));
+        Self {
+            asked,
+            told,
+            registry,
+            trigger,
+            task,
+        }
+    }
+
+    async fn next_request(&mut self) -> Asked {
+        self.asked.recv().await.expect("the watch runs")
+    }
+
+    async fn next_event(&mut self) -> WatchEvent<String> {
+        self.told.recv().await.expect("the watch runs").event
+    }
+
+    async fn expect_events(&mut self, expected: Vec<WatchEvent<String>>) {
+        for event in expected {
+            assert_eq!(self.next_event().await, event);
+        }
+    }
+
+    async fn expect_failure(&mut self) -> String {
+        match self.next_event().await {
+            WatchEvent::Failed { message } => message,
+            other => panic!("a failure was expected, not {other:?}"),
+        }
+    }
+
+    /// Answers the first list with nothing in it, at version 100, and gives the watch that follows.
+    async fn listed_at_100(&mut self) -> Open {
+        let open = self.next_request().await.watch();
+        open.end_list(100);
+        self.expect_events(vec![
+            WatchEvent::ListStarted,
+            WatchEvent::ListEnded { resource_version: 100 },
+        ])
+        .await;
+        open
+    }
+
+    fn metric(&self, name: &str, label: Option<&str>) -> f64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.map(|family| family.get_metric()).unwrap_or_default();
+        let wanted = metrics
+            .iter()
+            .find(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)));
+        wanted.map_or(0.0, |metric| {
+            metric.get_gauge().get_value() + metric.get_counter().get_value()
+        })
+    }
+
+    fn restarts(&self, reason: &str) -> f64 {
+        self.metric("fleetnet_watch_restarts_total", Some(reason))
+    }
+
+    fn age_seconds(&self) -> f64 {
+        self.metric("fleetnet_watch_age_seconds", None)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_is_streamed_most_recent_and_the_same_connection_goes_on() {
+    let mut fixture = Fixture::start();
+    let request = fixture.next_request().await;
+    assert_eq!(request.path, "/apis/things.test/v1/things");
+    let (query, timeout_seconds) = request.query_and_timeout();
+    assert_eq!(
+        query,
+        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion="
+    );
+    assert!((30..=60).contains(&timeout_seconds));
+    assert_eq!(
+        (request.accept.as_str(), request.accept_encoding.as_str()),
+        ("application/json", "identity")
+    );
+
+    let open = request.watch();
+    open.event("ADDED", &object("b", 90, "one"));
+    open.event("ADDED", &object("a", 20, "two"));
+    open.end_list(100);
+    open.event("MODIFIED", &object("a", 101, "three"));
+    open.event("DELETED", &object("b", 102, "one"));
+
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            applied("b", 90, "one"),
+            applied("a", 20, "two"),
+            WatchEvent::ListEnded { resource_version: 100 },
+            applied("a", 101, "three"),
+            deleted("b", 102),
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_carries_its_source_and_when_it_was_read() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    tokio::time::advance(Duration::from_secs(3)).await;
+    open.event("ADDED", &object("a", 101, "one"));
+    let message = fixture.told.recv().await.unwrap();
+    assert_eq!(
+        (message.source, message.at),
+        (7, Timestamp::from_seconds(1_800_000_003))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
+    let namespace = Some("fleet".to_owned());
+    let mut fixture = Fixture::with(Options {
+        optional: false,
+        metadata_only: true,
+        namespace,
+    });
+    let request = fixture.next_request().await;
+    assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
+    assert_eq!(
+        request.accept,
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    );
+    request.answer(422, json!({"message": "no"}));
+    let request = fixture.next_request().await;
+    assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
+    assert_eq!(
+        request.accept,
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watched() {
+    for status in [400, 422] {
+        let mut fixture = Fixture::start();
+        fixture
+            .next_request()
+            .await
+            .answer(status, json!({"message": "sendInitialEvents is forbidden"}));
+
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, "limit=500", "most recent, so without a resourceVersion");
+        request.answer(
+            200,
+            json!({"metadata": {"resourceVersion": "100", "continue": "to/ken="}, "items": [object("a", 20, "one")]}),
+        );
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, "limit=500&continue=to%2Fken%3D");
+        request.answer(
+            200,
+            json!({"metadata": {"resourceVersion": "100"}, "items": [object("b", 90, "two")]}),
+        );
+
+        fixture
+            .expect_events(vec![
+                WatchEvent::ListStarted,
+                applied("a", 20, "one"),
+                applied("b", 90, "two"),
+                WatchEvent::ListEnded { resource_version: 100 },
+            ])
+            .await;
+        let request = fixture.next_request().await;
+        assert_eq!(request.after(), 100);
+        let open = request.watch();
+        open.event("MODIFIED", &object("a", 101, "three"));
+        fixture.expect_events(vec![applied("a", 101, "three")]).await;
+
+        // It is not asked for a streaming list again.
+        open.error(410, "too old");
+        assert_eq!(fixture.next_request().await.query, "limit=500");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_expire_begins_anew() {
+    let mut fixture = Fixture::start();
+    fixture.next_request().await.answer(400, json!({}));
+    let page = json!({"metadata": {"resourceVersion": "100", "continue": "token"}, "items": [object("a", 20, "one")]});
+    fixture.next_request().await.answer(200, page);
+    fixture
+        .next_request()
+        .await
+        .answer(410, json!({"message": "the continue parameter is too old"}));
+    fixture
+        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
+        .await;
+
+    let request = fixture.next_request().await;
+    assert_eq!(request.query, "limit=500");
+    request.answer(200, json!({"metadata": {"resourceVersion": "200"}, "items": []}));
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            WatchEvent::ListEnded { resource_version: 200 },
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_too_old_is_followed_by_a_list_however_the_server_says_it() {
+    for by_event in [true, false] {
+        let mut fixture = Fixture::start();
+        let open = fixture.listed_at_100().await;
+        open.event("ADDED", &object("a", 101, "one"));
+        fixture.expect_events(vec![applied("a", 101, "one")]).await;
+        if by_event {
+            open.error(410, "too old resource version");
+        } else {
+            open.end();
+            let request = fixture.next_request().await;
+            assert_eq!(request.after(), 101);
+            request.answer(410, json!({"reason": "Expired"}));
+        }
+
+        let request = fixture.next_request().await;
+        assert!(request.is_streaming_list());
+        let open = request.watch();
+        open.event("ADDED", &object("b", 150, "two"));
+        open.end_list(200);
+        fixture
+            .expect_events(vec![
+                WatchEvent::ListStarted,
+                applied("b", 150, "two"),
+                WatchEvent::ListEnded { resource_version: 200 },
+            ])
+            .await;
+        assert_eq!(fixture.restarts("expired"), 1.0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop() {
+    let mut fixture = Fixture::start();
+    let start = Instant::now();
+    for _ in 0..12 {
+        let open = fixture.next_request().await.watch();
+        open.end_list(100);
+        open.error(410, "too old resource version");
+        fixture
+            .expect_events(vec![
+                WatchEvent::ListStarted,
+                WatchEvent::ListEnded { resource_version: 100 },
+            ])
+            .await;
+    }
+    fixture.next_request().await;
+    assert!(start.elapsed() > Duration::from_secs(45), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_goes_on_from_its_version() {
+    let mut fixture = Fixture::start();
+    let request = fixture.next_request().await;
+    let (asked_at, (_, timeout_seconds)) = (request.at, request.query_and_timeout());
+    let open = request.watch();
+    open.end_list(100);
+    open.event("ADDED", &object("a", 101, "one"));
+    fixture.next_event().await;
+    fixture.next_event().await;
+    fixture.next_event().await;
+
+    let message = fixture.expect_failure().await;
+    assert!(message.contains("did not end the watch"), "{message}");
+    assert_eq!(asked_at.elapsed(), Duration::from_secs(timeout_seconds + 5));
+    let request = fixture.next_request().await;
+    assert_eq!(request.after(), 101);
+    assert!(asked_at.elapsed() < Duration::from_secs(timeout_seconds + 6));
+    assert_eq!(fixture.restarts("silent"), 1.0);
+    drop(open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_a_watch_that_is_never_answered_is_given_up() {
+    let mut fixture = Fixture::start();
+    let unanswered = fixture.next_request().await;
+    let message = fixture.expect_failure().await;
+    assert_eq!(message, "no answer within 20s");
+    assert!(fixture.next_request().await.is_streaming_list());
+    drop(unanswered);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    tokio::time::advance(Duration::from_secs(20)).await;
+    assert_eq!(fixture.age_seconds(), 20.0);
+
+    open.bookmark(500);
+    // The watch has read the bookmark once it has told the event behind it.
+    open.event("ADDED", &object("a", 501, "one"));
+    fixture.expect_events(vec![applied("a", 501, "one")]).await;
+    assert_eq!(fixture.age_seconds(), 0.0);
+
+    open.bookmark(600);
+    open.end();
+    assert_eq!(fixture.next_request().await.after(), 600);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_watch_grows_old() {
+    let mut fixture = Fixture::start();
+    fixture.listed_at_100().await.cut();
+    fixture.expect_failure().await;
+    for _ in 0..6 {
+        fixture.next_request().await.answer(500, json!({}));
+        fixture.expect_failure().await;
+    }
+    let age = fixture.age_seconds();
+    assert!(age > 0.9, "{age}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted() {
+    let mut fixture = Fixture::start();
+    let open = fixture.next_request().await.watch();
+    open.event("ADDED", &unreadable_object("a", 20));
+    open.end_list(100);
+    open.event("MODIFIED", &unreadable_object("a", 101));
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            unreadable("a", 20),
+            WatchEvent::ListEnded { resource_version: 100 },
+            unreadable("a", 101),
+        ])
+        .await;
+    // It moves the version all the same: it is not told for ever.
+    open.end();
+    assert_eq!(fixture.next_request().await.after(), 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_does_not_fail_the_page_that_it_is_in() {
+    let mut fixture = Fixture::start();
+    fixture.next_request().await.answer(422, json!({}));
+    let items = json!([
+        object("a", 20, "one"),
+        unreadable_object("b", 30),
+        object("c", 40, "two")
+    ]);
+    fixture
+        .next_request()
+        .await
+        .answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            applied("a", 20, "one"),
+            unreadable("b", 30),
+            applied("c", 40, "two"),
+            WatchEvent::ListEnded { resource_version: 100 },
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_object_is_told_as_deleted_even_where_its_content_cannot_be_read() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.event("DELETED", &unreadable_object("a", 101));
+    fixture.expect_events(vec![deleted("a", 101)]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_loses_neither_the_version_nor_lists_anew() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.event("ADDED", &object("a", 101, "one"));
+    fixture.expect_events(vec![applied("a", 101, "one")]).await;
+    open.cut();
+    fixture.expect_failure().await;
+
+    // Nor do failures in a row.
+    for _ in 0..5 {
+        let request = fixture.next_request().await;
+        assert_eq!(request.after(), 101);
+        request.answer(503, json!({"message": "starting"}));
+        assert!(fixture.expect_failure().await.contains("starting"));
+    }
+    let request = fixture.next_request().await;
+    assert_eq!(request.after(), 101);
+    request.watch().event("MODIFIED", &object("a", 102, "two"));
+    fixture.expect_events(vec![applied("a", 102, "two")]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_cut_in_its_middle_is_not_told_and_not_skipped() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.send(&b"{\"type\":\"ADDED\",\"object\":{\"metadata\""[..]);
+    open.end();
+    assert_eq!(
+        fixture.expect_failure().await,
+        "the connection was cut: in the middle of an event"
+    );
+    assert_eq!(fixture.next_request().await.after(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_cut_begins_anew() {
+    let mut fixture = Fixture::start();
+    let open = fixture.next_request().await.watch();
+    open.event("ADDED", &object("b", 90, "one"));
+    fixture
+        .expect_events(vec![WatchEvent::ListStarted, applied("b", 90, "one")])
+        .await;
+    open.cut();
+    fixture.expect_failure().await;
+
+    let request = fixture.next_request().await;
+    assert!(request.is_streaming_list(), "{}", request.query);
+    request.watch().end_list(100);
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            WatchEvent::ListEnded { resource_version: 100 },
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
+    let mut fixture = Fixture::start();
+    let open = fixture.next_request().await.watch();
+    open.event("ADDED", &object("a", 20, "one"));
+    fixture
+        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
+        .await;
+    open.end();
+    assert!(fixture.expect_failure().await.contains("ended before it was complete"));
+
+    let request = fixture.next_request().await;
+    assert_eq!(request.query, "limit=500");
+    request.answer(
+        200,
+        json!({"metadata": {"resourceVersion": "100"}, "items": [object("a", 20, "one")]}),
+    );
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            applied("a", 20, "one"),
+            WatchEvent::ListEnded { resource_version: 100 },
+        ])
+        .await;
+    let request = fixture.next_request().await;
+    assert_eq!(request.after(), 100);
+    request.watch().error(410, "too old");
+    assert!(fixture.next_request().await.is_streaming_list());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
+    let mut fixture = Fixture::start();
+    let open = fixture.next_request().await.watch();
+    open.event("ADDED", &object("a", 20, "one"));
+    fixture
+        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
+        .await;
+    assert!(fixture.expect_failure().await.contains("did not end in time"));
+    assert_eq!(fixture.next_request().await.query, "limit=500");
+    drop(open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
+    let mut fixture = Fixture::start();
+    fixture.next_request().await.answer(422, json!({}));
+    let open = fixture.next_request().await.watch();
+    let megabyte = Bytes::from(vec![b' '; 1 << 20]);
+    for _ in 0..=128 {
+        open.send(megabyte.clone());
+    }
+    assert!(fixture.expect_failure().await.contains("asking for 125 objects"));
+    assert_eq!(fixture.next_request().await.query, "limit=125");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ended_in_time_goes_on_at_once() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.bookmark(150);
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let ended_at = Instant::now();
+    open.end();
+    let request = fixture.next_request().await;
+    assert_eq!((request.after(), request.at), (150, ended_at));
+    assert_eq!(fixture.restarts("ended"), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_watch_at_once_is_asked_ever_more_seldom() {
+    let mut fixture = Fixture::start();
+    let start = Instant::now();
+    fixture.listed_at_100().await.end();
+    let mut watches = 0;
+    while start.elapsed() < Duration::from_secs(60) {
+        let request = fixture.next_request().await;
+        if request.query == "limit=1" {
+            request.answer(200, json!({"metadata": {"resourceVersion": "100"}}));
+        } else {
+            request.watch().end();
+            watches += 1;
+        }
+    }
+    assert!((10..=14).contains(&watches), "{watches}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_of_a_server_whose_data_went_back_is_listed_anew() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    tokio::time::advance(Duration::from_secs(30)).await;
+    open.end();
+    let request = fixture.next_request().await;
+    assert_eq!(request.query, "limit=1");
+    request.answer(
+        200,
+        json!({"metadata": {"resourceVersion": "60", "continue": "more"}, "items": []}),
+    );
+
+    let request = fixture.next_request().await;
+    assert!(request.is_streaming_list());
+    request.watch().end_list(61);
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            WatchEvent::ListEnded { resource_version: 61 },
+        ])
+        .await;
+    assert_eq!(fixture.restarts("went_back"), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_older_than_what_was_told_shows_that_the_data_went_back() {
+    let mut fixture = Fixture::start();
+    fixture.listed_at_100().await.event("ADDED", &object("a", 60, "one"));
+    let request = fixture.next_request().await;
+    assert!(request.is_streaming_list());
+    assert_eq!(fixture.restarts("went_back"), 1.0);
+    request.watch().end_list(61);
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            WatchEvent::ListEnded { resource_version: 61 },
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_whose_check_fails_goes_on() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    tokio::time::advance(Duration::from_secs(30)).await;
+    open.end();
+    fixture.next_request().await.answer(500, json!({}));
+    assert_eq!(fixture.next_request().await.after(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min() {
+    for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
+        let mut fixture = Fixture::with(Options {
+            optional,
+            metadata_only: false,
+            namespace: None,
+        });
+        let mut asked_at = Vec::new();
+        for _ in 0..12 {
+            let request = fixture.next_request().await;
+            asked_at.push(request.at);
+            request.answer(status, json!({"message": "not for you"}));
+            let WatchEvent::NotServed { status: told, message } = fixture.next_event().await else {
+                panic!("not reported")
+            };
+            assert_eq!(told, status);
+            assert!(message.ends_with("not for you"), "{message}");
+        }
+        let waits: Vec<Duration> = asked_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!((750..=1_001).contains(&waits[0].as_millis()), "{waits:?}");
+        assert!(
+            waits[10] >= Duration::from_secs(225) && waits[10] <= Duration::from_millis(300_001),
+            "{waits:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_vanished_is_listed_when_it_returns_and_a_right_that_vanished_is_not() {
+    for (status, lists_anew) in [(404, true), (403, false)] {
+        let mut fixture = Fixture::start();
+        let open = fixture.listed_at_100().await;
+        open.bookmark(101);
+        open.end();
+        fixture.next_request().await.answer(status, json!({}));
+        assert!(matches!(fixture.next_event().await, WatchEvent::NotServed { .. }));
+        assert_eq!(fixture.next_request().await.is_streaming_list(), lists_anew);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_to_be_left_alone_is_left_alone() {
+    let mut fixture = Fixture::start();
+    let request = fixture.next_request().await;
+    let asked_at = request.at;
+    request.answer_with(Response::builder().status(429).header("Retry-After", "7"), json!({}));
+    fixture.expect_failure().await;
+    let waited = fixture.next_request().await.at - asked_at;
+    assert!(
+        waited >= Duration::from_secs(7) && waited < Duration::from_secs(8),
+        "{waited:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_back_off_doubles_and_is_forgotten_once_the_watch_has_told_something() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.cut();
+    fixture.expect_failure().await;
+    for _ in 0..10 {
+        fixture.next_request().await.answer(500, json!({}));
+        fixture.expect_failure().await;
+    }
+    let request = fixture.next_request().await;
+    let open = request.watch();
+    open.event("ADDED", &object("a", 101, "one"));
+    fixture.next_event().await;
+    let cut_at = Instant::now();
+    open.cut();
+    fixture.expect_failure().await;
+    let waited = fixture.next_request().await.at - cut_at;
+    assert!(waited <= Duration::from_millis(21), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_keeps_failing_does_not_slow_another() {
+    let mut healthy = Fixture::start();
+    let mut failing = Fixture::start();
+    let open = healthy.listed_at_100().await;
+    let answering = tokio::spawn(async move {
+        loop {
+            failing.next_request().await.answer(500, json!({}));
+            failing.expect_failure().await;
+        }
+    });
+    for version in 101..200 {
+        tokio::time::advance(Duration::from_millis(200)).await;
+        let sent_at = Instant::now();
+        open.event("MODIFIED", &object("a", version, "one"));
+        healthy.expect_events(vec![applied("a", version, "one")]).await;
+        assert_eq!(sent_at.elapsed(), Duration::ZERO);
+    }
+    answering.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_no_event_is_followed_by_a_list() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.send("<html>\n");
+    assert!(
+        fixture
+            .expect_failure()
+            .await
+            .starts_with("a watch event cannot be read")
+    );
+    assert!(fixture.next_request().await.is_streaming_list());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_event_other_than_too_old_keeps_the_version() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.error(500, "etcd is away");
+    assert_eq!(fixture.expect_failure().await, "500: etcd is away");
+    assert_eq!(fixture.next_request().await.after(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    let last = 100 + 3 * u64::try_from(WATCH_CHANNEL_MESSAGES).unwrap();
+    for version in 101..=last {
+        open.event("MODIFIED", &object("a", version, "one"));
+    }
+    // Long past the time that the connection was meant to last.
+    tokio::time::advance(Duration::from_secs(300)).await;
+    for version in 101..=last {
+        fixture.expect_events(vec![applied("a", version, "one")]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
+    let mut fixture = Fixture::start();
+    let _open = fixture.listed_at_100().await;
+    fixture.trigger.request();
+    fixture.task.await.unwrap();
+
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    drop(fixture.told);
+    open.event("ADDED", &object("a", 101, "one"));
+    fixture.task.await.unwrap();
+}

@@ -1,0 +1,409 @@
+//! Carries out one write and says what came of it.
+//!
+//! Every write has a precondition, so it may be sent again whatever happened. A write whose outcome is unknown (a
+//! timeout, a connection cut after sending, most 5xx) is settled by one GET; one that met a conflict is followed by one
+//! GET, so that the next plan sees what is there. An answer is an observation like any other.
+
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::clock::{Clock, Timestamp};
+use crate::limits::{ANSWER_BYTES, REFUSAL_MESSAGE_BYTES, WRITE_TIMEOUT};
+use crate::logic::{Logic, Observed, Request, SourceSpec, Verb};
+use crate::token::TokenError;
+
+/// What came of a write.
+#[derive(Debug)]
+pub(crate) struct Outcome<O> {
+    pub(crate) verdict: Verdict,
+    /// What was learned about the target on the way.
+    pub(crate) seen: Seen<O>,
+    pub(crate) at: Timestamp,
+    pub(crate) took: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The server has carried it out.
+    Done,
+    /// The target is not what the plan took it for.
+    Conflict { message: String },
+    /// Refused for its content.
+    Refused { status: u16, reason: String, message: String },
+    /// Not allowed, or the namespace, the kind or the object does not exist.
+    Denied { status: u16, message: String },
+    /// Anything else; to be tried again.
+    Failed { message: String, retry_after: Option<Duration> },
+}
+
+impl Verdict {
+    /// Label in metrics.
+    pub(crate) const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Conflict { .. } => "conflict",
+            Self::Refused { .. } => "refused",
+            Self::Denied { .. } => "denied",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Seen<O> {
+    Object(Observed<O>),
+    /// The object that was meant does not exist any more.
+    Gone,
+    Nothing,
+}
+
+/// A hash of what a write asks for, without its precondition. The same in every run.
+pub(crate) fn content(verb: &Verb) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    verb.as_str().hash(&mut hasher);
+    match verb {
+        Verb::Create { body } | Verb::Patch { body, .. } => body.hash(&mut hasher),
+        Verb::Delete { uid } => uid.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// Carries out a write, with the GET that it may need. Ends within two write timeouts.
+pub(crate) async fn carry_out<L: Logic>(
+    spec: Arc<SourceSpec<L>>,
+    request: Request<L>,
+    clock: Clock,
+) -> (Request<L>, Outcome<L::Object>) {
+    let begun = Instant::now();
+    let target = Addressed { spec: &spec, namespace: &request.namespace, name: &request.name };
+    let (verdict, seen) = match target.write(&request.verb).await {
+        Ok(answer) => target.judge(&request.verb, &answer).await,
+        Err(SendError { sent: false, message }) => (Verdict::Failed { message, retry_after: None }, Seen::Nothing),
+        Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
+    };
+    (request, Outcome { verdict, seen, at: clock.now(), took: begun.elapsed() })
+}
+
+/// An object that requests are sent about.
+struct Addressed<'a, L: Logic> {
+    spec: &'a SourceSpec<L>,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+struct Answer {
+    status: StatusCode,
+    /// What the server asked for in a header.
+    retry_after: Option<Duration>,
+    body: Bytes,
+}
+
+/// No answer came. `sent`: the server may have carried it out all the same.
+struct SendError {
+    sent: bool,
+    message: String,
+}
+
+impl<L: Logic> Addressed<'_, L> {
+    async fn write(&self, verb: &Verb) -> Result<Answer, SendError> {
+        let resource = &self.spec.resource;
+        match verb {
+            Verb::Create { body } => {
+                let path = resource.collection_path(Some(self.namespace));
+                self.send(Method::POST, path, Some(("application/json", encode(body)))).await
+            }
+            Verb::Patch { subresource, resource_version, body } => {
+                let mut path = resource.object_path(self.namespace, self.name);
+                if let Some(subresource) = subresource {
+                    path = format!("{path}/{subresource}");
+                }
+                let body = encode(&with_precondition(body, *resource_version));
+                self.send(Method::PATCH, path, Some(("application/merge-patch+json", body))).await
+            }
+            Verb::Delete { uid } => {
+                let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+                let path = resource.object_path(self.namespace, self.name);
+                self.send(Method::DELETE, path, Some(("application/json", encode(&options)))).await
+            }
+        }
+    }
+
+    async fn get(&self) -> Result<Answer, SendError> {
+        self.send(Method::GET, self.spec.resource.object_path(self.namespace, self.name), None).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<Answer, SendError> {
+        let mut request = http::Request::builder().method(method).uri(path).header(header::ACCEPT, self.accept());
+        if let Some((content_type, _)) = &body {
+            request = request.header(header::CONTENT_TYPE, *content_type);
+        }
+        let body = body.map_or_else(Body::empty, |(_, bytes)| Body::from(bytes));
+        let request = request.body(body).map_err(|error| SendError { sent: false, message: error.to_string() })?;
+        let exchange = async {
+            let response = self.spec.cluster.requests.send(request).await.map_err(|error| SendError {
+                sent: !never_sent(&error),
+                message: with_causes(&error),
+            })?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, ANSWER_BYTES)
+                .collect()
+                .await
+                .map_err(|error| SendError { sent: true, message: with_causes(&*error) })?;
+            Ok(Answer { status: parts.status, retry_after: retry_after(&parts.headers), body: body.to_bytes() })
+        };
+        let no_answer = || SendError { sent: true, message: format!("no answer within {WRITE_TIMEOUT:?}") };
+        timeout(WRITE_TIMEOUT, exchange).await.unwrap_or_else(|_| Err(no_answer()))
+    }
+
+    fn accept(&self) -> &'static str {
+        if self.spec.metadata_only {
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+        } else {
+            "application/json"
+        }
+    }
+
+    async fn judge(&self, verb: &Verb, answer: &Answer) -> (Verdict, Seen<L::Object>) {
+        if answer.status.is_success() {
+            return self.judge_success(verb, answer);
+        }
+        let refusal = ApiStatus::read(answer);
+        let retry_after = answer.retry_after.or(refusal.retry_after());
+        match answer.status.as_u16() {
+            404 if self.is_about_the_object(&refusal) => match verb {
+                Verb::Delete { .. } => (Verdict::Done, Seen::Gone),
+                Verb::Patch { .. } => (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Gone),
+                Verb::Create { .. } => (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Nothing),
+            },
+            409 => (Verdict::Conflict { message: refusal.text() }, self.look().await.0),
+            status @ (400 | 413 | 415 | 422) => {
+                (Verdict::Refused { status, message: refusal.text(), reason: refusal.reason }, Seen::Nothing)
+            }
+            status @ (403..=406) => (Verdict::Denied { status, message: refusal.text() }, Seen::Nothing),
+            429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+            // A server that names a time for coming back has turned the request away at the door.
+            503 if answer.retry_after.is_some() => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+            408 | 500.. => self.settle(verb, refusal.text(), retry_after).await,
+            _ => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+        }
+    }
+
+    fn judge_success(&self, verb: &Verb, answer: &Answer) -> (Verdict, Seen<L::Object>) {
+        let end = Ending::read(&answer.body);
+        let gone = match verb {
+            Verb::Delete { .. } => !end.lingers(),
+            Verb::Create { .. } | Verb::Patch { .. } => end.is_final(),
+        };
+        if gone {
+            return (Verdict::Done, Seen::Gone);
+        }
+        match (self.spec.decode)(&answer.body) {
+            Ok(observed) => (Verdict::Done, Seen::Object(observed)),
+            Err(unreadable) => {
+                let message = format!("carried out, but the answer cannot be read: {}", unreadable.why);
+                (Verdict::Failed { message, retry_after: None }, Seen::Nothing)
+            }
+        }
+    }
+
+    /// Finds out whether a write whose outcome is unknown was carried out.
+    async fn settle(
+        &self,
+        verb: &Verb,
+        message: String,
+        retry_after: Option<Duration>,
+    ) -> (Verdict, Seen<L::Object>) {
+        let (seen, found) = self.look().await;
+        let done = match (verb, &seen) {
+            (Verb::Delete { .. }, Seen::Gone) => true,
+            (Verb::Delete { uid }, Seen::Object(observed)) => observed.uid != *uid || Ending::of(&found).lingers(),
+            (Verb::Patch { resource_version, body, .. }, Seen::Object(observed)) => {
+                observed.resource_version != *resource_version && contains(&found, body)
+            }
+            (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
+            (Verb::Create { .. } | Verb::Patch { .. }, Seen::Gone) | (_, Seen::Nothing) => false,
+        };
+        let verdict = if done {
+            Verdict::Done
+        } else {
+            Verdict::Failed { message: format!("outcome unknown ({message})"), retry_after }
+        };
+        (verdict, seen)
+    }
+
+    /// One GET: what it shows, and the JSON of it.
+    async fn look(&self) -> (Seen<L::Object>, Value) {
+        let nothing = (Seen::Nothing, Value::Null);
+        let Ok(answer) = self.get().await else { return nothing };
+        if answer.status.is_success() {
+            let Ok(observed) = (self.spec.decode)(&answer.body) else { return nothing };
+            return (Seen::Object(observed), serde_json::from_slice(&answer.body).unwrap_or_default());
+        }
+        if answer.status == StatusCode::NOT_FOUND && self.is_about_the_object(&ApiStatus::read(&answer)) {
+            return (Seen::Gone, Value::Null);
+        }
+        nothing
+    }
+
+    /// Whether a 404 speaks of the object itself, not of its kind or of its namespace.
+    fn is_about_the_object(&self, status: &ApiStatus) -> bool {
+        status.reason == "NotFound"
+            && status.details.name == self.name
+            && [self.spec.resource.plural, self.spec.resource.kind, ""].contains(&status.details.kind.as_str())
+    }
+}
+
+/// What a refusal says (a metav1.Status), as far as it can be read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ApiStatus {
+    reason: String,
+    message: String,
+    details: StatusDetails,
+    #[serde(skip)]
+    code: u16,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusDetails {
+    name: String,
+    kind: String,
+    retry_after_seconds: u64,
+}
+
+impl ApiStatus {
+    fn read(answer: &Answer) -> Self {
+        let code = answer.status.as_u16();
+        match serde_json::from_slice::<Self>(&answer.body) {
+            Ok(status) => Self { code, ..status },
+            Err(_) => Self { code, message: String::from_utf8_lossy(&answer.body).into_owned(), ..Self::default() },
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{} {}", self.code, self.message.trim());
+        if text.len() > REFUSAL_MESSAGE_BYTES {
+            text.truncate(text.floor_char_boundary(REFUSAL_MESSAGE_BYTES));
+            text.push('…');
+        }
+        text
+    }
+}
+
+/// Whether an answered object is on its way out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Ending {
+    metadata: EndingMetadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EndingMetadata {
+    deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<i64>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl Ending {
+    fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    fn of(object: &Value) -> Self {
+        Self::deserialize(object).unwrap_or_default()
+    }
+
+    /// Deleted and still there.
+    fn lingers(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some() && !self.is_final()
+    }
+
+    /// Deleted, and nothing keeps it any more: this answer is the last that will be seen of it. (Not so for
+    /// Namespaces, whose finalizers are in their spec; no agent writes those.)
+    fn is_final(&self) -> bool {
+        let metadata = &self.metadata;
+        metadata.deletion_timestamp.is_some()
+            && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+            && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
+    }
+}
+
+fn encode(body: &Value) -> Vec<u8> {
+    body.to_string().into_bytes()
+}
+
+fn with_precondition(body: &Value, resource_version: u64) -> Value {
+    let mut body = body.as_object().cloned().unwrap_or_default();
+    let mut metadata = body.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    metadata.insert("resourceVersion".to_owned(), Value::String(resource_version.to_string()));
+    body.insert("metadata".to_owned(), Value::Object(metadata));
+    Value::Object(body)
+}
+
+/// Whether an object already is what the merge patch would make of it (RFC 7386).
+fn contains(object: &Value, patch: &Value) -> bool {
+    match (object, patch) {
+        (Value::Object(fields), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| contains(fields.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| contains(&Value::Null, wanted)),
+        (object, patch) => object == patch,
+    }
+}
+
+/// Seconds only: an API server never sends the form with a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Whether a request certainly did not reach the server: no token, or no connection.
+fn never_sent(error: &kube::Error) -> bool {
+    causes(error).any(|cause| {
+        cause.is::<TokenError>()
+            || cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|error| error.is_connect())
+            || cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    for cause in causes(error) {
+        let cause = cause.to_string();
+        // Many errors of the HTTP stack repeat their cause in their own text.
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -1,0 +1,233 @@
+//! Agents under test, each a process of its own.
+
+use crate::binaries;
+use crate::eventually::Deadline;
+use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN, POLL};
+use crate::log::Log;
+use crate::process::{Ended, Process, Signal, Spec};
+use anyhow::{Context as _, bail};
+use std::ffi::OsString;
+use std::sync::LazyLock;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{OnceCell, watch};
+
+/// The logs of all agents that run, for messages of failures.
+static RUNNING: LazyLock<watch::Sender<Vec<(i32, Log)>>> = LazyLock::new(|| watch::Sender::new(Vec::new()));
+
+/// How to start an agent.
+#[derive(Clone, Debug)]
+pub struct AgentSpec {
+    binary: &'static str,
+    name: String,
+    flags: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+}
+
+impl AgentSpec {
+    /// The binary `hub-agent` or `member-agent`, called `name` in messages.
+    #[must_use]
+    pub fn new(binary: &'static str, name: &str) -> Self {
+        Self { binary, name: name.to_owned(), flags: Vec::new(), environment: Vec::new() }
+    }
+
+    /// Adds a flag, as `--name=value`.
+    #[must_use]
+    pub fn flag(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        let mut flag = OsString::from(name);
+        flag.push("=");
+        flag.push(value.into());
+        self.flags.push(flag);
+        self
+    }
+
+    /// Adds a variable of the environment, which is otherwise empty but for PATH.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Starts it; it may not be ready yet.
+    ///
+    /// # Errors
+    /// Where the binary cannot be built or started.
+    pub async fn start(&self) -> anyhow::Result<Agent> {
+        let process = Process::start(Spec {
+            name: self.name.clone(),
+            file: binaries::of_agent(self.binary).await?,
+            arguments: self.flags.clone(),
+            environment: self.environment.clone(),
+            scratch: None,
+        });
+        let process = process.await?;
+        register(&process);
+        Ok(Agent { process, admin: OnceCell::new() })
+    }
+
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`AgentSpec::start`] and [`Agent::ready`].
+    pub async fn start_ready(&self) -> anyhow::Result<Agent> {
+        let agent = self.start().await?;
+        agent.ready().await?;
+        Ok(agent)
+    }
+}
+
+/// An agent that runs. It is killed when this is dropped, or when our process ends, however that ends.
+#[derive(Debug)]
+pub struct Agent {
+    process: Process,
+    admin: OnceCell<String>,
+}
+
+impl Agent {
+    /// What it says.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        self.process.log()
+    }
+
+    /// How it ended; none while it runs.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.process.ended()
+    }
+
+    /// Waits until `/readyz` says so.
+    ///
+    /// # Errors
+    /// Where the agent ends, or is not ready in time; the error shows its answer and its last lines.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        let deadline = Deadline::start();
+        loop {
+            let (status, body) = self.get("/readyz").await?;
+            if status == 200 {
+                return Ok(());
+            }
+            let told = || format!("{} is not ready: {status} {body}\n{}", self.process.name(), self.log().tail());
+            deadline.check().with_context(told)?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// What its admin port answers to a GET: status and body.
+    ///
+    /// # Errors
+    /// Where it says no port in its log, or does not answer there.
+    pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
+        let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
+        let context = || format!("{} does not answer at http://{address}{path}\n{}", self.process.name(), self.log().tail());
+        let answer = get(address, path);
+        tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
+    }
+
+    /// Asks for a graceful stop and waits for its end.
+    ///
+    /// # Errors
+    /// Where it does not end in time.
+    pub async fn terminate(&self) -> anyhow::Result<Ended> {
+        self.process.signal(Signal::Term).await?;
+        self.process.wait().await
+    }
+
+    /// Ends it in the middle of whatever it does, and waits until it is gone.
+    ///
+    /// # Errors
+    /// Where it does not end in time.
+    pub async fn kill(self) -> anyhow::Result<()> {
+        self.process.signal(Signal::Kill).await?;
+        self.process.wait().await?;
+        self.process.end().await
+    }
+
+    /// Waits for its end, whatever the reason.
+    ///
+    /// # Errors
+    /// Where it does not end in time.
+    pub async fn wait(&self) -> anyhow::Result<Ended> {
+        self.process.wait().await
+    }
+
+    /// Freezes it, as a machine that hangs does; [`Agent::thaw`] lets it go on.
+    ///
+    /// # Errors
+    /// Where its supervisor is gone.
+    pub async fn freeze(&self) -> anyhow::Result<()> {
+        self.process.signal(Signal::Stop).await
+    }
+
+    /// Lets it go on after [`Agent::freeze`].
+    ///
+    /// # Errors
+    /// Where its supervisor is gone.
+    pub async fn thaw(&self) -> anyhow::Result<()> {
+        self.process.signal(Signal::Cont).await
+    }
+}
+
+/// The last lines of every agent that runs.
+#[must_use]
+pub fn tails() -> String {
+    let tails: Vec<String> = RUNNING.borrow().iter().map(|(_, log)| log.tail()).collect();
+    if tails.is_empty() {
+        return format!("(no agent runs whose last {LOG_LINES_SHOWN} lines could be shown)");
+    }
+    tails.join("\n")
+}
+
+/// Waits until no agent runs: one that was dropped may still be about to end.
+pub(crate) async fn none_left() {
+    // An error means that the sender is gone, and a static never goes.
+    let _ = RUNNING.subscribe().wait_for(Vec::is_empty).await;
+}
+
+fn register(process: &Process) {
+    let [pid, _] = process.pids();
+    RUNNING.send_modify(|running| running.push((pid, process.log().clone())));
+    let gone = process.gone();
+    tokio::spawn(async move {
+        gone.await;
+        RUNNING.send_modify(|running| running.retain(|(registered, _)| *registered != pid));
+    });
+}
+
+/// What an agent says, with the address, of each admin port that it has opened.
+const SERVING: &str = "serving metrics and probes";
+
+/// The address in a log line that tells where an admin port listens.
+fn listening(line: &str) -> Option<String> {
+    let (said, rest) = line.split_once("127.0.0.1:")?;
+    let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let port: u16 = port.parse().ok().filter(|port| *port != 0)?;
+    (said.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
+}
+
+/// A GET of HTTP/1.0: the server closes the connection at the end of its answer.
+async fn get(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(u64::try_from(ADMIN_ANSWER_BYTES)?).read_to_end(&mut answer).await?;
+    let answer = String::from_utf8(answer).context("the answer is not text")?;
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("the answer has no end of its head: {answer}") };
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("the answer has no status")?;
+    Ok((status, body.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listening;
+
+    #[test]
+    fn the_admin_port_is_read_from_the_line_that_says_it_and_from_no_other() {
+        let json = r#"{"fields":{"message":"serving metrics and probes","address":"127.0.0.1:40123","asked":"127.0.0.1:0"}}"#;
+        assert_eq!(listening(json).as_deref(), Some("127.0.0.1:40123"));
+        let text = "INFO serving metrics and probes address=127.0.0.1:7 asked=127.0.0.1:0";
+        assert_eq!(listening(text).as_deref(), Some("127.0.0.1:7"));
+        assert_eq!(listening("flag --metrics-bind-address=127.0.0.1:0"), None);
+        assert_eq!(listening("the API server is at https://127.0.0.1:6443"), None);
+    }
+}

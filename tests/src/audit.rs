@@ -1,0 +1,321 @@
+//! What an API server was asked to write, by whom, counted exactly from its audit log.
+//!
+//! The server logs each request twice, synchronously: before it is handled and after it was answered. The second entry
+//! may come a moment later than the answer. So a reader sends a marker request, waits until the log has it, and then until
+//! every request that was logged before the marker has its second entry: from there on the count is final.
+
+use crate::eventually::Deadline;
+use crate::limits::POLL;
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+use tokio::sync::Mutex;
+
+/// The audit log of one API server.
+pub struct Audit {
+    path: PathBuf,
+    admin: kube::Client,
+    reader: Mutex<Reader>,
+}
+
+/// A point in an audit log at which all that was asked before is answered and counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+/// A write that a server was asked for.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Entry {
+    /// Who asked.
+    pub user: String,
+    /// `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub verb: String,
+    /// The plural, with the subresource after a slash where there is one.
+    pub resource: String,
+    /// The namespace; empty for what has none.
+    pub namespace: String,
+    /// The object; empty where the server chose the name.
+    pub name: String,
+    /// The HTTP status of the answer.
+    pub status: u16,
+}
+
+/// Writes, in the order in which they were answered.
+///
+/// Shown as one line for each user, verb, resource and namespace, ordered, with their number in front; refused ones apart:
+///
+/// ```text
+///   100 patch endpointsliceexports in fleet-member-a by member-agent-1
+///     1 patch endpointsliceexports in fleet-member-a by member-agent-1: 409
+/// ```
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Ledger(pub Vec<Entry>);
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Audit").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Audit {
+    /// Reads the log at `path`; `admin` sends the markers.
+    #[must_use]
+    pub fn new(path: PathBuf, admin: kube::Client) -> Self {
+        Self { path, admin, reader: Mutex::new(Reader::default()) }
+    }
+
+    /// A mark after all that has been asked until now.
+    ///
+    /// # Errors
+    /// Where the server does not answer, or the log cannot be read or is not complete in time.
+    pub async fn mark(&self) -> anyhow::Result<Mark> {
+        self.settle().await.map(|reader| Mark(reader.writes.len()))
+    }
+
+    /// What was asked between `mark` and now.
+    ///
+    /// # Errors
+    /// As [`Audit::mark`].
+    pub async fn since(&self, mark: Mark) -> anyhow::Result<Ledger> {
+        let reader = self.settle().await?;
+        Ok(Ledger(reader.writes.iter().skip(mark.0).cloned().collect()))
+    }
+
+    async fn settle(&self) -> anyhow::Result<tokio::sync::MutexGuard<'_, Reader>> {
+        let mut reader = self.reader.lock().await;
+        reader.markers += 1;
+        let marker = format!("/version?audit-marker={}", reader.markers);
+        let request = http::Request::get(&marker).body(Vec::new())?;
+        self.admin.request_text(request).await.context("the API server does not answer to a marker for its audit log")?;
+        let deadline = Deadline::start();
+        let mut awaited: Option<BTreeSet<String>> = None;
+        loop {
+            reader.read(&self.path)?;
+            if awaited.is_none() && reader.last_marker == marker {
+                awaited = Some(reader.open.clone());
+            }
+            if awaited.as_ref().is_some_and(|awaited| awaited.is_disjoint(&reader.open)) {
+                return Ok(reader);
+            }
+            deadline.check().with_context(|| format!("{} is not complete", self.path.display()))?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+/// How far the log has been read, and what was found.
+#[derive(Debug, Default)]
+struct Reader {
+    offset: u64,
+    markers: usize,
+    last_marker: String,
+    /// Writes that have been asked for and not yet answered, by the server's id of the request.
+    open: BTreeSet<String>,
+    writes: Vec<Entry>,
+}
+
+impl Reader {
+    fn read(&mut self, path: &PathBuf) -> anyhow::Result<()> {
+        let context = || format!("cannot read the audit log {}", path.display());
+        let mut file = std::fs::File::open(path).with_context(context)?;
+        file.seek(SeekFrom::Start(self.offset)).with_context(context)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).with_context(context)?;
+        // What comes after the last line end is still being written.
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.take(serde_json::from_slice(line).with_context(context)?);
+        }
+        self.offset += u64::try_from(whole)?;
+        Ok(())
+    }
+
+    fn take(&mut self, line: Line) {
+        if line.stage == "RequestReceived" {
+            if line.is_write() {
+                self.open.insert(line.audit_id);
+            } else if line.request_uri.contains("audit-marker=") {
+                self.last_marker = line.request_uri;
+            }
+        } else if self.open.remove(&line.audit_id) {
+            self.writes.push(line.entry());
+        }
+    }
+}
+
+/// One line of the log, as `audit.k8s.io/v1` has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    stage: String,
+    #[serde(rename = "auditID")]
+    audit_id: String,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    verb: String,
+    user: User,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: ResponseStatus,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+impl Line {
+    fn is_write(&self) -> bool {
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    fn entry(self) -> Entry {
+        let ObjectRef { resource, subresource, namespace, name } = self.object_ref;
+        let resource = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
+        let status = self.response_status.code;
+        Entry { user: self.user.username, verb: self.verb, resource, namespace, name, status }
+    }
+}
+
+impl Ledger {
+    /// Those for which `wanted` holds.
+    #[must_use]
+    pub fn filter(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
+        Self(self.0.iter().filter(|entry| wanted(entry)).cloned().collect())
+    }
+
+    /// Those of one user.
+    #[must_use]
+    pub fn of_user(&self, user: &str) -> Self {
+        self.filter(|entry| entry.user == user)
+    }
+
+    /// Those of the agents under test: of every user whose name holds `agent`.
+    #[must_use]
+    pub fn of_agents(&self) -> Self {
+        self.filter(|entry| entry.user.contains("agent"))
+    }
+
+    /// Without Leases and Events, which have a budget of their own.
+    #[must_use]
+    pub fn objects(&self) -> Self {
+        self.filter(|entry| !entry.is_lease() && !entry.is_event())
+    }
+
+    /// Only Leases.
+    #[must_use]
+    pub fn leases(&self) -> Self {
+        self.filter(Entry::is_lease)
+    }
+
+    /// Only Events.
+    #[must_use]
+    pub fn events(&self) -> Self {
+        self.filter(Entry::is_event)
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many of each kind: what is shown, as data.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for entry in &self.0 {
+            *counts.entry(entry.kind()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+impl Entry {
+    fn is_lease(&self) -> bool {
+        self.resource == "leases"
+    }
+
+    fn is_event(&self) -> bool {
+        self.resource == "events"
+    }
+
+    fn kind(&self) -> String {
+        let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
+        let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
+        format!("{} {}{place} by {}{refusal}", self.verb, self.resource, self.user)
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, count) in self.counts() {
+            writeln!(formatter, "{count:>5} {kind}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reader;
+    use std::io::Write as _;
+
+    fn line(stage: &str, id: &str, verb: &str, resource: &str, status: u16) -> String {
+        format!(
+            "{{\"stage\":\"{stage}\",\"auditID\":\"{id}\",\"requestURI\":\"/x\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"u\"}},\
+             \"objectRef\":{{\"resource\":\"{resource}\",\"namespace\":\"n\"}},\"responseStatus\":{{\"code\":{status}}}}}\n"
+        )
+    }
+
+    #[test]
+    fn a_write_counts_once_when_it_is_answered_and_stays_open_until_then() {
+        let mut log = tempfile::NamedTempFile::new().expect("a file");
+        let mut reader = Reader::default();
+        let answered = line("ResponseComplete", "1", "patch", "services", 200);
+        let (half, rest) = answered.split_at(30);
+        log.write_all((line("RequestReceived", "1", "patch", "services", 0) + half).as_bytes()).expect("written");
+        reader.read(&log.path().to_path_buf()).expect("read");
+        assert_eq!((reader.open.len(), reader.writes.len()), (1, 0));
+        log.write_all(rest.as_bytes()).expect("written");
+        reader.read(&log.path().to_path_buf()).expect("read");
+        assert_eq!((reader.open.len(), reader.writes.len()), (0, 1));
+    }
+
+    #[test]
+    fn reads_are_not_in_the_ledger_and_refused_writes_stand_apart() {
+        let mut log = tempfile::NamedTempFile::new().expect("a file");
+        let mut reader = Reader::default();
+        for (id, verb, resource, status) in
+            [("1", "get", "services", 200), ("2", "patch", "services", 200), ("3", "patch", "services", 409), ("4", "update", "leases", 200)]
+        {
+            log.write_all(line("RequestReceived", id, verb, resource, 0).as_bytes()).expect("written");
+            log.write_all(line("ResponseComplete", id, verb, resource, status).as_bytes()).expect("written");
+        }
+        reader.read(&log.path().to_path_buf()).expect("read");
+        let ledger = super::Ledger(reader.writes);
+        assert_eq!(
+            ledger.objects().to_string(),
+            "    1 patch services in n by u\n    1 patch services in n by u: 409\n"
+        );
+        assert_eq!(ledger.leases().count(), 1);
+    }
+}

@@ -1,0 +1,154 @@
+//! Starts one process for a test, in a process group of its own, and ends that group with SIGKILL as soon as the test
+//! is gone: the test holds the other end of our input, and the kernel closes it however the test ends.
+//!
+//! (A parent-death signal would not do: it fires when the *thread* that spawned the child ends, and each test is a thread.)
+//!
+//! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or `killed <signal>`.
+//! The process's own output, of both kinds, goes to our error output. At the end the folder of `--scratch` is removed.
+
+use anyhow::Context as _;
+use clap::Parser;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Keep a process for as long as our input is open.
+#[derive(Parser)]
+struct Arguments {
+    /// A folder to remove when the owner is gone.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// How often, and how long apart, the removal of the scratch folder is tried: another process that is being killed just
+/// now may still write there.
+const REMOVALS: usize = 100;
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let mut owner = Owner::new()?;
+    let mut child = start(&arguments.command)?;
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the child has no process id")?;
+    println!("started {pid}");
+    let status = supervise(&mut owner, &mut child, pid).await?;
+    if let Some(status) = status {
+        println!("{}", told(status));
+        // Ours is the last hand on the error output then, and who reads it waits for its end.
+        rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
+        owner.gone().await;
+    }
+    if let Some(scratch) = &arguments.scratch {
+        remove(scratch).await;
+    }
+    std::process::exit(status.map_or(0, code));
+}
+
+fn start(command: &[OsString]) -> anyhow::Result<Child> {
+    let (program, arguments) = command.split_first().context("no program")?;
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(std::io::stderr())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot start {}", Path::new(program).display()))
+}
+
+/// Until the child has ended, which tells how, or the owner is gone and the group killed.
+async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Result<Option<ExitStatus>> {
+    loop {
+        tokio::select! {
+            status = child.wait() => {
+                // What the child may have left behind in its group goes with it; mostly there is nothing.
+                let _ = kill_process_group(pid, Signal::KILL);
+                return Ok(Some(status?));
+            }
+            order = owner.order() => match order.as_deref() {
+                None => {
+                    kill_process_group(pid, Signal::KILL)?;
+                    child.wait().await?;
+                    return Ok(None);
+                }
+                // A termination is for the process alone, as in a pod; the others are for all that it started.
+                Some("signal TERM") => kill_process(pid, Signal::TERM)?,
+                Some("signal KILL") => kill_process_group(pid, Signal::KILL)?,
+                Some("signal STOP") => kill_process_group(pid, Signal::STOP)?,
+                Some("signal CONT") => kill_process_group(pid, Signal::CONT)?,
+                Some(other) => anyhow::bail!("unknown order {other:?}"),
+            },
+        }
+    }
+}
+
+/// Who holds our input.
+struct Owner {
+    orders: mpsc::Receiver<String>,
+    signals: [SignalStream; 3],
+}
+
+impl Owner {
+    fn new() -> anyhow::Result<Self> {
+        let (sender, orders) = mpsc::channel(1);
+        // A thread of its own: a read of the input cannot be interrupted. It ends with the process.
+        std::thread::spawn(move || {
+            let lines = std::io::stdin().lines().map_while(Result::ok);
+            for line in lines {
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let signals =
+            [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
+        Ok(Self { orders, signals })
+    }
+
+    /// The next order; none when the owner is gone or we are told to end.
+    async fn order(&mut self) -> Option<String> {
+        let [terminate, interrupt, hangup] = &mut self.signals;
+        tokio::select! {
+            line = self.orders.recv() => line,
+            _ = terminate.recv() => None,
+            _ = interrupt.recv() => None,
+            _ = hangup.recv() => None,
+        }
+    }
+
+    async fn gone(&mut self) {
+        while self.order().await.is_some() {}
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("killed {signal}"),
+        None => format!("exited {}", code(status)),
+    }
+}
+
+/// As a shell tells it: 128 and the signal where one ended the process.
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+async fn remove(folder: &Path) {
+    for _ in 0..REMOVALS {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => tokio::time::sleep(BETWEEN_REMOVALS).await,
+            _ => return,
+        }
+    }
+    eprintln!("cannot remove {}", folder.display());
+}

@@ -1,0 +1,89 @@
+//! Where the binaries are that tests start, and that they are what the sources say.
+
+use anyhow::{Context as _, bail, ensure};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+use tokio::sync::Mutex;
+
+/// What was found or built, one at a time; a test process stays with what it found first.
+static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
+
+/// The path of an agent's binary.
+///
+/// A test build does not build the binaries of other packages, so one that is missing, or older than a source that it
+/// was made from, is built here: a test never runs on an agent of yesterday.
+///
+/// # Errors
+/// Where it cannot be built.
+pub async fn of_agent(name: &'static str) -> anyhow::Result<PathBuf> {
+    find(name, current).await
+}
+
+/// The path of a binary of this package, which every test build of the package makes.
+///
+/// # Errors
+/// Where it is not there and cannot be built.
+pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
+    find(name, |binary| Ok(binary.is_file())).await
+}
+
+async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> anyhow::Result<PathBuf> {
+    let mut found = FOUND.lock().await;
+    if let Some(binary) = found.get(name) {
+        return Ok(binary.clone());
+    }
+    let binary = folder()?.join(name);
+    if !usable(&binary)? {
+        build(name)?;
+        ensure!(binary.is_file(), "cargo built {name}, but there is no {}", binary.display());
+    }
+    found.insert(name, binary.clone());
+    Ok(binary)
+}
+
+/// `target/<profile>`: our own executable is there, or in `deps` below it where it is a test.
+fn folder() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    let folder = own.parent().with_context(|| format!("{} has no folder", own.display()))?;
+    match (folder.ends_with("deps"), folder.parent()) {
+        (true, Some(parent)) => Ok(parent.to_path_buf()),
+        _ => Ok(folder.to_path_buf()),
+    }
+}
+
+/// Whether the binary is there and no source of it is newer. Cargo lists the sources in the `.d` file beside it.
+fn current(binary: &Path) -> anyhow::Result<bool> {
+    let (Ok(built), Ok(rule)) = (modified(binary), fs::read_to_string(binary.with_extension("d"))) else {
+        return Ok(false);
+    };
+    let sources = rule.split_once(": ").map_or("", |(_, sources)| sources);
+    // Spaces in paths are escaped with a backslash.
+    let sources = sources.trim_end().replace("\\ ", "\0");
+    for source in sources.split(' ').map(|source| source.replace('\0', " ")) {
+        match modified(Path::new(&source)) {
+            Ok(changed) if changed <= built => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn modified(path: &Path) -> std::io::Result<SystemTime> {
+    fs::metadata(path)?.modified()
+}
+
+fn build(name: &str) -> anyhow::Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(xtask::root())
+        .args(["build", "--quiet", "--workspace", "--bin", name])
+        .output()
+        .with_context(|| format!("cannot call cargo to build {name}"))?;
+    if !output.status.success() {
+        bail!("cannot build {name}:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

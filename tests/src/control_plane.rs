@@ -1,0 +1,389 @@
+//! A real control plane: etcd and kube-apiserver, on request kube-controller-manager, each under a supervisor, in a folder
+//! and on ports of its own.
+
+use crate::audit::Audit;
+use crate::eventually::{self, Deadline};
+use crate::kubeconfig::Access;
+use crate::limits::{CONTROL_PLANE_START, POLL, PORT_ATTEMPTS};
+use crate::process::{Process, Signal, Spec};
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
+use std::ffi::OsString;
+use std::{fmt, fs};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use xtask::controlplane::{Program, locate};
+
+/// The user that may do everything.
+pub const ADMIN: &str = "admin";
+
+/// What kind of control plane to start.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What it is called in messages: `hub`, `member-1`.
+    pub name: String,
+    /// The users that there are beside [`ADMIN`]; they may do nothing until a role is bound to them.
+    pub users: Vec<String>,
+    /// Controllers of kube-controller-manager to run, by upstream's names. Empty: it is not started, and then nobody
+    /// fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
+    pub controllers: Vec<String>,
+    /// The port to try first; a free one otherwise.
+    pub port: Option<u16>,
+}
+
+/// A control plane that runs. It ends when this is dropped, or when our process ends, however that ends.
+pub struct ControlPlane {
+    name: String,
+    folder: PathBuf,
+    access: Vec<Access>,
+    admin: kube::Client,
+    audit: Audit,
+    // In the order in which they end: the API server would complain about a store that is gone.
+    controller_manager: Option<Process>,
+    api_server: Process,
+    etcd: Process,
+}
+
+impl fmt::Debug for ControlPlane {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, folder, .. } = self;
+        formatter.debug_struct("ControlPlane").field("name", name).field("folder", folder).finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// Starts one and waits until it is ready.
+    ///
+    /// # Errors
+    /// Where the programs are not to be had or do not come up; the error shows their last lines.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let name = options.name.clone();
+        Self::start_unnamed(options).await.with_context(|| format!("cannot start the control plane {name}"))
+    }
+
+    async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
+        // Found here and not within the runtime's threads: it may be a build of minutes, for which others wait.
+        let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
+        programs?;
+        let folder = TempDir::with_prefix("fleetnet-control-plane-")?;
+        write_policy(folder.path())?;
+        let tokens = write_tokens(folder.path(), &options.users)?;
+        let (etcd, etcd_url) = start_etcd(&options.name, folder.path()).await?;
+        // From here on the supervisor of etcd removes it, also where we cannot.
+        let folder = folder.keep();
+        let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
+        let admin = access.first().context("the first user is the admin")?.client().await?;
+        let audit = Audit::new(folder.join("audit.log"), admin.clone());
+        let mut started = Self { name: options.name, folder, access, admin, audit, controller_manager: None, api_server, etcd };
+        if !options.controllers.is_empty() {
+            started.controller_manager = Some(started.start_controller_manager(&options.controllers).await?);
+        }
+        Ok(started)
+    }
+
+    /// What it is called in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A client of [`ADMIN`].
+    #[must_use]
+    pub fn admin(&self) -> kube::Client {
+        self.admin.clone()
+    }
+
+    /// How `user` reaches the API server.
+    ///
+    /// # Errors
+    /// Where there is no such user.
+    pub fn access(&self, user: &str) -> anyhow::Result<&Access> {
+        self.access
+            .iter()
+            .find(|access| access.user == user)
+            .with_context(|| format!("the control plane {} was started without a user {user}", self.name))
+    }
+
+    /// A kubeconfig file of `user`.
+    ///
+    /// # Errors
+    /// Where there is no such user or the file cannot be written.
+    pub fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
+        self.access(user)?.write_kubeconfig(&self.folder)
+    }
+
+    /// A file with the bearer token of `user`.
+    ///
+    /// # Errors
+    /// Where there is no such user or the file cannot be written.
+    pub fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
+        self.access(user)?.write_token(&self.folder)
+    }
+
+    /// Who wrote what.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Where its data is; removed when it ends.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The process ids of its programs and their supervisors.
+    #[must_use]
+    pub fn pids(&self) -> Vec<i32> {
+        self.processes().flat_map(Process::pids).collect()
+    }
+
+    /// The last lines of its programs, for messages of failures.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        self.processes().map(|process| process.log().tail()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Freezes the API server: connections stay open and nothing answers, as behind a link that is cut.
+    ///
+    /// # Errors
+    /// Where its supervisor is gone.
+    pub async fn freeze(&self) -> anyhow::Result<()> {
+        self.api_server.signal(Signal::Stop).await
+    }
+
+    /// Lets the API server go on after [`ControlPlane::freeze`].
+    ///
+    /// # Errors
+    /// Where its supervisor is gone.
+    pub async fn thaw(&self) -> anyhow::Result<()> {
+        self.api_server.signal(Signal::Cont).await
+    }
+
+    /// Makes a namespace, if it is not there yet.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.to_owned());
+        match Api::all(self.admin()).create(&PostParams::default(), &namespace).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            outcome => outcome.map(drop).with_context(|| format!("cannot make the namespace {name} in {}", self.name)),
+        }
+    }
+
+    /// Installs CustomResourceDefinitions, given as YAML, and waits until each can be used.
+    ///
+    /// # Errors
+    /// Where the server refuses one; unknown fields are refused too.
+    pub async fn install_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
+        let mut names = Vec::new();
+        for document in documents {
+            names.push(self.install_definition(document).await?);
+        }
+        for name in names {
+            eventually::usable(&self.admin(), &name).await?;
+        }
+        Ok(())
+    }
+
+    async fn install_definition(&self, document: &str) -> anyhow::Result<String> {
+        let request = http::Request::post(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldValidation=Strict",
+        )
+        .header(http::header::CONTENT_TYPE, "application/yaml")
+        .body(document.as_bytes().to_vec())?;
+        let answer: serde_json::Value =
+            self.admin.request(request).await.with_context(|| format!("{} refuses a definition", self.name))?;
+        let name = answer.pointer("/metadata/name").and_then(|name| name.as_str());
+        Ok(name.context("a definition that was made has a name")?.to_owned())
+    }
+
+    /// Ends it and waits until its programs are gone and its folder removed.
+    ///
+    /// # Errors
+    /// Where they do not go in time.
+    pub async fn end(self) -> anyhow::Result<()> {
+        for process in self.controller_manager.into_iter().chain([self.api_server, self.etcd]) {
+            process.end().await?;
+        }
+        Ok(())
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.controller_manager.iter().chain([&self.api_server, &self.etcd])
+    }
+
+    async fn start_controller_manager(&self, controllers: &[String]) -> anyhow::Result<Process> {
+        let arguments = [
+            OsString::from("--kubeconfig"),
+            self.kubeconfig(ADMIN)?.into_os_string(),
+            "--leader-elect=false".into(),
+            // Nothing listens: nobody asks it anything.
+            "--secure-port=0".into(),
+            format!("--controllers={}", controllers.join(",")).into(),
+        ];
+        start(Program::ControllerManager, &self.name, &self.folder, arguments.to_vec(), None).await
+    }
+}
+
+/// Starts etcd on a port that the kernel chooses, and reads from its log which.
+async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, String)> {
+    let free = "http://127.0.0.1:0";
+    let mut arguments = flags(&[
+        ("--listen-client-urls", free),
+        ("--advertise-client-urls", free),
+        ("--listen-peer-urls", free),
+        ("--log-level", "info"),
+    ]);
+    arguments.push("--unsafe-no-fsync".into());
+    arguments.extend([OsString::from("--data-dir"), folder.join("etcd").into_os_string()]);
+    let etcd = start(Program::Etcd, name, folder, arguments, Some(folder.to_path_buf())).await?;
+    let address = etcd.log().find("where it serves", |line| {
+        let line: serde_json::Value = serde_json::from_str(line).ok()?;
+        let serving = line["msg"].as_str()?.starts_with("serving client traffic");
+        serving.then(|| line["address"].as_str().map(str::to_owned)).flatten()
+    });
+    let address = address.await?;
+    Ok((etcd, format!("http://{address}")))
+}
+
+/// Starts kube-apiserver. It cannot be given port 0, so a free one is chosen first, and another if it was taken meanwhile.
+async fn start_api_server(
+    options: &Options,
+    folder: &Path,
+    etcd_url: &str,
+    tokens: Vec<(String, String)>,
+) -> anyhow::Result<(Process, Vec<Access>)> {
+    let deadline = Deadline::after(CONTROL_PLANE_START);
+    let mut wished = options.port;
+    for _ in 0..PORT_ATTEMPTS {
+        let port = wished.take().map_or_else(free_port, Ok)?;
+        let server_url = format!("https://127.0.0.1:{port}");
+        let arguments = api_server_arguments(folder, etcd_url, port);
+        let process = start(Program::ApiServer, &options.name, folder, arguments, None).await?;
+        match ready(&process, folder, &server_url, &tokens, &deadline).await? {
+            Some(access) => return Ok((process, access)),
+            None => process.end().await?,
+        }
+    }
+    bail!("{PORT_ATTEMPTS} ports in a row were taken by others between their choice and their use")
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").context("no port is free on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn api_server_arguments(folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
+    let mut arguments = flags(&[
+        ("--etcd-servers", etcd_url),
+        ("--secure-port", &port.to_string()),
+        ("--bind-address", "127.0.0.1"),
+        ("--advertise-address", "127.0.0.1"),
+        ("--endpoint-reconciler-type", "none"),
+        ("--service-cluster-ip-range", "10.0.0.0/16"),
+        ("--authorization-mode", "RBAC"),
+        ("--service-account-issuer", "https://kubernetes.default.svc"),
+        ("--disable-admission-plugins", "ServiceAccount"),
+        // One file, never rotated away under the reader.
+        ("--audit-log-maxsize", "100000"),
+    ]);
+    // The server makes a key for its own certificate; that it signs service accounts' tokens too saves us making one.
+    for (flag, file) in [
+        ("--cert-dir", "certificates"),
+        ("--service-account-key-file", "certificates/apiserver.key"),
+        ("--service-account-signing-key-file", "certificates/apiserver.key"),
+        ("--token-auth-file", "tokens.csv"),
+        ("--audit-policy-file", "audit-policy.json"),
+        ("--audit-log-path", "audit.log"),
+    ] {
+        arguments.extend([OsString::from(flag), folder.join(file).into_os_string()]);
+    }
+    arguments
+}
+
+/// How each user reaches the server, once it is ready; none where its port was taken by another.
+async fn ready(
+    process: &Process,
+    folder: &Path,
+    server_url: &str,
+    tokens: &[(String, String)],
+    deadline: &Deadline,
+) -> anyhow::Result<Option<Vec<Access>>> {
+    let authority = folder.join("certificates/apiserver.crt");
+    loop {
+        if let Ok(authority_pem) = fs::read_to_string(&authority) {
+            let access: Vec<Access> = tokens
+                .iter()
+                .map(|(user, token)| Access {
+                    server_url: server_url.to_owned(),
+                    authority_pem: authority_pem.clone(),
+                    user: user.clone(),
+                    token: token.clone(),
+                })
+                .collect();
+            if answers(&access).await {
+                return Ok(Some(access));
+            }
+        }
+        if process.ended().is_some() {
+            process.log().ended().await?;
+            let taken = process.log().lines().iter().any(|line| line.contains("address already in use"));
+            return if taken { Ok(None) } else { bail!("kube-apiserver ended\n{}", process.log().tail()) };
+        }
+        deadline.check().with_context(|| format!("kube-apiserver is not ready\n{}", process.log().tail()))?;
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Whether the server says that it is ready and has made the namespace that every user expects.
+async fn answers(access: &[Access]) -> bool {
+    let Some(admin) = access.first() else { return false };
+    // The certificate may be half-written yet: that is no answer either.
+    let Ok(client) = admin.client().await else { return false };
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    let ready = client.request_text(request).await.is_ok_and(|answer| answer == "ok");
+    ready && Api::<Namespace>::all(client).get("default").await.is_ok()
+}
+
+async fn start(
+    program: Program,
+    name: &str,
+    folder: &Path,
+    arguments: Vec<OsString>,
+    scratch: Option<PathBuf>,
+) -> anyhow::Result<Process> {
+    let invocation = locate(program)?;
+    let arguments = invocation.first_argument.map(OsString::from).into_iter().chain(arguments).collect();
+    let name = format!("{} of {name}", program.name());
+    // Some of them look for a home to keep caches in.
+    let environment = vec![("HOME".to_owned(), folder.as_os_str().to_owned())];
+    Process::start(Spec { name, file: invocation.file, arguments, environment, scratch }).await
+}
+
+fn flags(pairs: &[(&str, &str)]) -> Vec<OsString> {
+    pairs.iter().flat_map(|(flag, value)| [OsString::from(flag), OsString::from(value)]).collect()
+}
+
+/// Everything is logged, who and what but not the objects themselves.
+fn write_policy(folder: &Path) -> anyhow::Result<()> {
+    let policy = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}"#;
+    fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
+}
+
+/// Makes a token for each user; the admin is the first.
+fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
+    // They guard nothing but a server of this test on loopback.
+    let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));
+    let tokens: Vec<_> = std::iter::once(token(ADMIN)).chain(users.iter().map(|user| token(user))).collect();
+    let lines = tokens.iter().map(|(user, token)| {
+        let group = if user == ADMIN { ",system:masters" } else { "" };
+        format!("{token},{user},{user}{group}\n")
+    });
+    fs::write(folder.join("tokens.csv"), lines.collect::<String>()).context("cannot write the tokens")?;
+    Ok(tokens)
+}

@@ -1,0 +1,187 @@
+//! Waiting for what must come, on watches, with a deadline and a message that shows what was seen last.
+
+use crate::agent;
+use crate::limits::{EVENTUALLY, POLL};
+use anyhow::{Context as _, bail};
+use futures::StreamExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::WatchParams;
+use kube::core::{Resource, ResourceExt as _, WatchEvent};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The annotation of the bookmark that ends what was there when the watch began.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+/// A time by which something must have come.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline {
+    at: Instant,
+    after: Duration,
+}
+
+impl Deadline {
+    /// [`EVENTUALLY`] from now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::after(EVENTUALLY)
+    }
+
+    /// That long from now.
+    #[must_use]
+    pub fn after(after: Duration) -> Self {
+        Self { at: Instant::now() + after, after }
+    }
+
+    /// # Errors
+    /// Once it has passed.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if Instant::now() < self.at {
+            return Ok(());
+        }
+        bail!("waited {:?} in vain", self.after)
+    }
+}
+
+/// What a test needs of a kind to wait on it and to show it.
+pub trait Shown: Clone + Debug + DeserializeOwned + Resource + Serialize {}
+impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
+
+/// Waits until an object is there and fulfils `condition`.
+///
+/// # Errors
+/// After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
+pub async fn object<K: Shown>(
+    api: &Api<K>,
+    name: &str,
+    what: &str,
+    mut condition: impl FnMut(&K) -> bool,
+) -> anyhow::Result<K> {
+    let named = named(name);
+    let found = objects(api, &named, what, |held| held.values().any(&mut condition)).await?;
+    found.into_values().next().context("the condition holds for an object that is there")
+}
+
+/// Waits until an object is there.
+///
+/// # Errors
+/// As [`object`].
+pub async fn there<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
+    object(api, name, &format!("{name} to be there"), |_| true).await
+}
+
+/// Waits until an object is not there.
+///
+/// # Errors
+/// As [`object`].
+pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
+    objects(api, &named(name), &format!("{name} to be gone"), BTreeMap::is_empty).await.map(drop)
+}
+
+/// Waits until the objects that a watch selects fulfil `condition` together. They are keyed `<namespace>/<name>`, or
+/// `<name>` where they have no namespace.
+///
+/// # Errors
+/// As [`object`].
+pub async fn objects<K: Shown>(
+    api: &Api<K>,
+    selection: &WatchParams,
+    what: &str,
+    mut condition: impl FnMut(&BTreeMap<String, K>) -> bool,
+) -> anyhow::Result<BTreeMap<String, K>> {
+    let mut held = BTreeMap::new();
+    match tokio::time::timeout(EVENTUALLY, hold(api, selection, &mut held, &mut condition)).await {
+        Ok(()) => Ok(held),
+        Err(_) => bail!("waited {EVENTUALLY:?} for {what}\n{}\n{}", shown(api, &held), agent::tails()),
+    }
+}
+
+/// Waits until the kind of a CustomResourceDefinition can be used. Once it is established the server may still answer
+/// for a moment that it prepares the kind's storage.
+///
+/// # Errors
+/// As [`object`].
+pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let what = format!("the definition {definition} to be established");
+    let is_established = |definition: &CustomResourceDefinition| {
+        let conditions = definition.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
+    };
+    let definition = object(&api, definition, &what, is_established).await?;
+    let deadline = Deadline::start();
+    for version in definition.spec.versions.iter().filter(|version| version.served) {
+        let CustomResourceDefinition { spec, .. } = &definition;
+        let path = format!("/apis/{}/{}/{}?limit=1", spec.group, version.name, spec.names.plural);
+        while let Err(error) = client.request_text(http::Request::get(&path).body(Vec::new())?).await {
+            deadline.check().with_context(|| format!("{path} cannot be listed: {error}"))?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+    Ok(())
+}
+
+fn named(name: &str) -> WatchParams {
+    WatchParams::default().fields(&format!("metadata.name={name}"))
+}
+
+/// Holds what the watch shows until the condition is met. A watch that ends is begun anew.
+async fn hold<K: Shown>(
+    api: &Api<K>,
+    selection: &WatchParams,
+    held: &mut BTreeMap<String, K>,
+    condition: &mut impl FnMut(&BTreeMap<String, K>) -> bool,
+) {
+    let parameters = selection.clone().initial_events();
+    loop {
+        if let Ok(events) = api.watch(&parameters, "").await {
+            held.clear();
+            let mut complete = false;
+            let mut events = events.boxed();
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        held.insert(key(&object), object);
+                    }
+                    WatchEvent::Deleted(object) => {
+                        held.remove(&key(&object));
+                    }
+                    WatchEvent::Bookmark(bookmark) => complete |= bookmark.metadata.annotations.contains_key(INITIAL_END),
+                    WatchEvent::Error(_) => break,
+                }
+                if complete && condition(held) {
+                    return;
+                }
+            }
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn key<K: Resource>(object: &K) -> String {
+    match object.namespace() {
+        Some(namespace) => format!("{namespace}/{}", object.name_any()),
+        None => object.name_any(),
+    }
+}
+
+fn shown<K: Shown>(api: &Api<K>, held: &BTreeMap<String, K>) -> String {
+    if held.is_empty() {
+        return format!("nothing that was asked for is there at {}", api.resource_url());
+    }
+    let mut text = format!("at {} there is", api.resource_url());
+    for object in held.values() {
+        let mut value = serde_json::to_value(object).unwrap_or_default();
+        if let Some(metadata) = value.pointer_mut("/metadata").and_then(|metadata| metadata.as_object_mut()) {
+            metadata.remove("managedFields");
+        }
+        text.push('\n');
+        text.push_str(&serde_json::to_string_pretty(&value).unwrap_or_default());
+    }
+    text
+}

@@ -1,0 +1,78 @@
+//! How to reach an API server as one user: a client, a kubeconfig file, a token file.
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Access of one user to one server.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The server, as `https://127.0.0.1:<port>`.
+    pub server_url: String,
+    /// The authority that signed the server's certificate, PEM.
+    pub authority_pem: String,
+    /// The user's name, as the server's audit log has it.
+    pub user: String,
+    /// The bearer token of the user.
+    pub token: String,
+}
+
+impl Access {
+    /// A client with kube's defaults, but that it never repeats a request by itself: tests count them.
+    ///
+    /// # Errors
+    /// Where the certificate or the address cannot be read.
+    pub async fn client(&self) -> anyhow::Result<kube::Client> {
+        let kubeconfig: Kubeconfig = serde_json::from_value(self.document())?;
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        Ok(kube::Client::try_from(config)?)
+    }
+
+    /// The authority as the agents' environment carries it.
+    #[must_use]
+    pub fn authority_base64(&self) -> String {
+        STANDARD.encode(&self.authority_pem)
+    }
+
+    /// Writes `<user>.kubeconfig` into `folder`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_kubeconfig(&self, folder: &Path) -> anyhow::Result<PathBuf> {
+        // JSON is YAML too.
+        self.write(folder, "kubeconfig", &self.document().to_string())
+    }
+
+    /// Writes `<user>.token` into `folder`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write_token(&self, folder: &Path) -> anyhow::Result<PathBuf> {
+        self.write(folder, "token", &self.token)
+    }
+
+    fn write(&self, folder: &Path, extension: &str, text: &str) -> anyhow::Result<PathBuf> {
+        let path = folder.join(format!("{}.{extension}", self.user));
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "it",
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": self.user}}],
+            "clusters": [{"name": "it", "cluster": {
+                "server": self.server_url,
+                "certificate-authority-data": self.authority_base64(),
+            }}],
+            "users": [{"name": self.user, "user": {"token": self.token}}],
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! End-to-end tests on real control planes, and the harness that they stand on.
+//!
+//! A test takes the fleet, starts agents as processes of their own, acts as a user through the API servers, waits on
+//! watches for what must come, and reads from the servers' audit logs what it cost:
+//!
+//! ```text
+//! fleet (hub + members, shared by the tests of one process)
+//!   └─ control_plane (etcd + kube-apiserver) ── audit (who wrote what, counted exactly)
+//! agent (hub-agent, member-agent)
+//!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
+//! eventually (waits on a watch, and tells what it saw last)
+//! ```
+
+pub mod agent;
+pub mod audit;
+pub mod binaries;
+pub mod control_plane;
+pub mod eventually;
+pub mod fleet;
+pub mod kubeconfig;
+pub mod limits;
+pub mod log;
+pub mod process;
+pub mod user;
+
+use std::future::Future;
+use std::sync::LazyLock;
+use tokio::runtime::Runtime;
+
+/// One runtime for all tests of a process: what they share (clients, log readers) outlives the test that made it.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(limits::WORKER_THREADS)
+        .enable_all()
+        .build()
+        .expect("threads and timers are to be had before any test runs")
+});
+
+/// Runs a test to its end.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(test)
+}

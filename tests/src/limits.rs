@@ -1,0 +1,24 @@
+//! Every limit of the harness.
+
+use std::time::Duration;
+
+/// Threads of the runtime that all tests of a process share.
+pub const WORKER_THREADS: usize = 2;
+/// Log lines kept of one process; older ones are dropped.
+pub const LOG_LINES: usize = 20_000;
+/// Log lines of each process that a failure shows.
+pub const LOG_LINES_SHOWN: usize = 40;
+/// How long a thing that must come may take, on a machine that is busy with other work.
+pub const EVENTUALLY: Duration = Duration::from_secs(30);
+/// How long a control plane may take to be ready.
+pub const CONTROL_PLANE_START: Duration = Duration::from_secs(120);
+/// How long a process may take to start or to end.
+pub const PROCESS: Duration = Duration::from_secs(30);
+/// How often a port may turn out to be taken between its choice and its use.
+pub const PORT_ATTEMPTS: usize = 5;
+/// Between two looks at what cannot be watched: a file, a port that is not open yet.
+pub const POLL: Duration = Duration::from_millis(10);
+/// Members that a fleet can have.
+pub const MEMBERS: usize = 3;
+/// Bytes of one answer of an agent's admin port.
+pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;

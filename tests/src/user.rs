@@ -1,0 +1,249 @@
+//! What users do in a member cluster, and what they see there.
+
+use crate::control_plane::ControlPlane;
+use crate::eventually;
+use crate::fleet::FLEET_SYSTEM;
+use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A user in one namespace of one cluster.
+#[derive(Clone)]
+pub struct User {
+    client: Client,
+    namespace: String,
+}
+
+/// How an import is to be consumed.
+#[derive(Clone, Copy, Debug)]
+pub enum Consume {
+    /// `spec.type` left out: LoadBalancer.
+    LoadBalancer,
+    /// `spec.type: ClusterIP`.
+    ClusterIp,
+}
+
+impl User {
+    /// A user of a cluster.
+    #[must_use]
+    pub fn of(control_plane: &ControlPlane, namespace: &str) -> Self {
+        Self { client: control_plane.admin(), namespace: namespace.to_owned() }
+    }
+
+    /// Objects of a kind in the user's namespace.
+    #[must_use]
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Makes a Service with port 80 (`http`), without selector: its slices are written by hand.
+    ///
+    /// # Errors
+    /// Where the server refuses; so of all that follows.
+    pub async fn create_service(&self, name: &str) -> anyhow::Result<Service> {
+        self.create_service_with_port(name, 80).await
+    }
+
+    /// The same with another port.
+    #[allow(missing_docs, clippy::missing_errors_doc)]
+    pub async fn create_service_with_port(&self, name: &str, port: u16) -> anyhow::Result<Service> {
+        self.create(json!({
+            "metadata": {"name": name},
+            "spec": {"ports": [{"name": "http", "port": port, "targetPort": 8080}]},
+        }))
+        .await
+    }
+
+    /// Makes a slice of a Service with ready endpoints.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn create_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<EndpointSlice> {
+        self.create(slice(service, name, addresses)).await
+    }
+
+    /// Replaces the endpoints of a slice.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn set_endpoints(&self, slice: &str, addresses: &[&str]) -> anyhow::Result<()> {
+        self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
+    }
+
+    /// Writes a slice anew under its old name and UID, as kube-controller-manager does when it recycles one: what others
+    /// put on it (annotations, foreign labels) is wiped.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
+        let anew: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
+        self.api::<EndpointSlice>().replace(name, &PostParams::default(), &anew).await?;
+        Ok(())
+    }
+
+    /// Exports the Service of that name.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn export(&self, service: &str) -> anyhow::Result<ServiceExport> {
+        self.create(json!({"metadata": {"name": service}})).await
+    }
+
+    /// Imports a Service of the fleet under a MultiClusterService of that name.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn import(&self, name: &str, service: &str, consume: Consume) -> anyhow::Result<MultiClusterService> {
+        let mut spec = json!({"serviceImport": {"name": service}});
+        if matches!(consume, Consume::ClusterIp) {
+            spec["type"] = json!("ClusterIP");
+        }
+        self.create(json!({"metadata": {"name": name}, "spec": spec})).await
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn delete<K>(&self, name: &str) -> anyhow::Result<()>
+    where
+        K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        self.api::<K>().delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// Patches an object.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn merge<K>(&self, name: &str, patch: Value) -> anyhow::Result<()>
+    where
+        K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Waits until the imported slices of the Service derived for a MultiClusterService hold exactly these addresses.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees(&self, wish: &str, addresses: &[&str]) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
+        let expected: BTreeSet<&str> = addresses.iter().copied().collect();
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        let derived = self.derived_name(wish);
+        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
+        let what = format!("slices of {derived} with the addresses {expected:?}");
+        let are_imported = |held: &BTreeMap<String, EndpointSlice>| {
+            let all: Vec<&str> = held.values().flat_map(addresses_of).collect();
+            all.len() == expected.len() && all.iter().all(|address| expected.contains(address))
+        };
+        eventually::objects(&api, &selection, &what, are_imported).await
+    }
+
+    /// Waits until there is no imported slice at all for a MultiClusterService.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_no_slice(&self, wish: &str) -> anyhow::Result<()> {
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        let derived = self.derived_name(wish);
+        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
+        let what = format!("no slice of {derived} to be left");
+        eventually::objects(&api, &selection, &what, BTreeMap::is_empty).await.map(drop)
+    }
+
+    /// The Service derived for a MultiClusterService.
+    ///
+    /// # Errors
+    /// If it does not come.
+    pub async fn derived_service(&self, wish: &str) -> anyhow::Result<Service> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        eventually::there(&api, &self.derived_name(wish)).await
+    }
+
+    /// Waits until it is gone.
+    ///
+    /// # Errors
+    /// If it stays.
+    pub async fn no_derived_service(&self, wish: &str) -> anyhow::Result<()> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        eventually::gone(&api, &self.derived_name(wish)).await
+    }
+
+    /// Waits until a condition of a ServiceExport has that status and reason.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_export(&self, service: &str, condition: &str, status: &str, reason: &str) -> anyhow::Result<()> {
+        let says = |export: &ServiceExport| {
+            let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
+            conditions.into_iter().any(|it| it.type_ == condition && it.status == status && it.reason == reason)
+        };
+        let what = format!("the export of {service} to say {condition}={status} ({reason})");
+        eventually::object(&self.api::<ServiceExport>(), service, &what, says).await.map(drop)
+    }
+
+    /// Waits until the `Valid` condition of a MultiClusterService has that status.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_import(&self, wish: &str, status: &str) -> anyhow::Result<()> {
+        let says = |wish: &MultiClusterService| {
+            let conditions = wish.status.iter().flat_map(|it| it.conditions.iter().flatten());
+            conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status)
+        };
+        let what = format!("the MultiClusterService {wish} to say Valid={status}");
+        eventually::object(&self.api::<MultiClusterService>(), wish, &what, says).await.map(drop)
+    }
+
+    fn derived_name(&self, wish: &str) -> String {
+        format!("{}-{wish}", self.namespace)
+    }
+
+    async fn create<K>(&self, object: Value) -> anyhow::Result<K>
+    where
+        K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Ok(self.api::<K>().create(&PostParams::default(), &typed(object)?).await?)
+    }
+}
+
+/// The addresses of a slice, ready or not.
+pub fn addresses_of(slice: &EndpointSlice) -> impl Iterator<Item = &str> {
+    slice.endpoints.iter().flatten().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str))
+}
+
+fn slice(service: &str, name: &str, addresses: &[&str]) -> Value {
+    json!({
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "end-to-end-test"},
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints(addresses),
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    })
+}
+
+fn endpoints(addresses: &[&str]) -> Value {
+    addresses.iter().map(|address| json!({"addresses": [address], "conditions": {"ready": true}})).collect()
+}
+
+fn typed<K>(mut object: Value) -> anyhow::Result<K>
+where
+    K: DeserializeOwned + kube::Resource<DynamicType = ()>,
+{
+    object["apiVersion"] = json!(K::api_version(&()));
+    object["kind"] = json!(K::kind(&()));
+    Ok(serde_json::from_value(object)?)
+}

@@ -1,0 +1,217 @@
+//! The harness itself: control planes start, count exactly and leave nothing behind.
+
+use anyhow::Context as _;
+use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options};
+use fleetnet_tests::eventually::{self, Deadline};
+use fleetnet_tests::{binaries, limits, run};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+/// Shared by the tests here that need no control plane of their own.
+static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+
+async fn shared() -> anyhow::Result<&'static ControlPlane> {
+    let options = || Options {
+        name: "shared".to_owned(),
+        users: ["nobody", "alice", "bob"].map(str::to_owned).to_vec(),
+        controllers: vec!["namespace-controller".to_owned()],
+        port: None,
+    };
+    SHARED.get_or_try_init(|| ControlPlane::start(options())).await
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some(name.to_owned());
+    object
+}
+
+#[test]
+fn objects_are_made_changed_watched_and_deleted() -> anyhow::Result<()> {
+    run(async {
+        let control_plane = shared().await?;
+        let api: Api<ConfigMap> = Api::namespaced(control_plane.admin(), "default");
+        let change = async {
+            api.create(&PostParams::default(), &config_map("crud")).await?;
+            let patch = Patch::Merge(json!({"data": {"colour": "green"}}));
+            api.patch("crud", &PatchParams::default(), &patch).await
+        };
+        let is_green = |seen: &ConfigMap| seen.data.iter().flatten().any(|(_, colour)| colour == "green");
+        let watched = eventually::object(&api, "crud", "crud to be green", is_green);
+        let (changed, watched) = futures::future::join(change, watched).await;
+        let (changed, watched) = (changed?, watched?);
+        assert_eq!(watched.metadata.resource_version, changed.metadata.resource_version);
+        api.delete("crud", &DeleteParams::default()).await?;
+        eventually::gone(&api, "crud").await
+    })
+}
+
+#[test]
+fn a_user_without_a_role_may_nothing() -> anyhow::Result<()> {
+    run(async {
+        let client = shared().await?.access("nobody")?.client().await?;
+        let refused = Api::<ConfigMap>::namespaced(client, "default").get("x").await.err().context("not refused")?;
+        assert!(refused.to_string().contains("User \"nobody\" cannot get resource \"configmaps\""), "{refused}");
+        Ok(())
+    })
+}
+
+#[test]
+fn the_ledger_counts_100_patches_by_user_exactly() -> anyhow::Result<()> {
+    run(async {
+        let control_plane = shared().await?;
+        allow_all(control_plane, &["alice", "bob"]).await?;
+        control_plane.create_namespace("audited").await?;
+        let admin: Api<ConfigMap> = Api::namespaced(control_plane.admin(), "audited");
+        admin.create(&PostParams::default(), &config_map("counted")).await?;
+
+        let mark = control_plane.audit().mark().await?;
+        let alice = patch_100_times(control_plane, "alice");
+        let bob = patch_100_times(control_plane, "bob");
+        futures::future::try_join(alice, bob).await?;
+        let stale = json!({"metadata": {"resourceVersion": "1"}, "data": {"stale": "yes"}});
+        let refused = admin.patch("counted", &PatchParams::default(), &Patch::Merge(stale)).await;
+        assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 409), "{refused:?}");
+        let ledger = control_plane.audit().since(mark).await?;
+
+        assert_eq!(
+            ledger.filter(|entry| entry.resource == "configmaps" && entry.namespace == "audited").to_string(),
+            concat!(
+                "    1 patch configmaps in audited by admin: 409\n",
+                "  100 patch configmaps in audited by alice\n",
+                "  100 patch configmaps in audited by bob\n",
+            )
+        );
+        let nothing = control_plane.audit().since(control_plane.audit().mark().await?).await?;
+        assert_eq!(nothing.of_user("alice").count(), 0);
+        Ok(())
+    })
+}
+
+async fn patch_100_times(control_plane: &ControlPlane, user: &str) -> anyhow::Result<()> {
+    let api: Api<ConfigMap> = Api::namespaced(control_plane.access(user)?.client().await?, "audited");
+    let patches = (0..100).map(|number| {
+        let patch = Patch::Merge(json!({"data": {user: format!("{number}")}}));
+        let api = &api;
+        async move { api.patch("counted", &PatchParams::default(), &patch).await }
+    });
+    try_join_all(patches).await.map(drop).context("a patch was refused")
+}
+
+async fn allow_all(control_plane: &ControlPlane, users: &[&str]) -> anyhow::Result<()> {
+    use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+    let subjects: Vec<_> = users
+        .iter()
+        .map(|user| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}))
+        .collect();
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": "allow-all"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": subjects,
+    }))?;
+    Api::all(control_plane.admin()).create(&PostParams::default(), &binding).await?;
+    Ok(())
+}
+
+#[test]
+fn namespaces_are_deleted_where_their_controller_was_asked_for() -> anyhow::Result<()> {
+    run(async {
+        let control_plane = shared().await?;
+        control_plane.create_namespace("short-lived").await?;
+        let namespaces: Api<Namespace> = Api::all(control_plane.admin());
+        namespaces.delete("short-lived", &DeleteParams::default()).await?;
+        eventually::gone(&namespaces, "short-lived").await
+    })
+}
+
+#[test]
+fn several_control_planes_start_at_the_same_time() -> anyhow::Result<()> {
+    run(async {
+        let started = try_join_all((1..=2).map(|number| {
+            ControlPlane::start(Options { name: format!("parallel {number}"), ..Options::default() })
+        }))
+        .await?;
+        for (number, control_plane) in started.iter().enumerate() {
+            control_plane.create_namespace(&format!("only-in-{number}")).await?;
+        }
+        for (number, control_plane) in started.iter().enumerate() {
+            let namespaces = Api::<Namespace>::all(control_plane.admin()).list(&Default::default()).await?;
+            let names = namespaces.items.into_iter().filter_map(|namespace| namespace.metadata.name);
+            let ours: Vec<_> = names.filter(|name| name.starts_with("only-in-")).collect();
+            assert_eq!(ours, [format!("only-in-{number}")]);
+        }
+        try_join_all(started.into_iter().map(ControlPlane::end)).await.map(drop)
+    })
+}
+
+#[test]
+fn a_control_plane_whose_port_was_taken_takes_another_and_leaves_nothing_when_it_is_ended() -> anyhow::Result<()> {
+    run(async {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+        let port = taken.local_addr()?.port();
+        let options = Options { name: "unlucky".to_owned(), port: Some(port), ..Options::default() };
+        let control_plane = ControlPlane::start(options).await?;
+        assert_ne!(control_plane.access(ADMIN)?.server_url, format!("https://127.0.0.1:{port}"));
+        let (pids, folder) = (control_plane.pids(), control_plane.folder().to_path_buf());
+        assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 4, "etcd, kube-apiserver and a supervisor for each");
+        assert!(folder.join("audit.log").is_file());
+        control_plane.end().await?;
+        assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 0);
+        assert!(!folder.exists());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<()> {
+    run(async {
+        let program = binaries::of_harness("fleetnet-control-plane").await?;
+        let mut holder = Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let output = holder.stdout.take().context("a pipe that was asked for")?;
+        let told = tokio::time::timeout(limits::CONTROL_PLANE_START, BufReader::new(output).lines().next_line()).await??;
+        let told: serde_json::Value = serde_json::from_str(&told.context("it ended without a word")?)?;
+        let pids: Vec<i32> = serde_json::from_value(told["pids"].clone())?;
+        let folder = PathBuf::from(told["folder"].as_str().context("a folder")?);
+        assert_eq!(pids.iter().filter(|pid| alive(**pid)).count(), 4, "etcd, kube-apiserver and a supervisor for each");
+        assert!(folder.join(format!("{ADMIN}.kubeconfig")).is_file());
+
+        holder.kill().await?;
+
+        let deadline = Deadline::start();
+        while folder.exists() || pids.iter().any(|pid| alive(*pid)) {
+            let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
+            deadline.check().with_context(|| format!("left behind: {left:?} {}", folder.display()))?;
+            tokio::time::sleep(limits::POLL).await;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_wait_in_vain_shows_what_was_seen_last() -> anyhow::Result<()> {
+    run(async {
+        let api: Api<Namespace> = Api::all(shared().await?.admin());
+        let waited = eventually::object(&api, "default", "the default namespace to be green", |_| false).await;
+        let message = waited.err().context("no error")?.to_string();
+        assert!(message.contains("waited 30s for the default namespace to be green"), "{message}");
+        assert!(message.contains("\"kubernetes.io/metadata.name\": \"default\""), "{message}");
+        Ok(())
+    })
+}
+
+/// Whether a process runs. One that has ended and is not yet collected by its parent does not.
+fn alive(pid: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
+        return false;
+    };
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state != Some('Z')
+}

@@ -1,0 +1,75 @@
+//! The harness itself: a fleet of control planes that tests take in turn.
+
+use anyhow::Context as _;
+use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};
+use fleetnet_tests::eventually;
+use fleetnet_tests::fleet::{Fleet, HUB_AGENT, MEMBER_AGENT};
+use fleetnet_tests::run;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
+
+async fn make_leftovers(fleet: &Fleet, namespace: &str) -> anyhow::Result<()> {
+    let client = fleet.members[0].control_plane.admin();
+    let export: ServiceExport = serde_json::from_value(json!({
+        "metadata": {"name": "left", "finalizers": ["networking.fleet.azure.com/svc-export-cleanup"]},
+    }))?;
+    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &export).await?;
+    let claim: MultiClusterService = serde_json::from_value(json!({
+        "metadata": {"name": "left"}, "spec": {"serviceImport": {"name": "left"}},
+    }))?;
+    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &claim).await?;
+    let service: Service =
+        serde_json::from_value(json!({"metadata": {"name": "left"}, "spec": {"ports": [{"port": 80}]}}))?;
+    Api::namespaced(client, namespace).create(&PostParams::default(), &service).await?;
+    Ok(())
+}
+
+#[test]
+fn the_next_test_finds_nothing_of_the_one_before_but_the_same_control_planes() -> anyhow::Result<()> {
+    run(async {
+        let first = Fleet::take(1).await?;
+        let namespace = first.namespace("work").await?;
+        make_leftovers(&first, &namespace).await?;
+        let (folder, cluster_id) = (first.hub.folder(), first.members[0].cluster_id.clone());
+        drop(first);
+
+        let second = Fleet::take(2).await?;
+        assert_eq!(second.hub.folder(), folder);
+        assert_ne!(second.members[0].cluster_id, cluster_id);
+        let client = second.members[0].control_plane.admin();
+        let exports: Api<ServiceExport> = Api::namespaced(client.clone(), &namespace);
+        eventually::gone(&exports, "left").await?;
+        let claims = Api::<MultiClusterService>::all(client.clone()).list(&ListParams::default()).await?;
+        assert_eq!(claims.items.len(), 0);
+        let services = Api::<Service>::all(client).list(&ListParams::default()).await?;
+        let names: Vec<_> = services.items.iter().filter_map(|service| service.metadata.name.as_deref()).collect();
+        assert_eq!(names, ["kubernetes"]);
+        Ok(())
+    })
+}
+
+#[test]
+fn the_agents_identities_may_what_production_grants_and_no_more() -> anyhow::Result<()> {
+    run(async {
+        let fleet = Fleet::take(2).await?;
+        let [first, second] = &fleet.members[..] else { anyhow::bail!("two members were asked for") };
+        let hub_as_first = fleet.hub.access(&first.hub_user)?.client().await?;
+        let exports = |namespace: &str| Api::<EndpointSliceExport>::namespaced(hub_as_first.clone(), namespace);
+        exports(&first.hub_namespace).list(&ListParams::default()).await?;
+        refused(exports(&second.hub_namespace).list(&ListParams::default()).await)?;
+        let as_hub_agent = fleet.hub.access(HUB_AGENT)?.client().await?;
+        Api::<EndpointSliceExport>::all(as_hub_agent.clone()).list(&ListParams::default()).await?;
+        refused(Api::<Secret>::all(as_hub_agent).list(&ListParams::default()).await)?;
+        let in_its_cluster = first.control_plane.access(MEMBER_AGENT)?.client().await?;
+        Api::<Service>::all(in_its_cluster.clone()).list(&ListParams::default()).await?;
+        refused(Api::<Secret>::all(in_its_cluster).list(&ListParams::default()).await)
+    })
+}
+
+fn refused<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
+    let error = outcome.err().context("it was not refused")?;
+    assert!(matches!(&error, kube::Error::Api(status) if status.code == 403), "{error}");
+    Ok(())
+}

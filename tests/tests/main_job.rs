@@ -1,0 +1,398 @@
+//! The main job on real API servers: Services exported in one member stand in others, at the price in writes that the
+//! design states. Every write of an agent is in an audit log, so the ledgers here are exact.
+
+use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use fleetnet_tests::agent::Agent;
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::eventually;
+use fleetnet_tests::fleet::{Fleet, FleetMark};
+use fleetnet_tests::process::Ended;
+use fleetnet_tests::run;
+use fleetnet_tests::user::{Consume, User};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+const CHANGES: usize = 100;
+
+/// A fleet whose first member exports, with its agents and the users' namespace.
+struct Stage {
+    fleet: Fleet,
+    namespace: String,
+    agents: Vec<Agent>,
+}
+
+impl Stage {
+    async fn set(members: usize) -> anyhow::Result<Self> {
+        let fleet = Fleet::take(members).await?;
+        let namespace = fleet.namespace("work").await?;
+        let agents = start_agents(&fleet).await?;
+        Ok(Self { fleet, namespace, agents })
+    }
+
+    fn user(&self, member: usize) -> User {
+        User::of(self.fleet.members[member].control_plane, &self.namespace)
+    }
+
+    /// Exports `app` with one slice from the first member.
+    async fn export(&self, addresses: &[&str]) -> anyhow::Result<()> {
+        let exporter = self.user(0);
+        exporter.create_service("app").await?;
+        exporter.create_slice("app", "app-1", addresses).await?;
+        exporter.export("app").await?;
+        exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await
+    }
+
+    /// Exports `app` and imports it in the second member.
+    async fn export_and_import(&self, addresses: &[&str]) -> anyhow::Result<()> {
+        self.export(addresses).await?;
+        self.user(1).import("app", "app", Consume::LoadBalancer).await?;
+        self.user(1).sees("app", addresses).await?;
+        self.user(1).sees_import("app", "True").await
+    }
+
+    /// What the agents wrote since then, in the hub and in each member, Leases and Events apart.
+    async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
+        let ledger = self.fleet.objects_since(mark).await?;
+        Ok(std::iter::once(&ledger.hub).chain(&ledger.members).map(Ledger::counts).collect())
+    }
+
+    async fn stop_agents(&mut self) -> anyhow::Result<()> {
+        for agent in self.agents.drain(..) {
+            let ended = agent.terminate().await?;
+            assert_eq!(ended, Ended::Exited(0), "{}", agent.log().tail());
+        }
+        Ok(())
+    }
+}
+
+async fn start_agents(fleet: &Fleet) -> anyhow::Result<Vec<Agent>> {
+    let mut specs = vec![fleet.hub_agent()?];
+    for member in &fleet.members {
+        specs.push(fleet.member_agent(member)?);
+    }
+    try_join_all(specs.iter().map(|spec| spec.start_ready())).await
+}
+
+fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
+    lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
+}
+
+#[test]
+fn the_first_export_and_import_cost_what_the_ledger_says() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        let [exporter, importer] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+        let user = &stage.namespace;
+
+        let mark = stage.fleet.mark().await?;
+        stage.export(&["10.1.0.1", "10.1.0.2"]).await?;
+        let hub: Api<fleetnet_api::crd::EndpointSliceExport> = Api::namespaced(stage.fleet.hub.admin(), exporter);
+        eventually::objects(&hub, &Default::default(), "the exported slice", |held| held.len() == 1).await?;
+        let exported = stage.ledger(&mark).await?;
+        assert_eq!(
+            exported[0],
+            counts(&[
+                (1, format!("create internalserviceexports in {exporter} by member-agent-1")),
+                (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
+                (1, format!("create serviceimports in {user} by hub-agent")),
+                (1, format!("patch serviceimports/status in {user} by hub-agent")),
+                (1, format!("patch internalserviceexports/status in {exporter} by hub-agent")),
+                (1, format!("create endpointsliceexports in {exporter} by member-agent-1")),
+            ])
+        );
+        assert_eq!(
+            exported[1],
+            counts(&[
+                (2, format!("patch serviceexports/status in {user} by member-agent")),
+                (1, format!("patch serviceexports in {user} by member-agent")),
+            ])
+        );
+        assert_eq!(exported[2], BTreeMap::new());
+
+        let mark = stage.fleet.mark().await?;
+        stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
+        let slices = stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        stage.user(1).sees_import("app", "True").await?;
+        let imported = stage.ledger(&mark).await?;
+        assert_eq!(
+            imported[0],
+            counts(&[
+                (1, format!("create internalserviceimports in {importer} by member-agent-2")),
+                (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+                (1, format!("patch serviceimports in {user} by hub-agent")),
+                (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
+                (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+                (1, format!("create endpointsliceimports in {importer} by hub-agent")),
+                (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            ])
+        );
+        assert_eq!(imported[1], BTreeMap::new());
+        assert_eq!(
+            imported[2],
+            counts(&[
+                (2, format!("patch multiclusterservices in {user} by member-agent")),
+                (2, format!("patch multiclusterservices/status in {user} by member-agent")),
+                (1, format!("create serviceimports in {user} by member-agent")),
+                (1, format!("patch serviceimports/status in {user} by member-agent")),
+                (1, "create services in fleet-system by member-agent".to_owned()),
+                (1, "create endpointslices in fleet-system by member-agent".to_owned()),
+            ])
+        );
+
+        let derived = stage.user(1).derived_service("app").await?;
+        assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("LoadBalancer"));
+        let slice = slices.into_values().next().expect("one slice was seen");
+        let labels = slice.metadata.labels.unwrap_or_default();
+        assert_eq!(
+            labels["endpointslice.kubernetes.io/managed-by"],
+            "endpointsliceimport-controller.networking.fleet.azure.com"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(3).await?;
+        stage.export(&["10.1.0.1"]).await?;
+        for importer in [1, 2] {
+            stage.user(importer).import("app", "app", Consume::ClusterIp).await?;
+        }
+        for importer in [1, 2] {
+            stage.user(importer).sees("app", &["10.1.0.1"]).await?;
+            stage.user(importer).sees_import("app", "True").await?;
+            let derived = stage.user(importer).derived_service("app").await?;
+            assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("ClusterIP"));
+        }
+        let mark = stage.fleet.mark().await?;
+        for change in 0..CHANGES {
+            let address = format!("10.2.0.{change}");
+            stage.user(0).set_endpoints("app-1", &["10.1.0.1", &address]).await?;
+            let (one, other, now) = (stage.user(1), stage.user(2), ["10.1.0.1", &address]);
+            futures::try_join!(one.sees("app", &now), other.sees("app", &now))?;
+        }
+        let members = &stage.fleet.members;
+        let imported = counts(&[(CHANGES, "patch endpointslices in fleet-system by member-agent".to_owned())]);
+        assert_eq!(
+            stage.ledger(&mark).await?,
+            [
+                counts(&[
+                    (CHANGES, format!("patch endpointsliceexports in {} by member-agent-1", members[0].hub_namespace)),
+                    (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[1].hub_namespace)),
+                    (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[2].hub_namespace)),
+                ]),
+                BTreeMap::new(),
+                imported.clone(),
+                imported,
+            ]
+        );
+        let (status, metrics) = stage.agents[2].get("/metrics").await?;
+        assert_eq!(status, 200);
+        let series = format!(
+            "fleet_networking_endpointslice_export_import_duration_milliseconds_count{{destination_cluster_id=\"{}\",\
+             is_first_import=\"false\",origin_cluster_id=\"{}\"}} {CHANGES}",
+            members[1].cluster_id, members[0].cluster_id
+        );
+        assert!(metrics.contains(&series), "no {series} in\n{metrics}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing() -> anyhow::Result<()> {
+    run(async {
+        let mut stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let mark = stage.fleet.mark().await?;
+
+        stage.stop_agents().await?;
+        stage.agents = start_agents(&stage.fleet).await?;
+        let exporter = stage.user(0);
+        exporter.merge::<EndpointSlice>("app-1", json!({"metadata": {"annotations": {"seen": "by nobody"}}})).await?;
+        exporter.merge::<Service>("app", json!({"metadata": {"annotations": {"seen": "by nobody"}}})).await?;
+        let not_ready = json!({"endpoints": [
+            {"addresses": ["10.1.0.1"], "conditions": {"ready": true}},
+            {"addresses": ["10.1.0.9"], "conditions": {"ready": false}},
+        ]});
+        exporter.merge::<EndpointSlice>("app-1", not_ready).await?;
+
+        // The marker: when it has arrived, all that came before it has been seen.
+        exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
+        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+        let [from, to] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+        assert_eq!(
+            stage.ledger(&mark).await?,
+            [
+                counts(&[
+                    (1, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                    (1, format!("patch endpointsliceimports in {to} by hub-agent")),
+                ]),
+                BTreeMap::new(),
+                counts(&[(1, "patch endpointslices in fleet-system by member-agent".to_owned())]),
+            ]
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let exporter = stage.user(0);
+        let mark = stage.fleet.mark().await?;
+
+        exporter.recycle_slice("app", "app-1", &[]).await?;
+        stage.user(1).sees("app", &[]).await?;
+        exporter.recycle_slice("app", "app-1", &["10.1.0.7"]).await?;
+        let slices = stage.user(1).sees("app", &["10.1.0.7"]).await?;
+        assert_eq!(slices.len(), 1);
+        let [from, to] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+        assert_eq!(
+            stage.ledger(&mark).await?,
+            [
+                counts(&[
+                    (2, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                    (2, format!("patch endpointsliceimports in {to} by hub-agent")),
+                ]),
+                BTreeMap::new(),
+                counts(&[(2, "patch endpointslices in fleet-system by member-agent".to_owned())]),
+            ]
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn b1_a_deleted_slice_is_withdrawn_by_its_event() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let exporter = stage.user(0);
+        exporter.create_slice("app", "app-2", &["10.1.0.2"]).await?;
+        stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        let mark = stage.fleet.mark().await?;
+
+        exporter.delete::<EndpointSlice>("app-2").await?;
+        let slices = stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        assert_eq!(slices.len(), 1, "the slice itself is gone, not only its endpoints");
+        let [from, to] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+        let imports: Api<fleetnet_api::crd::EndpointSliceImport> = Api::namespaced(stage.fleet.hub.admin(), to);
+        eventually::objects(&imports, &Default::default(), "one import to be left", |held| held.len() == 1).await?;
+        let exports: Api<fleetnet_api::crd::EndpointSliceExport> = Api::namespaced(stage.fleet.hub.admin(), from);
+        eventually::objects(&exports, &Default::default(), "one export to be left", |held| held.len() == 1).await?;
+        assert_eq!(
+            stage.ledger(&mark).await?,
+            [
+                counts(&[
+                    (1, format!("delete endpointsliceexports in {from} by member-agent-1")),
+                    (1, format!("delete endpointsliceimports in {to} by hub-agent")),
+                    (1, format!("patch endpointsliceexports in {from} by hub-agent")),
+                    (1, format!("patch endpointsliceimports in {to} by member-agent-2")),
+                ]),
+                BTreeMap::new(),
+                counts(&[(1, "delete endpointslices in fleet-system by member-agent".to_owned())]),
+            ]
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()> {
+    run(async {
+        let fleet = Fleet::take(2).await?;
+        let namespace = fleet.namespace("work").await?;
+        let hub_agent = fleet.hub_agent()?.start_ready().await?;
+        let exporting = fleet.member_agent(&fleet.members[0])?.start_ready().await?;
+        let importing = fleet.member_agent(&fleet.members[1])?.flag("--derived-service-grace", "1ms").start_ready().await?;
+        let stage = Stage { fleet, namespace, agents: vec![hub_agent, exporting, importing] };
+        stage.export_and_import(&["10.1.0.1"]).await?;
+
+        stage.user(0).delete::<ServiceExport>("app").await?;
+        stage.user(1).sees_no_slice("app").await?;
+        stage.user(1).no_derived_service("app").await?;
+        stage.user(1).sees_import("app", "Unknown").await?;
+        eventually::gone(&stage.user(0).api::<ServiceExport>(), "app").await?;
+        hub_is_empty(&stage, 0).await?;
+        let imports: Api<fleetnet_api::crd::ServiceImport> =
+            Api::namespaced(stage.fleet.hub.admin(), &stage.namespace);
+        eventually::gone(&imports, "app").await?;
+
+        // Exported again, it is imported again.
+        stage.user(0).export("app").await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        stage.user(1).sees_import("app", "True").await
+    })
+}
+
+#[test]
+fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+
+        stage.user(1).delete::<MultiClusterService>("app").await?;
+        eventually::gone(&stage.user(1).api::<MultiClusterService>(), "app").await?;
+        stage.user(1).sees_no_slice("app").await?;
+        stage.user(1).no_derived_service("app").await?;
+        eventually::gone(&stage.user(1).api::<fleetnet_api::crd::ServiceImport>(), "app").await?;
+        hub_is_empty(&stage, 1).await?;
+
+        // Imported again, also while nothing of the old import has to be waited for.
+        stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+    })
+}
+
+#[test]
+fn a_service_deleted_and_made_again_is_exported_again() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let exporter = stage.user(0);
+
+        exporter.delete::<Service>("app").await?;
+        exporter.sees_export("app", "Valid", "False", "ServiceNotFound").await?;
+        stage.user(1).sees("app", &[]).await?;
+        exporter.create_service_with_port("app", 81).await?;
+        exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+
+        // In one go: the agents may never see it gone.
+        exporter.delete::<Service>("app").await?;
+        exporter.create_service_with_port("app", 82).await?;
+        let has_port_82 = |service: &Service| {
+            service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).any(|port| port.port == 82)
+        };
+        let derived: Api<Service> =
+            Api::namespaced(stage.fleet.members[1].control_plane.admin(), fleetnet_tests::fleet::FLEET_SYSTEM);
+        let name = format!("{}-app", stage.namespace);
+        eventually::object(&derived, &name, "the derived Service to have port 82", has_port_82).await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+    })
+}
+
+/// Waits until the hub holds nothing of a member.
+async fn hub_is_empty(stage: &Stage, member: usize) -> anyhow::Result<()> {
+    use fleetnet_api::crd::{
+        EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport,
+    };
+    let namespace = &stage.fleet.members[member].hub_namespace;
+    let hub = || stage.fleet.hub.admin();
+    let all = kube::api::WatchParams::default();
+    let empty = "nothing of the member to be left in the hub";
+    eventually::objects(&Api::<EndpointSliceExport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty).await?;
+    eventually::objects(&Api::<EndpointSliceImport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty).await?;
+    eventually::objects(&Api::<InternalServiceExport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)
+        .await?;
+    eventually::objects(&Api::<InternalServiceImport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)
+        .await?;
+    Ok(())
+}

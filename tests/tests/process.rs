@@ -1,0 +1,122 @@
+//! The harness itself: processes under a supervisor.
+
+use anyhow::Context as _;
+use fleetnet_tests::process::{Ended, Process, Signal, Spec};
+use fleetnet_tests::run;
+use std::path::Path;
+
+fn shell(script: &str) -> Spec {
+    Spec {
+        name: "shell".to_owned(),
+        file: Path::new("/bin/sh").to_path_buf(),
+        arguments: vec!["-c".into(), script.into()],
+        environment: Vec::new(),
+        scratch: None,
+    }
+}
+
+fn says(word: &str) -> impl FnMut(&str) -> Option<()> {
+    move |line| (line == word).then_some(())
+}
+
+#[test]
+fn the_exit_code_and_all_output_of_a_process_are_known() -> anyhow::Result<()> {
+    run(async {
+        let process = Process::start(shell("echo out; echo err >&2; exit 7")).await?;
+        assert_eq!(process.wait().await?, Ended::Exited(7));
+        process.end().await
+    })
+}
+
+#[test]
+fn a_line_is_found_whether_it_came_before_or_comes_later() -> anyhow::Result<()> {
+    run(async {
+        let process = Process::start(shell("echo one; sleep 0.05; echo two >&2; exec sleep 1000")).await?;
+        process.log().find("two", says("two")).await?;
+        process.log().find("one", says("one")).await?;
+        assert_eq!(process.log().lines(), ["one", "two"]);
+        process.end().await
+    })
+}
+
+#[test]
+fn a_line_that_never_comes_is_reported_as_soon_as_the_process_has_ended() -> anyhow::Result<()> {
+    run(async {
+        let process = Process::start(shell("echo something else")).await?;
+        let error = process.log().find("where it listens", says("x")).await.err().context("no error")?.to_string();
+        assert_eq!(
+            error,
+            "shell ended and did not say where it listens\n--- last lines of shell\n    something else"
+        );
+        process.end().await
+    })
+}
+
+#[test]
+fn a_termination_reaches_the_process_and_may_be_handled() -> anyhow::Result<()> {
+    run(async {
+        let script = "trap 'echo stopping; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+        let process = Process::start(shell(script)).await?;
+        process.log().find("ready", says("ready")).await?;
+        process.signal(Signal::Term).await?;
+        assert_eq!(process.wait().await?, Ended::Exited(3));
+        process.log().find("stopping", says("stopping")).await?;
+        process.end().await
+    })
+}
+
+#[test]
+fn a_frozen_process_is_still_there_and_goes_on_when_it_may() -> anyhow::Result<()> {
+    run(async {
+        let process = Process::start(shell("trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done")).await?;
+        process.log().find("ready", says("ready")).await?;
+        process.signal(Signal::Stop).await?;
+        process.signal(Signal::Term).await?;
+        assert_eq!(process.ended(), None);
+        process.signal(Signal::Cont).await?;
+        assert_eq!(process.wait().await?, Ended::Exited(4));
+        process.end().await
+    })
+}
+
+#[test]
+fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
+    run(async {
+        let process = Process::start(shell("sleep 1000 & echo $!; wait")).await?;
+        let child: i32 = process.log().find("its child", |line| line.parse().ok()).await?;
+        process.signal(Signal::Kill).await?;
+        assert_eq!(process.wait().await?, Ended::Killed(9));
+        // The log ends when the last one that writes to it has gone: the child, and with us the supervisor.
+        let log = process.log().clone();
+        process.end().await?;
+        log.ended().await?;
+        assert!(!Path::new(&format!("/proc/{child}")).exists() || zombie(child));
+        Ok(())
+    })
+}
+
+fn zombie(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+}
+
+#[test]
+fn a_process_that_is_no_longer_wanted_goes_with_its_folder() -> anyhow::Result<()> {
+    run(async {
+        let folder = tempfile::TempDir::new()?.keep();
+        std::fs::write(folder.join("file"), "x")?;
+        let process = Process::start(Spec { scratch: Some(folder.clone()), ..shell("exec sleep 1000") }).await?;
+        process.end().await?;
+        assert!(!folder.exists());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() -> anyhow::Result<()> {
+    run(async {
+        let missing = Spec { file: Path::new("/no/such/program").to_path_buf(), ..shell("") };
+        let error = Process::start(missing).await.err().context("no error")?.to_string();
+        assert!(error.contains("cannot start /no/such/program"), "{error}");
+        Ok(())
+    })
+}

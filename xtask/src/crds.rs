@@ -1,0 +1,32 @@
+//! `cargo xtask crds`: writes the CustomResourceDefinitions that the types of the `api` crate describe.
+
+use anyhow::Context as _;
+use fleetnet_api::crds::{Form, all, file_name, yaml};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `cargo xtask crds`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CrdsArgs {
+    /// Write the definitions without fleetnet's additions, as the Go agents' clusters have them, into this directory
+    /// instead of `deploy/crds`.
+    #[arg(long, value_name = "DIR")]
+    go_form: Option<PathBuf>,
+}
+
+/// Writes one file per kind; files of the same name are replaced.
+pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
+    match &args.go_form {
+        Some(directory) => write(Form::Go, directory),
+        None => write(Form::Full, &crate::root().join("deploy/crds")),
+    }
+}
+
+fn write(form: Form, directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the directory {} for the definitions", directory.display()))?;
+    for definition in all(form) {
+        let path = directory.join(file_name(&definition));
+        std::fs::write(&path, yaml(&definition)).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! What `cargo xtask` does: one module per command.
+//!
+//! A library, because the end-to-end tests find the programs of their control planes through [`controlplane`].
+
+pub mod controlplane;
+mod crds;
+mod demo;
+mod stopwatch;
+mod test;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the control plane for tests and demo, once, and print where it is.
+    Controlplane,
+    /// Write the CustomResourceDefinitions to deploy/crds.
+    Crds(crds::CrdsArgs),
+    /// Show the main job from end to end: control planes, agents, an export, an import and changes of endpoints.
+    Demo(demo::DemoArgs),
+    /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took.
+    Test(test::TestArgs),
+    /// Check the rules of the house that the compiler does not know.
+    Tidy,
+}
+
+/// Runs the command that the command line names.
+///
+/// # Errors
+/// Those of the command.
+pub fn run() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Controlplane => controlplane::run(),
+        Command::Crds(arguments) => crds::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Tidy => tidy::run(),
+    }
+}
+
+/// The root of the work tree that this was compiled in.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_path_buf()
+}
