@@ -145,13 +145,16 @@ fn one_line(error: &clap::Error) -> String {
     head.trim_start_matches("error: ").to_owned()
 }
 
+/// The one warning about klog's flags that were left out.
+pub fn klog_warning(ignored: &[String]) -> Option<String> {
+    let flags: Vec<String> = ignored.iter().map(|flag| format!("--{flag}")).collect();
+    (!flags.is_empty())
+        .then(|| format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")))
+}
+
 /// What the flags ask for that is taken and does nothing here, as lines for the log.
-pub fn notes(common: &CommonFlags, ignored_klog_flags: &[String]) -> Vec<String> {
+pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
-    if !ignored_klog_flags.is_empty() {
-        let flags: Vec<String> = ignored_klog_flags.iter().map(|flag| format!("--{flag}")).collect();
-        notes.push(format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")));
-    }
     if common.enable_v1beta1_apis {
         notes.push(
             "--enable-v1beta1-apis: membership (InternalMemberCluster, MemberCluster) is not handled by this version"

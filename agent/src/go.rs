@@ -3,11 +3,25 @@
 use std::time::Duration;
 
 /// klog's flags that take no value.
-const KLOG_SWITCHES: [&str; 7] =
-    ["add_dir_header", "alsologtostderr", "legacy_stderr_threshold_behavior", "logtostderr", "one_output", "skip_headers", "skip_log_headers"];
+const KLOG_SWITCHES: [&str; 7] = [
+    "add_dir_header",
+    "alsologtostderr",
+    "legacy_stderr_threshold_behavior",
+    "logtostderr",
+    "one_output",
+    "skip_headers",
+    "skip_log_headers",
+];
 /// klog's flags that take one. `--v` is not among them: it sets our own level.
-const KLOG_SETTINGS: [&str; 7] =
-    ["alsologtostderrthreshold", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "stderrthreshold", "vmodule"];
+const KLOG_SETTINGS: [&str; 7] = [
+    "alsologtostderrthreshold",
+    "log_backtrace_at",
+    "log_dir",
+    "log_file",
+    "log_file_max_size",
+    "stderrthreshold",
+    "vmodule",
+];
 
 /// A Go command line made fit for ours.
 #[derive(Clone, Debug, PartialEq, Eq)]

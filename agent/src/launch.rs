@@ -31,7 +31,9 @@ pub struct Process {
     pub addresses: Vec<BindAddress>,
     /// Name of the agent's own cluster: ready is who knows all of it.
     pub own_cluster: &'static str,
-    /// What to say first in the log.
+    /// What to warn of first in the log.
+    pub warning: Option<String>,
+    /// What to say next.
     pub notes: Vec<String>,
 }
 
@@ -55,7 +57,8 @@ pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Res
     flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
 }
 
-/// Runs an agent until it is told to stop: exit code 0, or 1 with the cause as the last line of the log.
+/// Runs an agent until it is told to stop: exit code 0, or 1 with the cause as the last line of the log. Settings with
+/// which there is no client to be had end it before it logs anything: one line and exit code 2.
 pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
 where
     L: Logic<Source = Kind, Object = Object>,
@@ -70,11 +73,19 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return refuse(&error);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
     };
-    match runtime.block_on(run(&process, clock, part)) {
+    // The process may have a default already only where a test runs two agents in it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let registry = Registry::new();
+    let part = match runtime.block_on(part(registry.clone())) {
+        Ok(part) => part,
+        Err(error) => return refuse(&format!("{error:#}")),
+    };
+    match runtime.block_on(run(&process, clock, registry, part)) {
         Ok(()) => {
             tracing::info!(agent = process.name, "stopped");
             ExitCode::SUCCESS
@@ -86,24 +97,22 @@ where
     }
 }
 
-async fn run<L, F>(process: &Process, clock: Clock, part: impl FnOnce(Registry) -> F) -> anyhow::Result<()>
+async fn run<L>(process: &Process, clock: Clock, registry: Registry, part: Part<L>) -> anyhow::Result<()>
 where
     L: Logic<Source = Kind, Object = Object>,
-    F: Future<Output = anyhow::Result<Part<L>>>,
 {
-    // The process may have a default already only where a test runs two agents in it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let identity = lease::identity(process.name);
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
     tracing::info!(flags = ?process.common, "flags of every agent");
+    if let Some(warning) = &process.warning {
+        tracing::warn!("{warning}");
+    }
     for note in &process.notes {
         tracing::info!("{note}");
     }
-    let registry = Registry::new();
     register_process_metrics(&registry).context("process metrics")?;
     let metrics = Metrics::new(&registry).context("engine metrics")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
-    let part = part(registry.clone()).await?;
     let seed = LaneId::of(&identity).0;
     let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity.clone());
     let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);

@@ -16,7 +16,12 @@ pub fn histogram(
 }
 
 /// A registered counter.
-pub fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+pub fn counter(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
     let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
     registry.register(Box::new(counter.clone()))?;
     Ok(counter)

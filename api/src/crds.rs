@@ -43,10 +43,7 @@ const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 /// The definitions of all seven kinds, ordered by plural.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
-        vec![
-            service_export::v1alpha1::ServiceExport::crd(),
-            service_export::v1beta1::ServiceExport::crd(),
-        ],
+        vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
         "v1beta1",
     )
     .expect("two versions of one kind, each with one version, merge");
@@ -59,10 +56,7 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
         service_exports,
         crd::ServiceImport::crd(),
     ];
-    generated
-        .into_iter()
-        .map(|definition| finish(definition, form))
-        .collect()
+    generated.into_iter().map(|definition| finish(definition, form)).collect()
 }
 
 /// The file that a definition is written to: `<group>_<plural>.yaml`.
@@ -93,10 +87,7 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
         let schema = version.schema.as_mut().expect("the derive gives each version a schema");
-        let derived = schema
-            .open_api_v3_schema
-            .take()
-            .expect("the derive gives each version a schema");
+        let derived = schema.open_api_v3_schema.take().expect("the derive gives each version a schema");
         let mut value = serde_json::to_value(derived).expect("a schema has string keys and so is JSON");
         shape_root(&mut value, &kind);
         shape(&mut value);
@@ -147,9 +138,7 @@ fn shape(value: &mut Value) {
 fn leave_out_additions(schema: &mut Value, kind: &str) {
     for (kinds, pointer, key) in ADDITIONS {
         if kinds.contains(&kind) {
-            object_at(schema, pointer)
-                .remove(key)
-                .expect("every addition stands in the full form");
+            object_at(schema, pointer).remove(key).expect("every addition stands in the full form");
         }
     }
     if SLICES.contains(&kind) {
@@ -158,24 +147,15 @@ fn leave_out_additions(schema: &mut Value, kind: &str) {
 }
 
 fn object_at<'a>(schema: &'a mut Value, pointer: &str) -> &'a mut Map<String, Value> {
-    schema
-        .pointer_mut(pointer)
-        .and_then(Value::as_object_mut)
-        .expect("the derived schema has an object there")
+    schema.pointer_mut(pointer).and_then(Value::as_object_mut).expect("the derived schema has an object there")
 }
 
 /// Bounds are floating-point numbers in the definition's type; `minimum: 1.0` reads like a mistake.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "only numbers that are whole and small are converted"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "only numbers that are whole and small are converted")]
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            if let Some(float) = number
-                .as_f64()
-                .filter(|float| float.fract() == 0.0 && float.abs() < 1e15)
-            {
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15) {
                 *value = Value::from(float as i64);
             }
         }

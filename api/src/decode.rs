@@ -67,12 +67,12 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
         Kind::MultiClusterService => object(kind, json, multi_cluster_service::read),
         Kind::InternalServiceExport => object(kind, json, internal_service_export::read),
         Kind::InternalServiceImport => object(kind, json, internal_service_import::read),
-        Kind::EndpointSliceExport => object(kind, json, |known, top| {
-            hub_slice::read(known, top).map(Object::EndpointSliceExport)
-        }),
-        Kind::EndpointSliceImport => object(kind, json, |known, top| {
-            hub_slice::read(known, top).map(Object::EndpointSliceImport)
-        }),
+        Kind::EndpointSliceExport => {
+            object(kind, json, |known, top| hub_slice::read(known, top).map(Object::EndpointSliceExport))
+        }
+        Kind::EndpointSliceImport => {
+            object(kind, json, |known, top| hub_slice::read(known, top).map(Object::EndpointSliceImport))
+        }
         Kind::Namespace => object(kind, json, namespace::read),
     }
 }
@@ -126,9 +126,7 @@ fn object<T: Top>(
         why,
     };
     let top: Field<T> = serde_json::from_slice(json).map_err(|error| nothing_known(error.to_string()))?;
-    let mut top = top
-        .value()
-        .ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
+    let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
     let identity = known.identity(kind);
     read(known, top).map_err(|why| identity.because(why))

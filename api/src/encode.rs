@@ -35,19 +35,10 @@ pub enum Body {
 /// What is sent for a write.
 pub fn encode(write: &Write) -> Body {
     match &write.action {
-        Action::Create(desired) => Body::Create {
-            body: create::body(write.kind, &write.at, desired),
-        },
-        Action::Patch {
-            resource_version,
-            patch,
-        } => {
+        Action::Create(desired) => Body::Create { body: create::body(write.kind, &write.at, desired) },
+        Action::Patch { resource_version, patch } => {
             let (subresource, body) = patch::body(write.kind, patch);
-            Body::Patch {
-                subresource,
-                resource_version: *resource_version,
-                body,
-            }
+            Body::Patch { subresource, resource_version: *resource_version, body }
         }
         Action::Delete { uid } => Body::Delete { uid: uid.clone() },
     }

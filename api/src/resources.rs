@@ -19,11 +19,7 @@ pub struct Resource {
 impl Resource {
     /// `group/version`, or the bare version for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.to_owned()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
@@ -41,10 +37,5 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::EndpointSliceExport => (GROUP, VERSION, "EndpointSliceExport", "endpointsliceexports"),
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
     };
-    Resource {
-        group,
-        version,
-        kind,
-        plural,
-    }
+    Resource { group, version, kind, plural }
 }

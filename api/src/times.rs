@@ -54,14 +54,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_none() {
-        for text in [
-            "",
-            "0",
-            "yesterday",
-            "2026-13-01T00:00:00Z",
-            "2026-01-01",
-            "2026-01-01T00:00:00",
-        ] {
+        for text in ["", "0", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00"] {
             assert_eq!(read(text), None, "{text:?}");
         }
     }

@@ -16,25 +16,14 @@ fn the_files_in_deploy_crds_are_current() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (name, std::fs::read_to_string(&path).unwrap())
     };
-    let committed: BTreeMap<String, String> = std::fs::read_dir(&directory)
-        .expect("deploy/crds is missing: run `cargo xtask crds`")
-        .map(read)
-        .collect();
-    let generated: BTreeMap<String, String> = all(Form::Full)
-        .iter()
-        .map(|definition| (file_name(definition), yaml(definition)))
-        .collect();
+    let committed: BTreeMap<String, String> =
+        std::fs::read_dir(&directory).expect("deploy/crds is missing: run `cargo xtask crds`").map(read).collect();
+    let generated: BTreeMap<String, String> =
+        all(Form::Full).iter().map(|definition| (file_name(definition), yaml(definition))).collect();
     let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(
-        names(&committed),
-        names(&generated),
-        "run `cargo xtask crds` and remove what is not of its making"
-    );
+    assert_eq!(names(&committed), names(&generated), "run `cargo xtask crds` and remove what is not of its making");
     for (name, text) in &generated {
-        assert!(
-            committed[name] == *text,
-            "deploy/crds/{name} is not current: run `cargo xtask crds`"
-        );
+        assert!(committed[name] == *text, "deploy/crds/{name} is not current: run `cargo xtask crds`");
     }
 }
 
@@ -51,43 +40,15 @@ fn the_yaml_reads_back_as_the_definition_it_was_made_from() {
 #[test]
 fn each_kind_has_its_names_versions_columns_and_subresources() {
     let valid = ("Is-Valid", "string", ".status.conditions[?(@.type=='Valid')].status");
-    let conflicted = (
-        "Is-Conflicted",
-        "string",
-        ".status.conditions[?(@.type=='Conflict')].status",
-    );
+    let conflicted = ("Is-Conflicted", "string", ".status.conditions[?(@.type=='Conflict')].status");
     let age = ("Age", "date", ".metadata.creationTimestamp");
     let import = ("Service-Import", "string", ".spec.serviceImport.name");
     let address = ("External-IP", "string", ".status.loadBalancer.ingress[0].ip");
     let expected: [Facts<'_>; 7] = [
-        (
-            "EndpointSliceExport",
-            "endpointsliceexports",
-            &[],
-            &["v1alpha1 stored status"],
-            &[],
-        ),
-        (
-            "EndpointSliceImport",
-            "endpointsliceimports",
-            &[],
-            &["v1alpha1 stored"],
-            &[],
-        ),
-        (
-            "InternalServiceExport",
-            "internalserviceexports",
-            &["internalsvcexport"],
-            &["v1alpha1 stored status"],
-            &[],
-        ),
-        (
-            "InternalServiceImport",
-            "internalserviceimports",
-            &["internalsvcimport"],
-            &["v1alpha1 stored status"],
-            &[],
-        ),
+        ("EndpointSliceExport", "endpointsliceexports", &[], &["v1alpha1 stored status"], &[]),
+        ("EndpointSliceImport", "endpointsliceimports", &[], &["v1alpha1 stored"], &[]),
+        ("InternalServiceExport", "internalserviceexports", &["internalsvcexport"], &["v1alpha1 stored status"], &[]),
+        ("InternalServiceImport", "internalserviceimports", &["internalsvcimport"], &["v1alpha1 stored status"], &[]),
         (
             "MultiClusterService",
             "multiclusterservices",
@@ -102,13 +63,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
             &["v1alpha1 status", "v1beta1 stored status"],
             &[valid, conflicted, age],
         ),
-        (
-            "ServiceImport",
-            "serviceimports",
-            &["svcimport"],
-            &["v1alpha1 stored status"],
-            &[],
-        ),
+        ("ServiceImport", "serviceimports", &["svcimport"], &["v1alpha1 stored status"], &[]),
     ];
     for form in [Form::Full, Form::Go] {
         let definitions = all(form);
@@ -120,21 +75,12 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
 }
 
 /// Kind, plural, short names, versions, printer columns of every version (name, type, path).
-type Facts<'a> = (
-    &'a str,
-    &'a str,
-    &'a [&'a str],
-    &'a [&'a str],
-    &'a [(&'a str, &'a str, &'a str)],
-);
+type Facts<'a> = (&'a str, &'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str, &'a str)]);
 
 fn check_facts(definition: &CustomResourceDefinition, facts: &Facts<'_>) {
     let (kind, plural, short_names, versions, columns) = facts;
     let spec = &definition.spec;
-    assert_eq!(
-        definition.metadata.name.as_deref(),
-        Some(&*format!("{plural}.networking.fleet.azure.com"))
-    );
+    assert_eq!(definition.metadata.name.as_deref(), Some(&*format!("{plural}.networking.fleet.azure.com")));
     assert_eq!(spec.group, "networking.fleet.azure.com");
     assert_eq!(spec.scope, "Namespaced");
     assert!(spec.conversion.is_none(), "{kind}");
@@ -144,16 +90,10 @@ fn check_facts(definition: &CustomResourceDefinition, facts: &Facts<'_>) {
     assert_eq!(names.list_kind, Some(format!("{kind}List")));
     assert_eq!(names.short_names.clone().unwrap_or_default(), *short_names);
     assert_eq!(names.categories, Some(vec!["fleet-networking".to_owned()]));
-    assert_eq!(
-        spec.versions.iter().map(version_in_words).collect::<Vec<_>>(),
-        *versions,
-        "{kind}"
-    );
+    assert_eq!(spec.versions.iter().map(version_in_words).collect::<Vec<_>>(), *versions, "{kind}");
     for version in &spec.versions {
         let found = version.additional_printer_columns.iter().flatten();
-        let found: Vec<_> = found
-            .map(|column| (&*column.name, &*column.type_, &*column.json_path))
-            .collect();
+        let found: Vec<_> = found.map(|column| (&*column.name, &*column.type_, &*column.json_path)).collect();
         assert_eq!(found, *columns, "{kind} {}", version.name);
     }
 }

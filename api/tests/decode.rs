@@ -44,10 +44,7 @@ fn least(namespace: &str, name: &str) -> Value {
 }
 
 fn least_meta(namespace: &str, name: &str) -> Meta {
-    Meta {
-        created: Timestamp(0),
-        ..meta(namespace, name, "u", 7, 0)
-    }
+    Meta { created: Timestamp(0), ..meta(namespace, name, "u", 7, 0) }
 }
 
 #[test]
@@ -61,26 +58,14 @@ fn services_as_the_go_agents_leave_them() {
         internal_load_balancer: false,
         load_balancer: LoadBalancerStatus::default(),
     };
-    assert_eq!(
-        read(Kind::Service, &fixture("Service of a user")),
-        Object::Service(users.clone())
-    );
+    assert_eq!(read(Kind::Service, &fixture("Service of a user")), Object::Service(users.clone()));
     let derived = Service {
-        meta: meta(
-            "fleet-system",
-            "work-svc0",
-            "25962644-c7ea-4bdc-b2f0-05cce2f82f7e",
-            253,
-            0,
-        ),
+        meta: meta("fleet-system", "work-svc0", "25962644-c7ea-4bdc-b2f0-05cce2f82f7e", 253, 0),
         service_type: ServiceType::LoadBalancer,
         derived_from: Some(ObjectName::new("work", "svc0")),
         ..users
     };
-    assert_eq!(
-        read(Kind::Service, &fixture("Service derived")),
-        Object::Service(derived)
-    );
+    assert_eq!(read(Kind::Service, &fixture("Service derived")), Object::Service(derived));
 }
 
 #[test]
@@ -92,65 +77,30 @@ fn slices_as_the_go_agents_leave_them() {
         content: content(&["10.1.0.13", "172.16.0.2"]),
         observed_generation: None,
     };
-    assert_eq!(
-        read(Kind::EndpointSlice, &fixture("EndpointSlice of a user")),
-        Object::EndpointSlice(users.clone())
-    );
-    let mut at = meta(
-        "fleet-system",
-        "exporter-work-svc0-0-12d5c",
-        "37388deb-65ac-4f53-89c7-6d88acd71a7e",
-        305,
-        3,
-    );
+    assert_eq!(read(Kind::EndpointSlice, &fixture("EndpointSlice of a user")), Object::EndpointSlice(users.clone()));
+    let mut at = meta("fleet-system", "exporter-work-svc0-0-12d5c", "37388deb-65ac-4f53-89c7-6d88acd71a7e", 305, 3);
     at.created = Timestamp(1_795_232_768_000_000);
-    let imported = EndpointSlice {
-        meta: at,
-        service: Some(text("work-svc0")),
-        imported: true,
-        ..users
-    };
-    assert_eq!(
-        read(Kind::EndpointSlice, &fixture("EndpointSlice imported")),
-        Object::EndpointSlice(imported)
-    );
+    let imported = EndpointSlice { meta: at, service: Some(text("work-svc0")), imported: true, ..users };
+    assert_eq!(read(Kind::EndpointSlice, &fixture("EndpointSlice imported")), Object::EndpointSlice(imported));
 }
 
 #[test]
 fn hub_slices_as_the_go_agents_leave_them() {
     let name = "exporter-work-svc0-0-12d5c";
     let export = HubSlice {
-        meta: kept(meta(
-            "fleet-member-exporter",
-            name,
-            "39e36db4-f2d6-466b-9765-82152290f258",
-            343,
-            3,
-        )),
+        meta: kept(meta("fleet-member-exporter", name, "39e36db4-f2d6-466b-9765-82152290f258", 343, 3)),
         spec: exported_slice(),
         observed_generation: None,
     };
     let expected = Object::EndpointSliceExport(export.clone());
-    assert_eq!(
-        read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")),
-        expected
-    );
+    assert_eq!(read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")), expected);
     let import = HubSlice {
-        meta: kept(meta(
-            "fleet-member-importer0",
-            name,
-            "2791b2cd-1706-49e1-b22c-a1ca2b091316",
-            345,
-            3,
-        )),
+        meta: kept(meta("fleet-member-importer0", name, "2791b2cd-1706-49e1-b22c-a1ca2b091316", 345, 3)),
         observed_generation: Some(3),
         ..export
     };
     let expected = Object::EndpointSliceImport(import);
-    assert_eq!(
-        read(Kind::EndpointSliceImport, &fixture("EndpointSliceImport")),
-        expected
-    );
+    assert_eq!(read(Kind::EndpointSliceImport, &fixture("EndpointSliceImport")), expected);
 }
 
 #[test]
@@ -158,20 +108,10 @@ fn a_service_export_as_the_go_agents_leave_it() {
     let since = Timestamp(1_795_232_782_000_000);
     let mut at = kept(meta("work", "svc0", "fc96304c-d732-4874-9096-2f92b3c987d5", 315, 1));
     at.created = since;
-    let valid = condition(
-        "Valid",
-        "True",
-        "ServiceIsValid",
-        "service work/svc0 is valid for export",
-        since,
-    );
+    let valid = condition("Valid", "True", "ServiceIsValid", "service work/svc0 is valid for export", since);
     let message = "service work/svc0 is in conflict with other exported services";
     let conflict = condition("Conflict", "True", "ConflictFound", message, since);
-    let expected = ServiceExport {
-        meta: at,
-        weight: None,
-        conditions: vec![valid, conflict],
-    };
+    let expected = ServiceExport { meta: at, weight: None, conditions: vec![valid, conflict] };
     let found = read(Kind::ServiceExport, &fixture("ServiceExport in conflict"));
     assert_eq!(found, Object::ServiceExport(expected));
 }
@@ -185,13 +125,7 @@ fn a_multi_cluster_service_as_the_go_agents_leave_it() {
         internal_load_balancer: false,
         import_label: Some(text("svc0")),
         derived_label: Some(text("work-svc0")),
-        conditions: vec![condition(
-            "Valid",
-            "True",
-            "FoundServiceImport",
-            "found valid service import",
-            MADE,
-        )],
+        conditions: vec![condition("Valid", "True", "FoundServiceImport", "found valid service import", MADE)],
         load_balancer: LoadBalancerStatus::default(),
     };
     let found = read(Kind::MultiClusterService, &fixture("MultiClusterService"));
@@ -220,10 +154,7 @@ fn service_imports_as_the_go_agents_leave_them() {
     let on_hub = ServiceImport {
         meta: kept(meta("work", "svc0", "e1ff16bb-09c6-4ad3-9c47-ba4b768b005e", 243, 1)),
         owners: Vec::new(),
-        claims: Claims {
-            present: true,
-            importers,
-        },
+        claims: Claims { present: true, importers },
         status: imported_from("exporter"),
     };
     let found = read(Kind::ServiceImport, &fixture("ServiceImport on the hub"));
@@ -234,21 +165,8 @@ fn service_imports_as_the_go_agents_leave_them() {
 fn internal_exports_and_imports_as_the_go_agents_leave_them() {
     let message = "service work/svc0 is exported without conflict";
     let export = InternalServiceExport {
-        meta: kept(meta(
-            "fleet-member-exporter",
-            "work-svc0",
-            "00f36a0c-e77e-4354-917f-d1f7588e7b94",
-            239,
-            1,
-        )),
-        reference: reference(
-            "exporter",
-            "svc0",
-            "2b5a3720-832e-4301-b7fb-229ff265f474",
-            "233",
-            0,
-            MADE,
-        ),
+        meta: kept(meta("fleet-member-exporter", "work-svc0", "00f36a0c-e77e-4354-917f-d1f7588e7b94", 239, 1)),
+        reference: reference("exporter", "svc0", "2b5a3720-832e-4301-b7fb-229ff265f474", "233", 0, MADE),
         ports: vec![http_80()],
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         offered: None,
@@ -256,21 +174,8 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
     let found = read(Kind::InternalServiceExport, &fixture("InternalServiceExport"));
     assert_eq!(found, Object::InternalServiceExport(export));
     let import = InternalServiceImport {
-        meta: kept(meta(
-            "fleet-member-importer0",
-            "work-svc0",
-            "746fd3f4-3527-482f-86e8-a68acbd482c5",
-            248,
-            2,
-        )),
-        reference: reference(
-            "importer0",
-            "svc0",
-            "d7310d2b-323f-47c7-a4fc-4967c61a8e0e",
-            "242",
-            1,
-            MADE,
-        ),
+        meta: kept(meta("fleet-member-importer0", "work-svc0", "746fd3f4-3527-482f-86e8-a68acbd482c5", 248, 2)),
+        reference: reference("importer0", "svc0", "d7310d2b-323f-47c7-a4fc-4967c61a8e0e", "242", 1, MADE),
         consumer_type: ConsumerType::LoadBalancer,
         status: imported_from("exporter"),
     };
@@ -282,20 +187,11 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
 fn what_is_left_out_is_read_as_the_api_means_it() {
     let mut namespace = least("", "work");
     namespace["metadata"].as_object_mut().unwrap().remove("namespace");
-    let expected = Object::Namespace(Namespace {
-        meta: least_meta("", "work"),
-    });
+    let expected = Object::Namespace(Namespace { meta: least_meta("", "work") });
     assert_eq!(read(Kind::Namespace, &namespace), expected);
 
-    let expected = ServiceExport {
-        meta: least_meta("work", "app"),
-        weight: None,
-        conditions: Vec::new(),
-    };
-    assert_eq!(
-        read(Kind::ServiceExport, &least("work", "app")),
-        Object::ServiceExport(expected)
-    );
+    let expected = ServiceExport { meta: least_meta("work", "app"), weight: None, conditions: Vec::new() };
+    assert_eq!(read(Kind::ServiceExport, &least("work", "app")), Object::ServiceExport(expected));
 
     let expected = EndpointSlice {
         meta: least_meta("work", "app"),
@@ -313,17 +209,10 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
     slice["ports"] = Value::Null;
     assert_eq!(read(Kind::EndpointSlice, &slice), Object::EndpointSlice(expected));
 
-    let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &least("work", "app")) else {
-        panic!()
-    };
-    assert_eq!(
-        (&*found.import_name, found.consumer_type),
-        ("", ConsumerType::LoadBalancer)
-    );
+    let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &least("work", "app")) else { panic!() };
+    assert_eq!((&*found.import_name, found.consumer_type), ("", ConsumerType::LoadBalancer));
 
-    let Object::ServiceImport(found) = read(Kind::ServiceImport, &least("work", "app")) else {
-        panic!()
-    };
+    let Object::ServiceImport(found) = read(Kind::ServiceImport, &least("work", "app")) else { panic!() };
     assert_eq!((found.claims.present, found.status), (false, ImportStatus::default()));
 }
 
@@ -343,9 +232,7 @@ fn only_endpoints_that_are_ready_or_say_nothing_are_kept() {
         { "addresses": ["10.0.0.8", 9, "10.0.0.10"], "hostname": "h", "nodeName": "n", "zone": "z" },
         "10.0.0.11",
     ]);
-    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &slice) else {
-        panic!()
-    };
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &slice) else { panic!() };
     let addresses: Vec<Vec<&str>> = found
         .content
         .endpoints
@@ -353,13 +240,8 @@ fn only_endpoints_that_are_ready_or_say_nothing_are_kept() {
         .map(|endpoint| endpoint.addresses.iter().map(|address| &**address).collect())
         .collect();
     let one = |address| vec![address];
-    let expected = vec![
-        one("10.0.0.1"),
-        one("10.0.0.3"),
-        one("10.0.0.4"),
-        one("10.0.0.5"),
-        vec!["10.0.0.8", "10.0.0.10"],
-    ];
+    let expected =
+        vec![one("10.0.0.1"), one("10.0.0.3"), one("10.0.0.4"), one("10.0.0.5"), vec!["10.0.0.8", "10.0.0.10"]];
     assert_eq!(addresses, expected);
 }
 
@@ -376,9 +258,7 @@ fn services_of_every_type_and_without_an_address() {
         json["spec"]["type"] = name.into();
         json["spec"]["clusterIP"] = "None".into();
         json["spec"]["ports"] = json!([{ "port": 53, "protocol": "UDP", "targetPort": "dns", "appProtocol": "dns" }]);
-        let Object::Service(found) = read(Kind::Service, &json) else {
-            panic!()
-        };
+        let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
         assert_eq!((found.service_type, found.headless), (expected, true));
         let port = &found.ports[0];
         assert_eq!((&*port.name, &*port.protocol, port.port), ("", "UDP", 53));
@@ -395,42 +275,21 @@ fn a_derived_services_addresses_and_annotation_are_read() {
         { "ip": "20.0.0.1", "ipMode": "VIP" },
         { "hostname": "lb.example", "ports": [{ "port": 80, "protocol": "TCP", "error": "Refused" }] },
     ] } });
-    let Object::Service(found) = read(Kind::Service, &json) else {
-        panic!()
-    };
+    let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
     assert!(found.internal_load_balancer);
-    let [first, second] = &found.load_balancer.ingress[..] else {
-        panic!()
-    };
-    assert_eq!(
-        (first.ip.as_deref(), first.ip_mode.as_deref()),
-        (Some("20.0.0.1"), Some("VIP"))
-    );
-    assert_eq!(
-        (second.hostname.as_deref(), second.ports[0].error.as_deref()),
-        (Some("lb.example"), Some("Refused"))
-    );
+    let [first, second] = &found.load_balancer.ingress[..] else { panic!() };
+    assert_eq!((first.ip.as_deref(), first.ip_mode.as_deref()), (Some("20.0.0.1"), Some("VIP")));
+    assert_eq!((second.hostname.as_deref(), second.ports[0].error.as_deref()), (Some("lb.example"), Some("Refused")));
 }
 
 #[test]
 fn what_users_set_on_a_multi_cluster_service_is_read() {
-    for (written, expected) in [
-        ("1", true),
-        ("T", true),
-        ("true", true),
-        ("yes", false),
-        ("false", false),
-    ] {
+    for (written, expected) in [("1", true), ("T", true), ("true", true), ("yes", false), ("false", false)] {
         let mut json = fixture("MultiClusterService");
         json["spec"]["type"] = "ClusterIP".into();
         json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/azure-load-balancer-internal": written });
-        let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &json) else {
-            panic!()
-        };
-        assert_eq!(
-            (found.internal_load_balancer, found.consumer_type),
-            (expected, ConsumerType::ClusterIp)
-        );
+        let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &json) else { panic!() };
+        assert_eq!((found.internal_load_balancer, found.consumer_type), (expected, ConsumerType::ClusterIp));
     }
 }
 
@@ -439,104 +298,61 @@ fn annotations_of_ours_are_read_and_what_cannot_be_is_as_if_it_were_absent() {
     let export = |annotation: &str| {
         let mut json = fixture("InternalServiceExport");
         json["metadata"]["annotations"]["networking.fleet.azure.com/ports-offered-since"] = annotation.into();
-        let Object::InternalServiceExport(found) = read(Kind::InternalServiceExport, &json) else {
-            panic!()
-        };
+        let Object::InternalServiceExport(found) = read(Kind::InternalServiceExport, &json) else { panic!() };
         found.offered
     };
     let since = Timestamp(MADE.0 + 250_000);
-    let expected = Some(PortsOffered {
-        since,
-        ports: text("1f0c9a77e2"),
-    });
+    let expected = Some(PortsOffered { since, ports: text("1f0c9a77e2") });
     assert_eq!(export("2026-11-21T03:46:06.250000Z 1f0c9a77e2"), expected);
-    for unreadable in [
-        "",
-        "2026-11-21T03:46:06Z",
-        "soon 1f0c9a77e2",
-        "1f0c9a77e2 2026-11-21T03:46:06Z",
-    ] {
+    for unreadable in ["", "2026-11-21T03:46:06Z", "soon 1f0c9a77e2", "1f0c9a77e2 2026-11-21T03:46:06Z"] {
         assert_eq!(export(unreadable), None, "{unreadable:?}");
     }
 
     let mut json = fixture("InternalServiceImport");
     json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/service-type": "ClusterIP" });
-    let Object::InternalServiceImport(found) = read(Kind::InternalServiceImport, &json) else {
-        panic!()
-    };
+    let Object::InternalServiceImport(found) = read(Kind::InternalServiceImport, &json) else { panic!() };
     assert_eq!(found.consumer_type, ConsumerType::ClusterIp);
 
     let mut json = fixture("EndpointSlice imported");
     json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/last-observed-generation": "12" });
-    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &json) else {
-        panic!()
-    };
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &json) else { panic!() };
     assert_eq!(found.observed_generation, Some(12));
 
     let mut json = fixture("ServiceExport in conflict");
     json["metadata"]["annotations"]["networking.fleet.azure.com/weight"] = " 12".into();
-    let Object::ServiceExport(found) = read(Kind::ServiceExport, &json) else {
-        panic!()
-    };
+    let Object::ServiceExport(found) = read(Kind::ServiceExport, &json) else { panic!() };
     assert_eq!(found.weight.as_deref(), Some(" 12"));
 }
 
 #[test]
 fn a_claim_that_cannot_be_read_is_there_and_names_nobody() {
-    for annotation in [
-        "",
-        "{}",
-        "null",
-        "[]",
-        "{\"MemberClusters\":7}",
-        "{\"MemberClusters\":{\"a\":1}}",
-        "{",
-    ] {
+    for annotation in ["", "{}", "null", "[]", "{\"MemberClusters\":7}", "{\"MemberClusters\":{\"a\":1}}", "{"] {
         let mut json = fixture("ServiceImport on the hub");
         json["metadata"]["annotations"]["networking.fleet.azure.com/service-in-use-by"] = annotation.into();
-        let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else {
-            panic!()
-        };
-        assert_eq!(
-            found.claims,
-            Claims {
-                present: true,
-                importers: BTreeMap::new()
-            },
-            "{annotation:?}"
-        );
+        let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else { panic!() };
+        assert_eq!(found.claims, Claims { present: true, importers: BTreeMap::new() }, "{annotation:?}");
     }
 }
 
 #[test]
 fn finalizers_of_others_are_kept_apart_from_ours() {
     let mut json = fixture("EndpointSliceExport");
-    json["metadata"]["finalizers"] = json!([
-        "a.example/one",
-        "networking.fleet.azure.com/endpointsliceexport-cleanup",
-        "b.example/two"
-    ]);
+    json["metadata"]["finalizers"] =
+        json!(["a.example/one", "networking.fleet.azure.com/endpointsliceexport-cleanup", "b.example/two"]);
     json["metadata"]["deletionTimestamp"] = "2026-11-21T04:00:00Z".into();
     let found = read(Kind::EndpointSliceExport, &json);
     let finalizers = &found.meta().finalizers;
     assert!(finalizers.ours && found.meta().deleting);
     assert_eq!(finalizers.others, [text("a.example/one"), text("b.example/two")]);
     json["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
-    assert!(
-        !read(Kind::EndpointSliceExport, &json).meta().finalizers.ours,
-        "another kind's is not ours"
-    );
+    assert!(!read(Kind::EndpointSliceExport, &json).meta().finalizers.ours, "another kind's is not ours");
 }
 
 #[test]
 fn what_is_no_object_is_unreadable_and_says_so() {
     for json in ["", "{", "[]", "null", "7", "{\"metadata\":{\"name\":\"a\"}"] {
         let refused = decode(Kind::EndpointSlice, json.as_bytes()).unwrap_err();
-        assert_eq!(
-            (&*refused.name, &*refused.uid, refused.resource_version),
-            ("", "", 0),
-            "{json}"
-        );
+        assert_eq!((&*refused.name, &*refused.uid, refused.resource_version), ("", "", 0), "{json}");
         assert!(!refused.why.is_empty());
     }
 }
@@ -546,20 +362,12 @@ fn without_name_uid_or_version_an_object_is_unreadable_and_what_is_known_is_told
     for (field, expected) in [
         ("name", ("work", "", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301)),
         ("uid", ("work", "svc0-0", "", 301)),
-        (
-            "resourceVersion",
-            ("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 0),
-        ),
+        ("resourceVersion", ("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 0)),
     ] {
         let mut json = fixture("EndpointSlice of a user");
         json["metadata"][field] = "".into();
         let refused = refused(Kind::EndpointSlice, &json);
-        let known = (
-            &*refused.namespace,
-            &*refused.name,
-            &*refused.uid,
-            refused.resource_version,
-        );
+        let known = (&*refused.namespace, &*refused.name, &*refused.uid, refused.resource_version);
         assert_eq!(known, expected);
     }
 }
@@ -583,13 +391,7 @@ const DANGEROUS: [(&str, &[&str]); 9] = [
     ("ServiceExport", &["/status", "/status/conditions"]),
     (
         "MultiClusterService",
-        &[
-            "/spec",
-            "/spec/serviceImport",
-            "/spec/serviceImport/name",
-            "/status",
-            "/status/conditions",
-        ],
+        &["/spec", "/spec/serviceImport", "/spec/serviceImport/name", "/status", "/status/conditions"],
     ),
     ("ServiceImport", &["/status", "/status/clusters", "/status/ports"]),
     (
@@ -637,14 +439,7 @@ fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_t
     for (name, kind) in FIXTURES {
         let whole = fixture(name);
         for pointer in pointers(&whole) {
-            for nonsense in [
-                json!(-1.5),
-                json!({ "a": [1] }),
-                json!([["b"]]),
-                json!(true),
-                json!(7),
-                json!("c"),
-            ] {
+            for nonsense in [json!(-1.5), json!({ "a": [1] }), json!([["b"]]), json!(true), json!(7), json!("c")] {
                 let mut json = whole.clone();
                 let place = json.pointer_mut(&pointer).unwrap();
                 if std::mem::discriminant(place) == std::mem::discriminant(&nonsense) {
@@ -658,20 +453,10 @@ fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_t
             }
         }
     }
-    let everywhere = [
-        "/metadata",
-        "/metadata/name",
-        "/metadata/uid",
-        "/metadata/resourceVersion",
-    ];
+    let everywhere = ["/metadata", "/metadata/name", "/metadata/uid", "/metadata/resourceVersion"];
     let expected: BTreeSet<String> = DANGEROUS
         .iter()
-        .flat_map(|(kind, pointers)| {
-            pointers
-                .iter()
-                .chain(&everywhere)
-                .map(move |pointer| format!("{kind} {pointer}"))
-        })
+        .flat_map(|(kind, pointers)| pointers.iter().chain(&everywhere).map(move |pointer| format!("{kind} {pointer}")))
         .collect();
     assert_eq!(found, expected);
 }
@@ -683,11 +468,7 @@ fn pointers(value: &Value) -> Vec<String> {
             let name = |key: &String| key.replace('~', "~0").replace('/', "~1");
             fields.iter().map(|(key, value)| (name(key), value)).collect()
         }
-        Value::Array(values) => values
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (index.to_string(), value))
-            .collect(),
+        Value::Array(values) => values.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
         _ => Vec::new(),
     };
     let below = |(key, value): (String, &Value)| {

@@ -27,31 +27,20 @@ fn held() -> Meta {
 
 fn patched(kind: Kind, patch: Patch) -> Value {
     match encode(&Write::patch(kind, &held(), patch)) {
-        Body::Patch {
-            subresource: None,
-            resource_version: 42,
-            body,
-        } => body,
+        Body::Patch { subresource: None, resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
 }
 
 fn patched_status(kind: Kind, patch: Patch) -> Value {
     match encode(&Write::patch(kind, &held(), patch)) {
-        Body::Patch {
-            subresource: Some("status"),
-            resource_version: 42,
-            body,
-        } => body,
+        Body::Patch { subresource: Some("status"), resource_version: 42, body } => body,
         other => panic!("{other:?}"),
     }
 }
 
 fn with_others(ours: bool) -> Finalizers {
-    Finalizers {
-        ours,
-        others: vec![text("a.example/one")],
-    }
+    Finalizers { ours, others: vec![text("a.example/one")] }
 }
 
 fn dns() -> ServicePort {
@@ -66,19 +55,13 @@ fn dns() -> ServicePort {
 
 #[test]
 fn a_deletion_is_the_uid_held() {
-    assert_eq!(
-        encode(&Write::delete(Kind::EndpointSliceImport, &held())),
-        Body::Delete { uid: text("uid-1") }
-    );
+    assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &held())), Body::Delete { uid: text("uid-1") });
 }
 
 #[test]
 fn an_internal_service_export_is_made() {
     let mut of = reference("exporter", "app", "uid-9", "233", 0, MADE);
-    let desired = Desired::InternalServiceExport {
-        reference: of.clone(),
-        ports: vec![http_80(), dns()],
-    };
+    let desired = Desired::InternalServiceExport { reference: of.clone(), ports: vec![http_80(), dns()] };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "InternalServiceExport",
@@ -105,26 +88,10 @@ fn an_internal_service_export_is_made() {
             },
         },
     });
-    assert_eq!(
-        created(
-            Kind::InternalServiceExport,
-            "fleet-member-exporter",
-            "work-app",
-            desired
-        ),
-        expected
-    );
+    assert_eq!(created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired), expected);
     of.exported_since = None;
-    let desired = Desired::InternalServiceExport {
-        reference: of,
-        ports: Vec::new(),
-    };
-    let without = created(
-        Kind::InternalServiceExport,
-        "fleet-member-exporter",
-        "work-app",
-        desired,
-    );
+    let desired = Desired::InternalServiceExport { reference: of, ports: Vec::new() };
+    let without = created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired);
     assert_eq!(without["spec"]["ports"], json!([]));
     assert!(without["spec"]["serviceReference"].get("exportedSince").is_none());
 }
@@ -155,10 +122,7 @@ fn an_endpoint_slice_export_and_its_copies_are_made() {
         "metadata": { "namespace": "fleet-member-exporter", "name": "x" },
         "spec": spec,
     });
-    assert_eq!(
-        created(Kind::EndpointSliceExport, "fleet-member-exporter", "x", export),
-        expected
-    );
+    assert_eq!(created(Kind::EndpointSliceExport, "fleet-member-exporter", "x", export), expected);
     let import = Desired::EndpointSliceImport(exported_slice());
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -166,22 +130,13 @@ fn an_endpoint_slice_export_and_its_copies_are_made() {
         "metadata": { "namespace": "fleet-member-importer0", "name": "x" },
         "spec": spec,
     });
-    assert_eq!(
-        created(Kind::EndpointSliceImport, "fleet-member-importer0", "x", import),
-        expected
-    );
+    assert_eq!(created(Kind::EndpointSliceImport, "fleet-member-importer0", "x", import), expected);
 }
 
 #[test]
 fn service_imports_are_made_in_a_member_and_on_the_hub() {
-    let controller = Some(Controller {
-        name: text("mcs"),
-        uid: text("uid-5"),
-    });
-    let in_member = Desired::ServiceImport {
-        controller,
-        finalizer: true,
-    };
+    let controller = Some(Controller { name: text("mcs"), uid: text("uid-5") });
+    let in_member = Desired::ServiceImport { controller, finalizer: true };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "ServiceImport",
@@ -200,10 +155,7 @@ fn service_imports_are_made_in_a_member_and_on_the_hub() {
         },
     });
     assert_eq!(created(Kind::ServiceImport, "work", "app", in_member), expected);
-    let on_hub = Desired::ServiceImport {
-        controller: None,
-        finalizer: false,
-    };
+    let on_hub = Desired::ServiceImport { controller: None, finalizer: false };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "ServiceImport",
@@ -215,10 +167,7 @@ fn service_imports_are_made_in_a_member_and_on_the_hub() {
 #[test]
 fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
     let of = reference("importer0", "app", "uid-7", "242", 1, MADE);
-    let claim = |consumer_type| Desired::InternalServiceImport {
-        reference: of.clone(),
-        consumer_type,
-    };
+    let claim = |consumer_type| Desired::InternalServiceImport { reference: of.clone(), consumer_type };
     let mut expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "InternalServiceImport",
@@ -237,14 +186,7 @@ fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
             },
         },
     });
-    let make = |consumer| {
-        created(
-            Kind::InternalServiceImport,
-            "fleet-member-importer0",
-            "work-app",
-            claim(consumer),
-        )
-    };
+    let make = |consumer| created(Kind::InternalServiceImport, "fleet-member-importer0", "work-app", claim(consumer));
     assert_eq!(make(ConsumerType::LoadBalancer), expected);
     expected["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/service-type": "ClusterIP" });
     assert_eq!(make(ConsumerType::ClusterIp), expected);
@@ -252,12 +194,7 @@ fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
 
 fn derived(consumer_type: ConsumerType, internal_load_balancer: bool) -> DerivedService {
     let derived_from = ObjectName::new("work", "mcs");
-    DerivedService {
-        derived_from,
-        consumer_type,
-        ports: vec![http_80()],
-        internal_load_balancer,
-    }
+    DerivedService { derived_from, consumer_type, ports: vec![http_80()], internal_load_balancer }
 }
 
 #[test]
@@ -329,10 +266,7 @@ fn an_imported_slice_is_made_and_changed() {
     expected["metadata"]["name"] = "x".into();
     assert_eq!(created(Kind::EndpointSlice, "fleet-system", "x", desired), expected);
     let expected = json!({ "metadata": metadata, "endpoints": [], "ports": ports });
-    assert_eq!(
-        patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))),
-        expected
-    );
+    assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }
 
 #[test]
@@ -340,33 +274,15 @@ fn finalizers_of_others_stay_and_ours_is_that_of_the_kind() {
     let ours = [
         (Kind::ServiceExport, "networking.fleet.azure.com/svc-export-cleanup"),
         (Kind::ServiceImport, "networking.fleet.azure.com/serviceimport-cleanup"),
-        (
-            Kind::MultiClusterService,
-            "networking.fleet.azure.com/service-resources-cleanup",
-        ),
-        (
-            Kind::InternalServiceExport,
-            "networking.fleet.azure.com/internal-svc-export-cleanup",
-        ),
-        (
-            Kind::InternalServiceImport,
-            "networking.fleet.azure.com/internalsvcimport-cleanup",
-        ),
-        (
-            Kind::EndpointSliceExport,
-            "networking.fleet.azure.com/endpointsliceexport-cleanup",
-        ),
-        (
-            Kind::EndpointSliceImport,
-            "networking.fleet.azure.com/endpointsliceimport-cleanup",
-        ),
+        (Kind::MultiClusterService, "networking.fleet.azure.com/service-resources-cleanup"),
+        (Kind::InternalServiceExport, "networking.fleet.azure.com/internal-svc-export-cleanup"),
+        (Kind::InternalServiceImport, "networking.fleet.azure.com/internalsvcimport-cleanup"),
+        (Kind::EndpointSliceExport, "networking.fleet.azure.com/endpointsliceexport-cleanup"),
+        (Kind::EndpointSliceImport, "networking.fleet.azure.com/endpointsliceimport-cleanup"),
     ];
     for (kind, finalizer) in ours {
         let added = patched(kind, Patch::Finalizers(with_others(true)));
-        assert_eq!(
-            added,
-            json!({ "metadata": { "finalizers": ["a.example/one", finalizer] } })
-        );
+        assert_eq!(added, json!({ "metadata": { "finalizers": ["a.example/one", finalizer] } }));
         let removed = patched(kind, Patch::Finalizers(with_others(false)));
         assert_eq!(removed, json!({ "metadata": { "finalizers": ["a.example/one"] } }));
     }
@@ -390,10 +306,7 @@ fn conditions_are_written_whole_to_the_status() {
             }],
         },
     });
-    assert_eq!(
-        patched_status(Kind::ServiceExport, Patch::ServiceExportConditions(list.clone())),
-        expected
-    );
+    assert_eq!(patched_status(Kind::ServiceExport, Patch::ServiceExportConditions(list.clone())), expected);
     let patch = Patch::InternalServiceExportConditions(list);
     assert_eq!(patched_status(Kind::InternalServiceExport, patch), expected);
 }
@@ -402,10 +315,7 @@ fn conditions_are_written_whole_to_the_status() {
 fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
     let mut of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     of.exported_since = None;
-    let patch = Patch::InternalServiceExport {
-        reference: of,
-        ports: vec![http_80()],
-    };
+    let patch = Patch::InternalServiceExport { reference: of, ports: vec![http_80()] };
     let expected = json!({
         "metadata": { "annotations": { "networking.fleet.azure.com/last-observed-resource-version": "234" } },
         "spec": {
@@ -427,14 +337,8 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
 
 #[test]
 fn an_export_is_stamped_in_the_write_of_its_finalizer() {
-    let offered = PortsOffered {
-        since: Timestamp(MADE.0 + 250_000),
-        ports: text("1f0c9a77e2"),
-    };
-    let patch = Patch::InternalServiceExportStamp {
-        finalizers: with_others(true),
-        offered,
-    };
+    let offered = PortsOffered { since: Timestamp(MADE.0 + 250_000), ports: text("1f0c9a77e2") };
+    let patch = Patch::InternalServiceExportStamp { finalizers: with_others(true), offered };
     let stamp = "2026-11-21T03:46:06.250000Z 1f0c9a77e2";
     let expected = json!({
         "metadata": {
@@ -493,11 +397,7 @@ fn a_multi_cluster_services_labels_are_set_and_removed() {
 
 #[test]
 fn a_multi_cluster_services_status_is_set_and_cleared() {
-    let port = LoadBalancerPort {
-        port: 80,
-        protocol: text("TCP"),
-        error: Some(text("Refused")),
-    };
+    let port = LoadBalancerPort { port: 80, protocol: text("TCP"), error: Some(text("Refused")) };
     let ingress = LoadBalancerIngress {
         ip: Some(text("20.0.0.1")),
         hostname: None,
@@ -515,10 +415,7 @@ fn a_multi_cluster_services_status_is_set_and_cleared() {
             "loadBalancer": { "ingress": [{ "ip": "20.0.0.1", "ipMode": "VIP", "ports": ports }] },
         },
     });
-    assert_eq!(
-        patched_status(Kind::MultiClusterService, status(vec![ingress])),
-        expected
-    );
+    assert_eq!(patched_status(Kind::MultiClusterService, status(vec![ingress])), expected);
     let expected = json!({ "status": { "conditions": [], "loadBalancer": { "ingress": null } } });
     assert_eq!(patched_status(Kind::MultiClusterService, status(Vec::new())), expected);
 }
@@ -535,10 +432,7 @@ fn a_service_import_gets_its_controller_beside_its_other_owners() {
     };
     let patch = Patch::ServiceImportOwners {
         others: vec![other],
-        controller: Controller {
-            name: text("mcs"),
-            uid: text("uid-5"),
-        },
+        controller: Controller { name: text("mcs"), uid: text("uid-5") },
         finalizers: with_others(true),
     };
     let expected = json!({
@@ -577,15 +471,9 @@ fn the_status_of_an_import_is_set_and_cleared() {
                 "clusters": [{ "cluster": "exporter" }],
             },
         });
-        assert_eq!(
-            patched_status(kind, Patch::ImportStatus(imported_from("exporter"))),
-            expected
-        );
+        assert_eq!(patched_status(kind, Patch::ImportStatus(imported_from("exporter"))), expected);
         let expected = json!({ "status": { "type": null, "ports": null, "clusters": null } });
-        assert_eq!(
-            patched_status(kind, Patch::ImportStatus(ImportStatus::default())),
-            expected
-        );
+        assert_eq!(patched_status(kind, Patch::ImportStatus(ImportStatus::default())), expected);
     }
 }
 
@@ -596,10 +484,7 @@ fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
             .iter()
             .map(|member| (text(&format!("fleet-member-{member}")), text(member)))
             .collect::<BTreeMap<_, _>>(),
-        finalizers: Finalizers {
-            ours,
-            others: Vec::new(),
-        },
+        finalizers: Finalizers { ours, others: Vec::new() },
     };
     let written = r#"{"MemberClusters":{"fleet-member-a":"a","fleet-member-b":"b"}}"#;
     let expected = json!({

@@ -167,11 +167,7 @@ fn collect_facts(name: &str, field: &str, schema: &Value, found: &mut BTreeSet<S
         match (keyword.as_str(), value) {
             ("properties", Value::Object(properties)) => {
                 for (property, schema) in properties {
-                    let field = if field.is_empty() {
-                        property.clone()
-                    } else {
-                        format!("{field}.{property}")
-                    };
+                    let field = if field.is_empty() { property.clone() } else { format!("{field}.{property}") };
                     collect_facts(name, &field, schema, found);
                 }
             }

@@ -51,9 +51,7 @@ impl Server {
     fn patched(mut self, patch: Patch) -> Self {
         let held = self.read();
         match encode(&Write::patch(self.kind, held.meta(), patch)) {
-            Body::Patch {
-                resource_version, body, ..
-            } => {
+            Body::Patch { resource_version, body, .. } => {
                 assert_eq!(resource_version, held.meta().resource_version);
                 merge(&mut self.object, &body);
                 self.object["metadata"]["resourceVersion"] = (resource_version + 1).to_string().into();
@@ -116,45 +114,29 @@ fn finalizers() -> impl Strategy<Value = Finalizers> {
 }
 
 fn reference() -> impl Strategy<Value = Reference> {
-    (
-        any_text(),
-        (a_name(), a_name()),
-        any_text(),
-        any_text(),
-        any::<i64>(),
-        option::of(a_moment()),
+    (any_text(), (a_name(), a_name()), any_text(), any_text(), any::<i64>(), option::of(a_moment())).prop_map(
+        |(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
+            cluster,
+            source: ObjectName::new(namespace, name),
+            uid,
+            resource_version,
+            generation,
+            exported_since,
+        },
     )
-        .prop_map(
-            |(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
-                cluster,
-                source: ObjectName::new(namespace, name),
-                uid,
-                resource_version,
-                generation,
-                exported_since,
-            },
-        )
 }
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
-    let target = prop_oneof![
-        any::<i32>().prop_map(TargetPort::Number),
-        any_text().prop_map(TargetPort::Name)
-    ];
-    let port = (
-        any_text(),
-        any_text(),
-        option::of(any_text()),
-        any::<i32>(),
-        option::of(target),
-    )
-        .prop_map(|(name, protocol, app_protocol, port, target_port)| ServicePort {
+    let target = prop_oneof![any::<i32>().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
+    let port = (any_text(), any_text(), option::of(any_text()), any::<i32>(), option::of(target)).prop_map(
+        |(name, protocol, app_protocol, port, target_port)| ServicePort {
             name,
             protocol,
             app_protocol,
             port,
             target_port,
-        });
+        },
+    );
     collection::vec(port, 0..4)
 }
 
@@ -175,29 +157,16 @@ fn conditions() -> impl Strategy<Value = Vec<Condition>> {
 
 fn import_status() -> impl Strategy<Value = ImportStatus> {
     let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
-    (
-        option::of(import_type),
-        service_ports(),
-        collection::vec(any_text(), 0..3),
-    )
-        .prop_map(|(import_type, ports, clusters)| ImportStatus {
-            import_type,
-            ports,
-            clusters,
-        })
+    (option::of(import_type), service_ports(), collection::vec(any_text(), 0..3))
+        .prop_map(|(import_type, ports, clusters)| ImportStatus { import_type, ports, clusters })
 }
 
 fn load_balancer() -> impl Strategy<Value = LoadBalancerStatus> {
     let port = (any::<i32>(), any_text(), option::of(any_text()))
         .prop_map(|(port, protocol, error)| LoadBalancerPort { port, protocol, error });
     let texts = (option::of(any_text()), option::of(any_text()), option::of(any_text()));
-    let ingress =
-        (texts, collection::vec(port, 0..2)).prop_map(|((ip, hostname, ip_mode), ports)| LoadBalancerIngress {
-            ip,
-            hostname,
-            ip_mode,
-            ports,
-        });
+    let ingress = (texts, collection::vec(port, 0..2))
+        .prop_map(|((ip, hostname, ip_mode), ports)| LoadBalancerIngress { ip, hostname, ip_mode, ports });
     collection::vec(ingress, 0..3).prop_map(|ingress| LoadBalancerStatus { ingress })
 }
 
@@ -206,30 +175,13 @@ fn consumer_type() -> impl Strategy<Value = ConsumerType> {
 }
 
 fn content() -> impl Strategy<Value = SliceContent> {
-    let address_type = prop_oneof![
-        Just(AddressType::IPv4),
-        Just(AddressType::IPv6),
-        Just(AddressType::Other(text("FQDN")))
-    ];
+    let address_type =
+        prop_oneof![Just(AddressType::IPv4), Just(AddressType::IPv6), Just(AddressType::Other(text("FQDN")))];
     let endpoint = collection::vec(".{0,8}".prop_map(Box::from), 1..4).prop_map(|addresses| Endpoint { addresses });
-    let port = (any_text(), any_text(), option::of(any::<i32>()), option::of(any_text())).prop_map(
-        |(name, protocol, port, app_protocol)| EndpointPort {
-            name,
-            protocol,
-            port,
-            app_protocol,
-        },
-    );
-    (
-        address_type,
-        collection::vec(endpoint, 0..5),
-        collection::vec(port, 0..3),
-    )
-        .prop_map(|(address_type, endpoints, ports)| SliceContent {
-            address_type,
-            endpoints,
-            ports,
-        })
+    let port = (any_text(), any_text(), option::of(any::<i32>()), option::of(any_text()))
+        .prop_map(|(name, protocol, port, app_protocol)| EndpointPort { name, protocol, port, app_protocol });
+    (address_type, collection::vec(endpoint, 0..5), collection::vec(port, 0..3))
+        .prop_map(|(address_type, endpoints, ports)| SliceContent { address_type, endpoints, ports })
 }
 
 fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
@@ -518,14 +470,8 @@ fn what_is_not_ours_survives_every_patch() {
     });
     let of = support::reference("exporter", "app", "uid-9", "233", 0, support::MADE);
     let server = Server::holding(Kind::InternalServiceExport, foreign.clone())
-        .patched(Patch::InternalServiceExport {
-            reference: of,
-            ports: vec![support::http_80()],
-        })
-        .patched(Patch::Finalizers(Finalizers {
-            ours: true,
-            others: Vec::new(),
-        }))
+        .patched(Patch::InternalServiceExport { reference: of, ports: vec![support::http_80()] })
+        .patched(Patch::Finalizers(Finalizers { ours: true, others: Vec::new() }))
         .patched(Patch::InternalServiceExportConditions(Vec::new()));
     for pointer in [
         "/metadata/annotations/a.example~1b",

@@ -18,7 +18,8 @@ pub fn plan_slice(view: &View, name: &Text) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    match holder(view, name) {
+    let holder = holder(view, name);
+    let mut plan = match holder {
         None => withdraw_all(view, name),
         Some(export) if export.meta.deleting => {
             let mut plan = withdraw_all(view, name);
@@ -28,16 +29,23 @@ pub fn plan_slice(view: &View, name: &Text) -> Plan {
             plan
         }
         Some(export) => distribute(view, export),
+    };
+    // The copies are the holder's, so a refused export that was marked by another hub may go at once.
+    let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
+    for export in refused.filter(|export| export.meta.deleting && export.meta.finalizers.ours) {
+        plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
     }
+    plan
 }
 
 /// The export that holds a name: of several the one that had it first. A second one under a name that another namespace
 /// holds is refused.
 fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
-    view.slice_exports_named
-        .get(name)
-        .filter_map(|export| view.slice_exports.get(export))
-        .min_by_key(|export| (export.meta.created, export.meta.name.clone()))
+    exports(view, name).min_by_key(|export| (export.meta.created, export.meta.name.clone()))
+}
+
+fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
 }
 
 fn withdraw_all(view: &View, name: &Text) -> Plan {

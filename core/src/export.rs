@@ -24,7 +24,7 @@ pub(crate) enum Eligibility<'a> {
     NotFound,
     /// ExternalName or headless.
     Ineligible(&'a Service),
-    /// The weight says nothing usable: nothing changes but the condition (B8).
+    /// The weight says nothing usable: nothing changes but the condition (B8), so an export that stands is kept up.
     InvalidWeight(&'a Service, String),
     /// Weight 0 withdraws the export and its slices (B8).
     WeightZero(&'a Service),

@@ -8,9 +8,7 @@
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
-use crate::model::{
-    HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport,
-};
+use crate::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport};
 use crate::plan::Plan;
 use crate::watches::{WatchState, Watches};
 use crate::{distribute, resolve};

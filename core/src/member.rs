@@ -52,6 +52,7 @@ pub enum Key {
 
 /// A change of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all changes are of the large kind, and none is kept")]
 pub enum Change {
     /// Its newest state.
     Applied(Object),
@@ -198,9 +199,7 @@ impl View {
         dirty.extend(self.internal_imports.iter().map(|object| Key::Import(object.reference.source.clone())));
         dirty.extend(self.slice_imports.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
         let system = &self.settings.fleet_system_namespace;
-        dirty.extend(
-            self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())),
-        );
+        dirty.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
     }
 
     /// The MultiClusterServices that want an import.

@@ -3,9 +3,14 @@
 //! They hold only what a rule reads. Fields that others own are left out on purpose: every change is a merge patch of
 //! owned fields, so what is not held is not lost.
 
-use crate::conditions;
+mod hub;
+mod object;
+
 use crate::ids::{ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
+
+pub use hub::{HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, PortsOffered, Reference};
+pub use object::Object;
 
 /// The kinds that the agents watch and write. In one agent each kind is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -309,158 +314,9 @@ pub struct MultiClusterService {
     pub load_balancer: LoadBalancerStatus,
 }
 
-/// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reference {
-    /// Cluster id that the object claims; the hub trusts the namespace instead.
-    pub cluster: Text,
-    /// The source object.
-    pub source: ObjectName,
-    /// Its UID.
-    pub uid: Text,
-    /// Its version when last exported.
-    pub resource_version: Text,
-    /// Its generation when last exported.
-    pub generation: i64,
-    /// When the oldest change that this export carries was first seen, on the source's clock.
-    pub exported_since: Option<Timestamp>,
-}
-
-/// Since when an export offers its present ports: the hub's stamp, from which the winner of a conflict follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortsOffered {
-    /// On the hub's clock.
-    pub since: Timestamp,
-    /// Fingerprint of the ports that the stamp speaks of ([`crate::names::ports_fingerprint`]).
-    pub ports: Text,
-}
-
-/// An exported Service, in the exporter's hub namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InternalServiceExport {
-    /// Metadata.
-    pub meta: Meta,
-    /// The source Service.
-    pub reference: Reference,
-    /// Its ports, in its order.
-    pub ports: Vec<ServicePort>,
-    /// All conditions; `Conflict` is the hub's verdict.
-    pub conditions: Vec<Condition>,
-    /// The hub's stamp; absent where no hub of ours has seen it, or where it cannot be read.
-    pub offered: Option<PortsOffered>,
-}
-
-impl InternalServiceExport {
-    /// The hub's verdict is there and speaks of the export as it is now.
-    pub fn is_judged(&self) -> bool {
-        conditions::find(&self.conditions, conditions::CONFLICT)
-            .is_some_and(|verdict| verdict.observed_generation >= self.meta.generation)
-    }
-}
-
-/// A claim: a member's wish to import, in its hub namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InternalServiceImport {
-    /// Metadata.
-    pub meta: Meta,
-    /// The member's ServiceImport.
-    pub reference: Reference,
-    /// How it will be consumed.
-    pub consumer_type: ConsumerType,
-    /// The hub's answer: empty unless the claim is fulfilled.
-    pub status: ImportStatus,
-}
-
-/// An exported slice in the exporter's hub namespace (EndpointSliceExport), or its copy in an importer's
-/// (EndpointSliceImport).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HubSlice {
-    /// Metadata.
-    pub meta: Meta,
-    /// What it says and of what.
-    pub spec: HubSliceSpec,
-    /// Of an EndpointSliceImport: the generation whose latency a Go agent observed.
-    pub observed_generation: Option<i64>,
-}
-
-/// Specification of EndpointSliceExport and EndpointSliceImport.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HubSliceSpec {
-    /// The source slice.
-    pub reference: Reference,
-    /// The exported Service that owns it.
-    pub owner: ObjectName,
-    /// Its content.
-    pub content: SliceContent,
-}
-
 /// A Namespace of the hub, metadata only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
-}
-
-/// Any of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Object {
-    Service(Service),
-    EndpointSlice(EndpointSlice),
-    ServiceExport(ServiceExport),
-    ServiceImport(ServiceImport),
-    MultiClusterService(MultiClusterService),
-    InternalServiceExport(InternalServiceExport),
-    InternalServiceImport(InternalServiceImport),
-    EndpointSliceExport(HubSlice),
-    EndpointSliceImport(HubSlice),
-    Namespace(Namespace),
-}
-
-impl Object {
-    /// Its metadata.
-    pub fn meta(&self) -> &Meta {
-        match self {
-            Self::Service(object) => &object.meta,
-            Self::EndpointSlice(object) => &object.meta,
-            Self::ServiceExport(object) => &object.meta,
-            Self::ServiceImport(object) => &object.meta,
-            Self::MultiClusterService(object) => &object.meta,
-            Self::InternalServiceExport(object) => &object.meta,
-            Self::InternalServiceImport(object) => &object.meta,
-            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
-            Self::Namespace(object) => &object.meta,
-        }
-    }
-
-    /// Its metadata, to change.
-    pub fn meta_mut(&mut self) -> &mut Meta {
-        match self {
-            Self::Service(object) => &mut object.meta,
-            Self::EndpointSlice(object) => &mut object.meta,
-            Self::ServiceExport(object) => &mut object.meta,
-            Self::ServiceImport(object) => &mut object.meta,
-            Self::MultiClusterService(object) => &mut object.meta,
-            Self::InternalServiceExport(object) => &mut object.meta,
-            Self::InternalServiceImport(object) => &mut object.meta,
-            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
-            Self::Namespace(object) => &mut object.meta,
-        }
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Service(_) => Kind::Service,
-            Self::EndpointSlice(_) => Kind::EndpointSlice,
-            Self::ServiceExport(_) => Kind::ServiceExport,
-            Self::ServiceImport(_) => Kind::ServiceImport,
-            Self::MultiClusterService(_) => Kind::MultiClusterService,
-            Self::InternalServiceExport(_) => Kind::InternalServiceExport,
-            Self::InternalServiceImport(_) => Kind::InternalServiceImport,
-            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
-            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
-            Self::Namespace(_) => Kind::Namespace,
-        }
-    }
 }

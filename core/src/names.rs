@@ -59,8 +59,7 @@ pub fn joined(namespace: &str, name: &str) -> Option<Text> {
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
-    let plain: String =
-        format!("{start}{namespace}-{name}").chars().map(|c| if c == '.' { '-' } else { c }).collect();
+    let plain: String = format!("{start}{namespace}-{name}").chars().map(|c| if c == '.' { '-' } else { c }).collect();
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
@@ -120,7 +119,7 @@ mod tests {
     #[test]
     fn the_same_export_always_gets_the_same_name_and_a_new_export_a_new_one() {
         let first = name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short);
-        assert_eq!(first, "member-1-work-app-x7k2p-1c2e4");
+        assert_eq!(first, "member-1-work-app-x7k2p-2e6cd");
         assert_eq!(first, name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short));
         assert_ne!(first, name("member-1", "app-x7k2p", "uid-2", SuffixLength::Short));
         let anew = slice_export_name("member-1", "work", "app-x7k2p", "uid-1", "other", SuffixLength::Short);

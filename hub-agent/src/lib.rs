@@ -46,7 +46,7 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
         ("--metrics-bind-address", flags.metrics_bind_address.as_str()),
         ("--health-probe-bind-address", flags.health_probe_bind_address.as_str()),
     ])?;
-    let mut notes = common::notes(&flags.common, ignored);
+    let mut notes = common::notes(&flags.common);
     if flags.force_delete_wait_time.is_some() {
         notes.push("--force-delete-wait-time is taken and has no effect until membership is handled".to_owned());
     }
@@ -59,6 +59,7 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
         common: flags.common.clone(),
         addresses,
         own_cluster: CLUSTER,
+        warning: common::klog_warning(ignored),
         notes,
     })
 }

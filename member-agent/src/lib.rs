@@ -58,7 +58,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 
 fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Process, String> {
     let addresses = launch::addresses(flags.addresses())?;
-    let mut notes = common::notes(&flags.common, ignored);
+    let mut notes = common::notes(&flags.common);
     notes.push(format!(
         "member {} with hub namespace {}, running {:?}",
         settings.member.cluster, settings.member.hub_namespace, settings.parts
@@ -75,6 +75,7 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Pro
         common: flags.common.clone(),
         addresses,
         own_cluster: MEMBER,
+        warning: common::klog_warning(ignored),
         notes,
     })
 }

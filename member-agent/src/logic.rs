@@ -103,7 +103,9 @@ impl Logic for Member {
             Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
                 LaneId::of(&name.namespace)
             }
-            Key::SliceImport(name) => self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c)),
+            Key::SliceImport(name) => {
+                self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c))
+            }
         }
     }
 

@@ -116,7 +116,8 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
     let missing = |name: &str| {
         UsageError(format!("{name} is not set: give the hub by HUB_SERVER_URL and CONFIG_PATH, or by --hub-kubeconfig"))
     };
-    let server_url = flags.hub_server_url.clone().filter(|url| !url.is_empty()).ok_or_else(|| missing("HUB_SERVER_URL"))?;
+    let server_url =
+        flags.hub_server_url.clone().filter(|url| !url.is_empty()).ok_or_else(|| missing("HUB_SERVER_URL"))?;
     let token_file =
         flags.config_path.clone().filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| missing("CONFIG_PATH"))?;
     let ca_pem = match flags.hub_certificate_authority.as_deref().filter(|ca| !ca.is_empty() && !flags.tls_insecure) {
@@ -159,11 +160,13 @@ mod tests {
     use clap::Parser as _;
 
     fn settings(arguments: &[&str]) -> Result<Settings, String> {
-        let flags = Flags::try_parse_from(["member-agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
+        let flags =
+            Flags::try_parse_from(["member-agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
         Settings::new(&flags).map_err(|error| error.to_string())
     }
 
-    const COMPLETE: [&str; 3] = ["--member-cluster-id=member-1", "--hub-server-url=https://hub", "--config-path=/token"];
+    const COMPLETE: [&str; 3] =
+        ["--member-cluster-id=member-1", "--hub-server-url=https://hub", "--config-path=/token"];
 
     #[test]
     fn the_go_agents_environment_is_enough() {

@@ -143,18 +143,12 @@ impl AdminServer {
     /// # Errors
     /// If one of them cannot be listened on.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
-        let mut wanted: Vec<&BindAddress> = addresses
-            .iter()
-            .filter(|address| **address != BindAddress::Off)
-            .collect();
+        let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
         wanted.sort();
         wanted.dedup();
         let mut listeners = Vec::new();
         for address in wanted {
-            let failed = |cause| AdminError {
-                address: address.to_string(),
-                cause,
-            };
+            let failed = |cause| AdminError { address: address.to_string(), cause };
             let listener = listen(address).await.map_err(failed)?;
             let local = listener.local_addr().map_err(failed)?;
             tracing::info!(address = %local, asked = %address, "serving metrics and probes");
@@ -167,10 +161,7 @@ impl AdminServer {
             bound.push(local);
             tasks.spawn(accept(listener, sources.clone(), places.clone()));
         }
-        Ok(Self {
-            addresses: bound,
-            _tasks: tasks,
-        })
+        Ok(Self { addresses: bound, _tasks: tasks })
     }
 
     /// What it listens on, free ports filled in.
@@ -244,11 +235,7 @@ fn respond(method: &Method, path: &str, sources: &AdminSources) -> Response<Full
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/readyz" => {
             let readiness = (sources.readiness)();
-            let status = if readiness.is_ready() {
-                StatusCode::OK
-            } else {
-                StatusCode::SERVICE_UNAVAILABLE
-            };
+            let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             text(status, readiness.text())
         }
         _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
@@ -260,19 +247,12 @@ fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
     let mut body = Vec::new();
     match encoder.encode(&registry.gather(), &mut body) {
         Ok(()) => response(StatusCode::OK, HeaderValue::from_static(prometheus::TEXT_FORMAT), body),
-        Err(error) => text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("the metrics cannot be encoded: {error}\n"),
-        ),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("the metrics cannot be encoded: {error}\n")),
     }
 }
 
 fn text(status: StatusCode, body: impl Into<String>) -> Response<Full<Bytes>> {
-    response(
-        status,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-        body.into().into_bytes(),
-    )
+    response(status, HeaderValue::from_static("text/plain; charset=utf-8"), body.into().into_bytes())
 }
 
 fn response(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<Full<Bytes>> {
@@ -283,7 +263,7 @@ fn response(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Res
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use std::sync::Mutex;
 
@@ -293,11 +273,7 @@ mod tests {
     use super::*;
 
     fn check(ok: bool, required: bool, detail: &str) -> Check {
-        Check {
-            ok,
-            required,
-            detail: detail.to_owned(),
-        }
+        Check { ok, required, detail: detail.to_owned() }
     }
 
     fn readiness(local: bool, hub: bool) -> Readiness {
@@ -314,10 +290,7 @@ mod tests {
         counter.inc();
         registry.register(Box::new(counter)).unwrap();
         let state = state.clone();
-        AdminSources {
-            registry,
-            readiness: Arc::new(move || state.lock().unwrap().clone()),
-        }
+        AdminSources { registry, readiness: Arc::new(move || state.lock().unwrap().clone()) }
     }
 
     async fn start(addresses: &[&str]) -> Result<AdminServer, AdminError> {
@@ -368,10 +341,7 @@ mod tests {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
         let taken = server.addresses()[0].to_string();
         let error = start(&[&taken]).await.unwrap_err().to_string();
-        assert!(
-            error.starts_with(&format!("cannot listen on {taken} for metrics and probes: ")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("cannot listen on {taken} for metrics and probes: ")), "{error}");
     }
 
     #[tokio::test]
@@ -384,9 +354,7 @@ mod tests {
     #[tokio::test]
     async fn readiness_needs_what_is_required_and_shows_the_rest() {
         let state = Arc::new(Mutex::new(readiness(true, false)));
-        let server = AdminServer::start(&["127.0.0.1:0".parse().unwrap()], sources(&state))
-            .await
-            .unwrap();
+        let server = AdminServer::start(&["127.0.0.1:0".parse().unwrap()], sources(&state)).await.unwrap();
         let address = server.addresses()[0];
         let answer = ask(address, "GET", "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -396,10 +364,7 @@ mod tests {
         *state.lock().unwrap() = readiness(false, true);
         let answer = ask(address, "GET", "/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-        assert!(
-            answer.ends_with("[+]hub: 0 of 2 watches\n[-]member: 3 of 3 watches\nnot ready\n"),
-            "{answer}"
-        );
+        assert!(answer.ends_with("[+]hub: 0 of 2 watches\n[-]member: 3 of 3 watches\nnot ready\n"), "{answer}");
     }
 
     #[tokio::test]
@@ -419,10 +384,7 @@ mod tests {
         assert_eq!(read("0"), Ok(BindAddress::Off));
         assert_eq!(read(":8080"), Ok(BindAddress::AllAddresses(8080)));
         assert_eq!(read("[::]:8080"), Ok(BindAddress::AllAddresses(8080)));
-        assert_eq!(
-            read("127.0.0.1:8080"),
-            Ok(BindAddress::Host("127.0.0.1".to_owned(), 8080))
-        );
+        assert_eq!(read("127.0.0.1:8080"), Ok(BindAddress::Host("127.0.0.1".to_owned(), 8080)));
         assert_eq!(read("[::1]:0"), Ok(BindAddress::Host("::1".to_owned(), 0)));
         assert_eq!(read("[::1]:0").unwrap().to_string(), "[::1]:0");
         for text in ["", "8080", "::1:80", "host:", "host:65536", "host:-1"] {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limits::{
-    BACKOFF_FIRST, BACKOFF_LONGEST, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST,
-};
+use crate::limits::{BACKOFF_FIRST, BACKOFF_LONGEST, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST};
 
 /// A wait that doubles with each failure in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -123,11 +123,7 @@ impl Clock {
 
     /// A clock that reads `start` now and from here on moves with tokio's clock alone.
     pub fn virtual_at(start: Timestamp) -> Self {
-        Self(Arc::new(Inner {
-            origin: Instant::now(),
-            offset: AtomicI64::new(start.0),
-            next_rebase: None,
-        }))
+        Self(Arc::new(Inner { origin: Instant::now(), offset: AtomicI64::new(start.0), next_rebase: None }))
     }
 
     /// The time now.
@@ -142,8 +138,7 @@ impl Clock {
     /// A step of the system clock in between is not foreseen: who sleeps until then looks at [`Clock::now`] again.
     pub fn instant_at(&self, time: Timestamp) -> Instant {
         let now = Instant::now();
-        now.checked_add(time.since(self.now()))
-            .unwrap_or(now + Duration::from_secs(86_400))
+        now.checked_add(time.since(self.now())).unwrap_or(now + Duration::from_secs(86_400))
     }
 
     fn rebase_if_due(&self, elapsed: i64) {
@@ -154,28 +149,17 @@ impl Clock {
         }
         // Only one of several racing callers takes the new offset; the others go on with the old one for this reading.
         let won = next_rebase
-            .compare_exchange(
-                due,
-                elapsed.saturating_add(rebase_interval()),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            )
+            .compare_exchange(due, elapsed.saturating_add(rebase_interval()), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
         if won {
-            self.0
-                .offset
-                .store(read_system_clock().saturating_sub(elapsed), Ordering::Relaxed);
+            self.0.offset.store(read_system_clock().saturating_sub(elapsed), Ordering::Relaxed);
         }
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.0.next_rebase.is_some() {
-            "system"
-        } else {
-            "virtual"
-        };
+        let kind = if self.0.next_rebase.is_some() { "system" } else { "virtual" };
         write!(formatter, "Clock({kind}, {})", self.now())
     }
 }
@@ -184,10 +168,7 @@ fn rebase_interval() -> i64 {
     saturating_microseconds(Duration::from_secs(CLOCK_REBASE_SECONDS))
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the system's wall clock"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the system's wall clock")]
 fn read_system_clock() -> i64 {
     match std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
         Ok(since_epoch) => saturating_microseconds(since_epoch),
@@ -249,19 +230,13 @@ mod tests {
     async fn a_time_to_come_has_an_instant_and_a_past_one_is_now() {
         let clock = Clock::virtual_at(NOON);
         let now = Instant::now();
-        assert_eq!(
-            clock.instant_at(NOON + Duration::from_secs(5)),
-            now + Duration::from_secs(5)
-        );
+        assert_eq!(clock.instant_at(NOON + Duration::from_secs(5)), now + Duration::from_secs(5));
         assert_eq!(clock.instant_at(NOON - Duration::from_secs(5)), now);
     }
 
     #[test]
     fn timestamps_are_shown_as_micro_time() {
-        assert_eq!(
-            Timestamp::from_microseconds(1_800_000_000_000_042).to_string(),
-            "2027-01-15T08:00:00.000042Z"
-        );
+        assert_eq!(Timestamp::from_microseconds(1_800_000_000_000_042).to_string(), "2027-01-15T08:00:00.000042Z");
         assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000000Z");
     }
 

@@ -97,7 +97,7 @@ async fn two_keys_that_want_one_target_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_target_does_not_hold_back_a_free_one_of_the_same_plan() {
+async fn a_key_is_planned_again_only_when_all_writes_of_its_last_plan_have_ended() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
     let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
@@ -105,11 +105,11 @@ async fn a_busy_target_does_not_hold_back_a_free_one_of_the_same_plan() {
     world.pass(1).await;
     world.wish_thing(wish("2")).await;
     world.pass(1).await;
+    assert_eq!(world.member.log(), ["POST locals/a = 1"], "what the hub makes of the first plan is not known yet");
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
-    assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2"]);
     world.pass(5_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
-    assert_eq!(world.member.log().len(), 2);
+    assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,6 +141,36 @@ async fn a_key_that_found_its_cluster_full_goes_on_when_a_slot_is_free() {
     assert_eq!(world.hub.log().len(), 100);
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_its_key_needs_no_more_goes_to_the_next_at_once() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/w-0", 1, Fault::Late(Duration::from_secs(1)));
+    world.hub.fault(Method::POST, "copies/w-", IN_FLIGHT_PER_CLUSTER - 1, Fault::Hang);
+    for number in 0..IN_FLIGHT_PER_CLUSTER {
+        world.wish(&format!("w-{number}"), "1").await;
+    }
+    world.pass(1).await;
+    world.wish("x-given-up", "1").await;
+    world.wish("x-next", "1").await;
+    world.pass(1).await;
+    world.unwish("x-given-up").await;
+    world.pass(1_100).await;
+    assert_eq!(world.hub.log()[IN_FLIGHT_PER_CLUSTER..], ["POST copies/x-next = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_a_target_is_woken_by_a_failure_too() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/shared", 1, Fault::Hang);
+    let wish = |name: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, "same") };
+    world.wish_thing(wish("a")).await;
+    world.wish_thing(wish("b")).await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/shared = same", "GET copies/shared", "POST copies/shared = same"]);
+    let times = world.hub.times();
+    assert!(times[2] - times[1] <= 1, "the other key has no failure to wait for: {times:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,6 +365,21 @@ async fn failures_back_off_per_key_and_a_success_starts_anew() {
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
     world.wish("a", "2").await;
     world.pass(TEN_MINUTES).await;
+    let times = of(&world.hub, "PATCH copies/a@102 = 2");
+    assert_eq!(times.len(), 2);
+    assert!(times[1] - times[0] <= 21, "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_starts_anew_also_where_the_next_write_follows_at_once() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
+    world.wish("a", "1").await;
+    world.pass(3_000).await;
+    world.wish("a", "2").await;
+    world.pass(TEN_MINUTES).await;
     let times = of(&world.hub, "PATCH copies/a@101 = 2");
     assert_eq!(times.len(), 2);
     assert!(times[1] - times[0] <= 21, "{times:?}");
@@ -379,7 +424,9 @@ async fn views_that_change_do_not_shorten_a_back_off() {
     world.pass(20_000).await;
     let before = world.hub.log().len();
     for number in 0..50 {
-        world.wish_thing(Thing { again: Some(START + Duration::from_secs(10_000 + number)), ..Thing::wish("a", "1") }).await;
+        world
+            .wish_thing(Thing { again: Some(START + Duration::from_secs(10_000 + number)), ..Thing::wish("a", "1") })
+            .await;
         world.pass(10).await;
     }
     assert_eq!(world.hub.log().len(), before);
@@ -403,6 +450,29 @@ async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
         world.pass(TEN_MINUTES).await;
         assert_eq!(world.hub.log().len(), 3);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
+    let mut world = World::new().await;
+    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
+    let fault = Fault::Answer(status, &[("retry-after", "0")], body);
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
+    world.wish("a", "1").await;
+    world.pass(150).await;
+    // At about 0, 20, 60 and 140 ms.
+    assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
+    let mut world = World::new().await;
+    let wish = |name: &str, value: &str| Thing { into: Some("shared".to_owned()), ..Thing::wish(name, value) };
+    world.wish_thing(wish("a", "1")).await;
+    world.wish_thing(wish("b", "2")).await;
+    world.pass(3_000).await;
+    let writes = world.hub.log().len();
+    assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -607,7 +677,7 @@ async fn a_key_is_planned_again_at_the_time_that_its_last_plan_named() {
     world.wish_thing(Thing { again: at(60), ..Thing::wish("a", "1") }).await;
     world.pass(50_000).await;
     let plans = world.plans();
-    world.pass(9_990).await;
+    world.pass(9_999).await;
     assert_eq!(world.plans(), plans + 1, "at 60 s: the newer wish replaces the older");
 }
 
@@ -744,7 +814,12 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
         world.hub.fault(Method::PATCH, "copies", 20, Fault::Cut);
         for round in 0..5 {
             for number in 0..60 {
-                world.wish_thing(Thing { local: number % 3 == 0, ..Thing::wish(&format!("w-{number}"), &format!("{round}")) }).await;
+                world
+                    .wish_thing(Thing {
+                        local: number % 3 == 0,
+                        ..Thing::wish(&format!("w-{number}"), &format!("{round}"))
+                    })
+                    .await;
             }
             world.pass(round * 7).await;
             world.bring_events().await;
@@ -753,6 +828,6 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
         (world.hub.timed_log(), world.member.timed_log())
     };
     let first = history().await;
-    assert!(first.0.len() > 300, "{}", first.0.len());
+    assert!(first.0.len() > 200, "{}", first.0.len());
     assert_eq!(first, history().await);
 }

@@ -14,9 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::{Clock, Timestamp};
-use crate::limits::{
-    EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENTS_REMEMBERED, WRITE_TIMEOUT,
-};
+use crate::limits::{EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENTS_REMEMBERED, WRITE_TIMEOUT};
 use crate::logic::{EventRecord, Logic, Resource, SourceSpec};
 use crate::metrics::Metrics;
 
@@ -163,3 +161,7 @@ fn shortened(text: &str, bytes: usize) -> String {
     let dots = "…";
     format!("{}{dots}", &text[..text.floor_char_boundary(bytes - dots.len())])
 }
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

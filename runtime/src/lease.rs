@@ -102,9 +102,7 @@ impl LeaseConfig {
             return Err(LeaseError::Settings("a candidate needs an identity"));
         }
         if self.retry_period.is_zero() {
-            return Err(LeaseError::Settings(
-                "the retry period (--leader-election-retry-period) must be above zero",
-            ));
+            return Err(LeaseError::Settings("the retry period (--leader-election-retry-period) must be above zero"));
         }
         if self.renew_deadline <= self.retry_period.mul_f64(RETRY_JITTER) {
             return Err(LeaseError::Settings(
@@ -220,10 +218,7 @@ impl Election {
                 *state = waiting;
                 changed
             });
-            let wait = self
-                .config
-                .retry_period
-                .mul_f64(1.0 + RETRY_JITTER * self.jitter.fraction());
+            let wait = self.config.retry_period.mul_f64(1.0 + RETRY_JITTER * self.jitter.fraction());
             sleep(wait).await;
         }
     }
@@ -237,10 +232,7 @@ impl Election {
         }
         for lease in &self.leases {
             if let Some(identity) = lease.held_by_another() {
-                return Ok(Some(Holder {
-                    lease: lease.name.clone(),
-                    identity: identity.to_owned(),
-                }));
+                return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
             }
         }
         for index in 0..self.leases.len() {
@@ -286,21 +278,13 @@ impl Election {
     /// Until when we lead without another renewal, and the Lease that says so.
     fn deadline(&self) -> (Instant, String) {
         let held = |lease: &Lease| lease.held_since_request_at();
-        let oldest = self
-            .leases
-            .iter()
-            .filter_map(|lease| Some((held(lease)?, &lease.name)))
-            .min();
+        let oldest = self.leases.iter().filter_map(|lease| Some((held(lease)?, &lease.name))).min();
         let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
         (since + self.config.renew_deadline, name.clone())
     }
 
     fn lost(&self, lease: &str, cause: String) -> LeaseError {
-        LeaseError::Lost {
-            namespace: self.config.namespace.clone(),
-            lease: lease.to_owned(),
-            cause,
-        }
+        LeaseError::Lost { namespace: self.config.namespace.clone(), lease: lease.to_owned(), cause }
     }
 
     async fn release_all(&mut self) {
@@ -366,14 +350,9 @@ fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
 
 fn hostname() -> String {
     let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = from_kernel
-        .or_else(|| std::env::var("HOSTNAME").ok())
-        .unwrap_or_default();
-    let name: String = name
-        .trim()
-        .chars()
-        .filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char))
-        .collect();
+    let name = from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let name: String =
+        name.trim().chars().filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char)).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
@@ -381,9 +360,7 @@ fn hostname() -> String {
 fn random_uuid() -> String {
     let mut bytes = [0_u8; UUID_BYTES];
     let random = rustls::crypto::ring::default_provider().secure_random;
-    random
-        .fill(&mut bytes)
-        .expect("the operating system has random numbers");
+    random.fill(&mut bytes).expect("the operating system has random numbers");
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -391,6 +368,6 @@ fn random_uuid() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 #[path = "lease_tests.rs"]
 mod tests;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use http::{Method, Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::*;
 use crate::clock::Timestamp;
@@ -34,6 +35,8 @@ struct State {
     version: u64,
     /// Of writes, or of everything.
     fault: Option<(Fault, bool)>,
+    /// How long an answer is under way.
+    delay: Duration,
     /// Runs before each request.
     before: Option<Hook>,
     /// Method and Lease of each request.
@@ -53,6 +56,8 @@ impl Server {
                 let body = body.collect_bytes().await.unwrap();
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 let answer = server.handle(&head.method, head.uri.path(), body);
+                let delay = server.0.lock().unwrap().delay;
+                sleep(delay).await;
                 match answer {
                     Some((status, body)) => {
                         let body = Body::from(body.to_string().into_bytes());
@@ -94,9 +99,7 @@ impl Server {
     }
 
     fn holder(&self, name: &str) -> String {
-        self.lease(name).map_or_else(String::new, |lease| {
-            lease["spec"]["holderIdentity"].as_str().unwrap().to_owned()
-        })
+        self.lease(name).map_or_else(String::new, |lease| lease["spec"]["holderIdentity"].as_str().unwrap().to_owned())
     }
 
     /// As somebody else would write it.
@@ -104,16 +107,11 @@ impl Server {
         let mut state = self.0.lock().unwrap();
         state.version += 1;
         let metadata = json!({"name": name, "namespace": NAMESPACE, "resourceVersion": state.version.to_string()});
-        state
-            .leases
-            .insert(name.to_owned(), json!({"metadata": metadata, "spec": spec}));
+        state.leases.insert(name.to_owned(), json!({"metadata": metadata, "spec": spec}));
     }
 
     fn put_held(&self, name: &str, holder: &str, renew_time: &str) {
-        self.put(
-            name,
-            json!({"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renew_time}),
-        );
+        self.put(name, json!({"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renew_time}));
     }
 
     fn remove(&self, name: &str) {
@@ -130,12 +128,7 @@ impl Server {
 
     fn writes(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
-        state
-            .log
-            .iter()
-            .filter(|entry| !entry.starts_with("GET"))
-            .cloned()
-            .collect()
+        state.log.iter().filter(|entry| !entry.starts_with("GET")).cloned().collect()
     }
 
     fn forget_log(&self) {
@@ -178,39 +171,28 @@ impl Candidate {
 
     fn with_clock(server: &Server, identity: &str, names: &[&str], clock: &Clock) -> Self {
         let (release, released) = oneshot::channel();
-        let (state, task) = elect(
-            config(server, identity, names),
-            clock,
-            Metrics::unregistered(),
-            released,
-        );
+        let (state, task) = elect(config(server, identity, names), clock, Metrics::unregistered(), released);
         Self { state, task, release }
     }
 
+    async fn reaches(&mut self, wanted: &Leadership) {
+        let reached = self.state.wait_for(|state| state == wanted);
+        let reached = timeout(Duration::from_secs(600), reached).await;
+        reached.expect("it takes minutes at most").expect("the election goes on");
+    }
+
     async fn leads(&mut self) {
-        self.state
-            .wait_for(|state| *state == Leadership::Leading)
-            .await
-            .expect("the election goes on");
+        self.reaches(&Leadership::Leading).await;
     }
 
     async fn waits_for(&mut self, lease: &str, identity: &str) {
-        let holder = Holder {
-            lease: lease.to_owned(),
-            identity: identity.to_owned(),
-        };
+        let holder = Holder { lease: lease.to_owned(), identity: identity.to_owned() };
         let waiting = Leadership::Waiting { held_by: Some(holder) };
-        self.state
-            .wait_for(|state| *state == waiting)
-            .await
-            .expect("the election goes on");
+        self.reaches(&waiting).await;
     }
 
     async fn loses(mut self) -> String {
-        self.state
-            .wait_for(|state| *state == Leadership::Lost)
-            .await
-            .expect("the election goes on");
+        self.reaches(&Leadership::Lost).await;
         self.task.await.unwrap().unwrap_err().to_string()
     }
 
@@ -278,11 +260,7 @@ async fn a_lease_is_renewed_every_two_seconds_and_nothing_but_its_time_changes()
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_duration_whatever_its_times_say() {
-    for renew_time in [
-        "1999-01-01T00:00:00.000000Z",
-        "2027-01-15T08:00:00.000000Z",
-        "2999-01-01T00:00:00.000000Z",
-    ] {
+    for renew_time in ["1999-01-01T00:00:00.000000Z", "2027-01-15T08:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
         let server = Server::default();
         server.put_held("one", "other", renew_time);
         let start = Instant::now();
@@ -290,10 +268,7 @@ async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_dura
         candidate.waits_for("one", "other").await;
         candidate.leads().await;
         let waited = start.elapsed();
-        assert!(
-            waited >= Duration::from_secs(15) && waited <= Duration::from_millis(19_400),
-            "{waited:?}"
-        );
+        assert!(waited >= Duration::from_secs(15) && waited <= Duration::from_millis(19_400), "{waited:?}");
     }
 }
 
@@ -348,10 +323,7 @@ async fn the_duration_that_counts_is_the_one_that_the_holder_promised() {
     let start = Instant::now();
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     candidate.leads().await;
-    assert!(
-        start.elapsed() >= Duration::from_secs(15),
-        "without a promise ours counts"
-    );
+    assert!(start.elapsed() >= Duration::from_secs(15), "without a promise ours counts");
 }
 
 #[tokio::test(start_paused = true)]
@@ -428,11 +400,21 @@ async fn leadership_is_lost_ten_seconds_after_the_last_renewal_was_sent_and_befo
 
         let error = candidate.loses().await;
         assert_eq!(last_renewal.elapsed(), Duration::from_secs(10));
-        assert_eq!(
-            error,
-            "leadership was lost: Lease fleet-system/one: not renewed for 10s"
-        );
+        assert_eq!(error, "leadership was lost: Lease fleet-system/one: not renewed for 10s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_an_answer_is_under_way_is_not_added_to_the_deadline() {
+    let server = Server::default();
+    server.0.lock().unwrap().delay = Duration::from_secs(3);
+    let start = Instant::now();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(6), "a look and a write, sent after 3 s");
+    server.fault(Some((Fault::Silent, true)));
+    candidate.loses().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(13));
 }
 
 #[tokio::test(start_paused = true)]
@@ -476,10 +458,7 @@ async fn a_leader_whose_lease_was_touched_or_deleted_by_an_administrator_goes_on
     server.put("one", spec);
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(server.lease("one").unwrap()["spec"]["preferredHolder"], "a");
-    assert_eq!(
-        server.lease("one").unwrap()["spec"]["renewTime"],
-        "2027-01-15T08:00:02.000000Z"
-    );
+    assert_eq!(server.lease("one").unwrap()["spec"]["renewTime"], "2027-01-15T08:00:02.000000Z");
 
     server.remove("one");
     tokio::time::sleep(Duration::from_secs(12)).await;
@@ -511,10 +490,7 @@ async fn what_was_got_is_given_back_when_another_takes_the_next_lease_in_between
     server.before(|method, name, leases| {
         if *method == Method::POST && name == "two" && !leases.contains_key("two") {
             let spec = json!({"holderIdentity": "other", "leaseDurationSeconds": 15});
-            leases.insert(
-                "two".to_owned(),
-                json!({"metadata": {"resourceVersion": "1000"}, "spec": spec}),
-            );
+            leases.insert("two".to_owned(), json!({"metadata": {"resourceVersion": "1000"}, "spec": spec}));
         }
     });
     let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
@@ -622,39 +598,20 @@ async fn settings_out_of_order_are_refused_by_flag() {
     let refusal = |config: LeaseConfig| config.validate().unwrap_err().to_string();
     let seconds = Duration::from_secs;
     assert!(
-        refusal(LeaseConfig {
-            lease_duration: seconds(10),
-            ..good.clone()
-        })
-        .contains("--leader-election-lease-duration")
+        refusal(LeaseConfig { lease_duration: seconds(10), ..good.clone() })
+            .contains("--leader-election-lease-duration")
     );
     assert!(
-        refusal(LeaseConfig {
-            renew_deadline: seconds(2),
-            ..good.clone()
-        })
-        .contains("--leader-election-renew-deadline")
+        refusal(LeaseConfig { renew_deadline: seconds(2), ..good.clone() })
+            .contains("--leader-election-renew-deadline")
     );
     assert!(
-        refusal(LeaseConfig {
-            retry_period: seconds(0),
-            ..good.clone()
-        })
-        .contains("--leader-election-retry-period")
+        refusal(LeaseConfig { retry_period: seconds(0), ..good.clone() }).contains("--leader-election-retry-period")
     );
-    assert!(
-        refusal(LeaseConfig {
-            names: Vec::new(),
-            ..good.clone()
-        })
-        .contains("name")
-    );
+    assert!(refusal(LeaseConfig { names: Vec::new(), ..good.clone() }).contains("name"));
 
     let (_release, released) = oneshot::channel();
-    let bad = LeaseConfig {
-        identity: String::new(),
-        ..good
-    };
+    let bad = LeaseConfig { identity: String::new(), ..good };
     let (_, task) = elect(bad, &Clock::virtual_at(START), Metrics::unregistered(), released);
     assert!(matches!(task.await.unwrap(), Err(LeaseError::Settings(_))));
 }
@@ -664,11 +621,7 @@ fn an_agent_of_another_kind_is_known_by_its_identity() {
     let ours = "hub-agent_host_uuid";
     assert_eq!(other_kind("member-agent_host_uuid", ours), Some("member-agent"));
     assert_eq!(other_kind("hub-agent_elsewhere_uuid", ours), None);
-    assert_eq!(
-        other_kind("hub-net-controller-manager-5d_uuid", ours),
-        None,
-        "a Go agent"
-    );
+    assert_eq!(other_kind("hub-net-controller-manager-5d_uuid", ours), None, "a Go agent");
 }
 
 #[test]

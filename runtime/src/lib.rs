@@ -2,6 +2,7 @@
 //! leader election, metrics, health and shutdown. Knows Kubernetes and nothing of fleets: an agent is a [`Logic`].
 
 pub mod admin;
+mod answers;
 pub mod backoff;
 pub mod client;
 pub mod clock;
@@ -12,7 +13,9 @@ pub mod limits;
 pub mod logging;
 mod logic;
 pub mod metrics;
+mod outcomes;
 pub mod queue;
+mod resource;
 mod retries;
 pub mod run;
 pub mod shutdown;

@@ -54,9 +54,7 @@ pub enum LoggingError {
 /// # Errors
 /// If it is set up already, or `RUST_LOG` is set and malformed.
 pub fn init(settings: LogSettings<'_>, clock: &Clock) -> Result<(), LoggingError> {
-    let levels = std::env::var(LEVELS_VARIABLE)
-        .ok()
-        .filter(|levels| !levels.trim().is_empty());
+    let levels = std::env::var(LEVELS_VARIABLE).ok().filter(|levels| !levels.trim().is_empty());
     let levels = levels.unwrap_or_else(|| levels_for(settings.verbosity, settings.own_crates));
     let filter = EnvFilter::try_new(levels)?;
     match settings.format {
@@ -78,10 +76,7 @@ fn levels_for(verbosity: u8, own_crates: &[&str]) -> String {
         _ => "debug",
     };
     let directives = OWN_CRATES.iter().chain(own_crates).map(|name| format!("{name}={own}"));
-    std::iter::once(others.to_owned())
-        .chain(directives)
-        .collect::<Vec<_>>()
-        .join(",")
+    std::iter::once(others.to_owned()).chain(directives).collect::<Vec<_>>().join(",")
 }
 
 fn json<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Send + Sync + 'static + use<W>
@@ -122,7 +117,7 @@ impl FormatTime for ClockTime {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use std::sync::{Arc, Mutex};
 
@@ -208,20 +203,7 @@ mod tests {
         assert_eq!(shown(1), ordinary);
         assert_eq!(shown(2), ["own info", "own debug", "other warn"]);
         assert_eq!(shown(4), ["own info", "own debug", "own trace", "other warn"]);
-        assert_eq!(
-            shown(6),
-            ["own info", "own debug", "own trace", "other warn", "other info"]
-        );
-        assert_eq!(
-            shown(8),
-            [
-                "own info",
-                "own debug",
-                "own trace",
-                "other warn",
-                "other info",
-                "other debug"
-            ]
-        );
+        assert_eq!(shown(6), ["own info", "own debug", "own trace", "other warn", "other info"]);
+        assert_eq!(shown(8), ["own info", "own debug", "own trace", "other warn", "other info", "other debug"]);
     }
 }

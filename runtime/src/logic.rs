@@ -5,11 +5,12 @@
 //!                                                ^------------- the answer to each write, as one more Observed ------'
 //! ```
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use crate::client::Cluster;
 use crate::clock::Timestamp;
+pub use crate::resource::Resource;
 
 /// An agent: a view of the objects that it watches, and a pure function from that view to writes.
 ///
@@ -355,50 +356,6 @@ impl Severity {
             Self::Normal => "Normal",
             Self::Warning => "Warning",
         }
-    }
-}
-
-/// A kind as the API server addresses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Resource {
-    /// API group; empty for core/v1.
-    pub group: &'static str,
-    /// Version, such as `v1`.
-    pub version: &'static str,
-    /// Kind, such as `EndpointSlice`.
-    pub kind: &'static str,
-    /// Plural in lower case, such as `endpointslices`.
-    pub plural: &'static str,
-}
-
-impl Resource {
-    /// `group/version`, or the bare version for the core group.
-    #[must_use]
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
-    }
-
-    /// URL path of all objects of one namespace; of all namespaces (or of a cluster-scoped kind) where it is `None` or empty.
-    #[must_use]
-    pub fn collection_path(&self, namespace: Option<&str>) -> String {
-        let root = if self.group.is_empty() { "/api" } else { "/apis" };
-        let api_version = self.api_version();
-        match namespace.filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => format!("{root}/{api_version}/namespaces/{namespace}/{}", self.plural),
-            None => format!("{root}/{api_version}/{}", self.plural),
-        }
-    }
-
-    /// URL path of one object.
-    #[must_use]
-    pub fn object_path(&self, namespace: &str, name: &str) -> String {
-        format!("{}/{name}", self.collection_path(Some(namespace)))
-    }
-}
-
-impl Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.plural, self.api_version())
     }
 }
 

@@ -1,11 +1,10 @@
 //! The engine's Prometheus metrics, `fleetnet_…`. Labels are small and fixed: clusters, kinds, verbs, results.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
+use prometheus::proto::{Gauge, MetricFamily};
 use prometheus::{
     GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
 };
@@ -49,8 +48,11 @@ impl Metrics {
                     .buckets(PLAN_SECONDS.to_vec()),
             )?,
             write_duration: HistogramVec::new(
-                HistogramOpts::new("fleetnet_write_duration_seconds", "Time from sending a write to knowing its outcome.")
-                    .buckets(WRITE_SECONDS.to_vec()),
+                HistogramOpts::new(
+                    "fleetnet_write_duration_seconds",
+                    "Time from sending a write to knowing its outcome.",
+                )
+                .buckets(WRITE_SECONDS.to_vec()),
                 &["cluster", "kind", "verb"],
             )?,
             writes: counters("fleetnet_writes_total", "Writes by outcome.", &["cluster", "kind", "verb", "result"])?,
@@ -93,7 +95,7 @@ impl Metrics {
 
     /// The server was heard on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, cluster: &str, kind: &str) {
-        self.0.watch_age.heard(cluster, kind, Instant::now());
+        self.0.watch_age.heard(cluster, kind);
     }
 
     /// The view of a kind has this state now.
@@ -188,36 +190,37 @@ fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, pr
 /// would stand still exactly when the watch does.
 #[derive(Clone)]
 struct WatchAge {
-    gauges: GaugeVec,
-    heard: Arc<Mutex<BTreeMap<(String, String), Instant>>>,
+    /// When each was heard, in seconds after `origin`; turned into its age on the way out.
+    heard: GaugeVec,
+    origin: Instant,
 }
 
 impl WatchAge {
     fn new() -> Result<Self, prometheus::Error> {
-        let gauges = GaugeVec::new(
-            Opts::new("fleetnet_watch_age_seconds", "Time since a watch last heard from its server."),
-            &["cluster", "kind"],
-        )?;
-        Ok(Self { gauges, heard: Arc::default() })
+        let opts = Opts::new("fleetnet_watch_age_seconds", "Time since a watch last heard from its server.");
+        Ok(Self { heard: GaugeVec::new(opts, &["cluster", "kind"])?, origin: Instant::now() })
     }
 
-    fn heard(&self, cluster: &str, kind: &str, at: Instant) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.insert((cluster.to_owned(), kind.to_owned()), at);
+    fn heard(&self, cluster: &str, kind: &str) {
+        self.heard.with_label_values(&[cluster, kind]).set(self.origin.elapsed().as_secs_f64());
     }
 }
 
 impl Collector for WatchAge {
     fn desc(&self) -> Vec<&Desc> {
-        self.gauges.desc()
+        self.heard.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((cluster, kind), at) in heard.iter() {
-            self.gauges.with_label_values(&[cluster, kind]).set(at.elapsed().as_secs_f64());
+        let now = self.origin.elapsed().as_secs_f64();
+        let mut families = self.heard.collect();
+        for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
+            let heard = metric.get_gauge().get_value();
+            let mut age = Gauge::default();
+            age.set_value((now - heard).max(0.0));
+            metric.set_gauge(age);
         }
-        self.gauges.collect()
+        families
     }
 }
 
@@ -237,13 +240,9 @@ mod tests {
         let metrics = Metrics::new(&registry).expect("metrics");
         metrics.watch_heard("hub", "ServiceImport");
         tokio::time::advance(Duration::from_secs(7)).await;
-        assert!(
-            exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 7\n")
-        );
+        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 7\n"));
         metrics.watch_heard("hub", "ServiceImport");
-        assert!(
-            exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 0\n")
-        );
+        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{cluster=\"hub\",kind=\"ServiceImport\"} 0\n"));
     }
 
     #[test]

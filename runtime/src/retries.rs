@@ -75,7 +75,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
         }
     }
 
-    /// A write failed. `retry_after` is what the server asked for. Returns how long its like is held back.
+    /// A write failed. `retry_after` is the least that the server asked for. Returns how long its like is held back.
     pub(crate) fn failed(
         &mut self,
         key: &K,
@@ -88,10 +88,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
         let troubles = self.troubles.entry(key.clone()).or_default();
         let failures = troubles.get(target).map_or(0, |trouble| trouble.failures).saturating_add(1);
         let backoff = if class == Class::Ordinary { Backoff::ORDINARY } else { Backoff::SLOW };
-        let wait = match retry_after {
-            Some(asked) => wait_as_asked(asked, &mut self.jitter),
-            None => backoff.wait(failures, &mut self.jitter),
-        };
+        let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
+        let wait = backoff.wait(failures, &mut self.jitter).max(asked);
         troubles.insert(target.clone(), Trouble { attempt, class, failures, until: now + wait });
         wait
     }
@@ -125,7 +123,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
         troubles.retain(|target, trouble| {
             wanted.contains_key(target) || (trouble.until > now && trouble.class != Class::Parked)
         });
-        let unwanted = troubles.iter().filter(|(target, _)| !wanted.contains_key(target)).map(|(_, trouble)| trouble.until);
+        let unwanted =
+            troubles.iter().filter(|(target, _)| !wanted.contains_key(target)).map(|(_, trouble)| trouble.until);
         let next = unwanted.chain(wanted.values().filter_map(|until| *until)).min();
         if troubles.is_empty() {
             self.troubles.remove(key);

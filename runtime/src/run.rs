@@ -13,8 +13,8 @@ use crate::backoff::Jitter;
 use crate::clock::Clock;
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
-use crate::lease::{self, LeaseConfig, LeaseError, Leadership};
-use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
+use crate::lease::{self, Leadership, LeaseConfig, LeaseError};
+use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES, WRITES_PER_SECOND_CEILING};
 use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
@@ -30,6 +30,7 @@ pub struct Runner<L: Logic> {
     clock: Clock,
     metrics: Metrics,
     seed: u64,
+    writes_per_second: u32,
     status: channel::Sender<Vec<SourceStatus>>,
 }
 
@@ -58,7 +59,9 @@ impl SourceStatus {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Another process may lead now, so this one must not write any more.
-    #[error("leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate")]
+    #[error(
+        "leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate"
+    )]
     LeadershipLost,
     /// Leader election itself failed.
     #[error("leader election failed: {0}")]
@@ -75,7 +78,17 @@ impl<L: Logic> Runner<L> {
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let status = channel::Sender::new(Vec::new());
         let sources = sources.into_iter().map(Arc::new).collect();
-        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
+        Self {
+            logic,
+            sources,
+            lease: None,
+            instance,
+            clock,
+            metrics,
+            seed: 0,
+            writes_per_second: WRITES_PER_SECOND_CEILING,
+            status,
+        }
     }
 
     /// Writes only while it holds these Leases.
@@ -89,6 +102,14 @@ impl<L: Logic> Runner<L> {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// The fuse: at most so many writes per second in each cluster, a second's worth at once. The default is
+    /// [`WRITES_PER_SECOND_CEILING`].
+    #[must_use]
+    pub fn with_write_ceiling(mut self, writes_per_second: u32) -> Self {
+        self.writes_per_second = writes_per_second;
         self
     }
 
@@ -111,7 +132,14 @@ impl<L: Logic> Runner<L> {
         let mut watches = JoinSet::new();
         for source in &self.sources {
             let (source, messages, shutdown) = (Arc::clone(source), messages.clone(), shutdown.clone());
-            watches.spawn(watch::watch(source, messages, self.metrics.clone(), self.clock.clone(), shutdown, self.seed));
+            watches.spawn(watch::watch(
+                source,
+                messages,
+                self.metrics.clone(),
+                self.clock.clone(),
+                shutdown,
+                self.seed,
+            ));
         }
         drop(messages);
         let surroundings = Surroundings {
@@ -119,6 +147,7 @@ impl<L: Logic> Runner<L> {
             clock: self.clock,
             metrics: self.metrics,
             jitter: Jitter::new(self.seed),
+            writes_per_second: self.writes_per_second,
             status: self.status,
         };
         let engine = Engine::new(self.logic, self.sources, surroundings);
@@ -128,7 +157,8 @@ impl<L: Logic> Runner<L> {
             ended = Box::pin(engine.run(inputs)) => ended,
             never = panicked(&mut watches) => match never {},
         };
-        watches.shutdown().await;
+        watches.abort_all();
+        ended_well(&mut watches).await;
         flush(posting, EVENT_FLUSH_TIMEOUT).await;
         let elected = election.end(ended.drained).await;
         match ended.stop {
@@ -139,8 +169,14 @@ impl<L: Logic> Runner<L> {
     }
 }
 
-/// Never returns: a watch that panics takes the agent with it, since without it the agent would be blind and not know.
+/// Never returns.
 async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
+    ended_well(watches).await;
+    std::future::pending().await
+}
+
+/// Waits for all watches. One that panicked takes the agent with it: without it the agent would be blind and not know.
+async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
         if let Err(error) = ended
             && let Ok(panic) = error.try_into_panic()
@@ -148,7 +184,6 @@ async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
             resume_unwind(panic);
         }
     }
-    std::future::pending().await
 }
 
 /// Events are best effort: what does not get through in time is dropped with the task.
@@ -159,10 +194,12 @@ async fn flush(posting: JoinHandle<()>, within: Duration) {
     }
 }
 
+type ElectionTask = JoinHandle<Result<(), LeaseError>>;
+
 /// The election, or what stands for it where there is none.
 struct Election {
     leadership: channel::Receiver<Leadership>,
-    task: Option<(oneshot::Sender<()>, JoinHandle<Result<(), LeaseError>>)>,
+    task: Option<(oneshot::Sender<()>, ElectionTask)>,
     /// Keeps the constant leadership of an agent without a Lease from looking like an election that died.
     _alone: Option<channel::Sender<Leadership>>,
 }
@@ -180,7 +217,9 @@ impl Election {
 
     /// Gives the Leases back. Where writes may still be under way they are left to expire instead.
     async fn end(self, drained: bool) -> Result<(), LeaseError> {
-        let Some((release, task)) = self.task else { return Ok(()) };
+        let Some((release, task)) = self.task else {
+            return Ok(());
+        };
         if drained {
             // An election that is over already has nobody who listens.
             let _ = release.send(());

@@ -1,1 +1,223 @@
-//! x
+//! A whole agent in one process: watches, Lease, engine and writes over one server that the test plays.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
+)]
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::*;
+use crate::client::Cluster;
+use crate::toy::{Copier, START, Source, decode, failure};
+
+/// What the server was asked: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
+type Log = Arc<Mutex<Vec<String>>>;
+
+fn ends_list(version: &str) -> Value {
+    let annotations = json!({"k8s.io/initial-events-end": "true"});
+    json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version, "annotations": annotations}}})
+}
+
+fn wish() -> Value {
+    let metadata = json!({"namespace": "ns", "name": "a", "uid": "w", "resourceVersion": "5"});
+    json!({"type": "ADDED", "object": {"metadata": metadata, "spec": {"value": "1"}}})
+}
+
+type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// A watch that shows these events and then stays open.
+fn open_watch(events: &[Value]) -> AnyBody {
+    let lines: Vec<Result<Frame<Bytes>, std::io::Error>> =
+        events.iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n"))))).collect();
+    let frames = futures::StreamExt::chain(stream::iter(lines), stream::pending());
+    BodyExt::boxed_unsync(StreamBody::new(frames))
+}
+
+fn json_body(body: &Value) -> AnyBody {
+    let frames = stream::iter([Ok(Frame::data(Bytes::from(body.to_string())))]);
+    BodyExt::boxed_unsync(StreamBody::new(frames))
+}
+
+/// What is unusual about the server.
+#[derive(Clone, Copy, Default)]
+struct Unusual {
+    lease_holder: Option<&'static str>,
+    copies_hang: bool,
+}
+
+fn server(log: &Log, unusual: Unusual) -> kube::Client {
+    let log = Arc::clone(log);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let log = Arc::clone(&log);
+        async move {
+            let (parts, body) = request.into_parts();
+            let body: Value = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+            let path = parts.uri.path();
+            let watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
+            let holder = body["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            let name = body["metadata"]["name"].as_str().unwrap_or_default();
+            let plural = path.trim_start_matches("/apis/toy.io/v1/").replace("namespaces/ns/", "");
+            let (line, status, body) = if path.contains("/leases") {
+                let mut held = body.clone();
+                held["metadata"]["resourceVersion"] = json!("1");
+                match (&parts.method, unusual.lease_holder) {
+                    (&Method::GET, Some(holder)) => {
+                        let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": 15});
+                        let metadata = json!({"name": "toy", "namespace": "ns", "resourceVersion": "1"});
+                        ("GET lease".to_owned(), 200, json_body(&json!({"metadata": metadata, "spec": spec})))
+                    }
+                    (&Method::GET, None) => {
+                        let (status, body) = failure(404, "NotFound", "no", ("leases", "toy"));
+                        ("GET lease".to_owned(), status, json_body(&body))
+                    }
+                    (method, _) => (format!("{method} lease [{holder}]"), 200, json_body(&held)),
+                }
+            } else if watch {
+                let events = if plural == "wishes" { vec![wish(), ends_list("9")] } else { vec![ends_list("9")] };
+                (format!("WATCH {plural}"), 200, open_watch(&events))
+            } else {
+                let mut made = body.clone();
+                made["metadata"]["uid"] = json!("uid-1");
+                made["metadata"]["resourceVersion"] = json!("10");
+                (format!("{} {plural}/{name}", parts.method), 201, json_body(&made))
+            };
+            let hangs = unusual.copies_hang && line.contains("copies/");
+            log.lock().expect("no panic").push(line);
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, kube::Error>(Response::builder().status(status).body(body).expect("a response"))
+        }
+    });
+    kube::Client::new(service, "ns")
+}
+
+fn runner(client: &kube::Client) -> Runner<Copier> {
+    let cluster = Arc::new(Cluster::from_clients("hub", client.clone(), client.clone()));
+    let spec = |source: Source| SourceSpec {
+        source,
+        cluster: Arc::clone(&cluster),
+        resource: source.resource(),
+        namespace: None,
+        optional: false,
+        metadata_only: false,
+        decode,
+    };
+    let sources = vec![spec(Source::Wish), spec(Source::Copy)];
+    Runner::new(Copier::default(), sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
+}
+
+fn lease(client: &kube::Client) -> LeaseConfig {
+    LeaseConfig {
+        client: client.clone(),
+        namespace: "ns".to_owned(),
+        names: vec!["toy".to_owned()],
+        identity: "toy_1".to_owned(),
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    }
+}
+
+fn lines(log: &Log) -> Vec<String> {
+    log.lock().expect("no panic").clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_watches_leads_writes_and_gives_its_lease_back_at_the_end() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let runner = runner(&client).with_lease(lease(&client));
+    let status = runner.status();
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(runner.run(shutdown));
+    sleep(Duration::from_secs(1)).await;
+    assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    let lines = lines(&log);
+    let writes: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with("GET")).collect();
+    let of =
+        |line: &str| writes.iter().position(|other| *other == line).unwrap_or_else(|| panic!("{line}: {writes:?}"));
+    assert!(of("POST lease [toy_1]") < of("POST copies/a"), "{writes:?}");
+    assert!(writes.contains(&"WATCH wishes") && writes.contains(&"WATCH copies"), "{writes:?}");
+    assert_eq!(writes.last(), Some(&"PUT lease []"), "{writes:?}");
+    assert_eq!(writes.iter().filter(|line| line.contains("copies/a")).count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
+    let log = Log::default();
+    let client = server(&log, Unusual { lease_holder: Some("another"), ..Unusual::default() });
+    let runner = runner(&client).with_lease(lease(&client));
+    let status = runner.status();
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(runner.run(shutdown));
+    sleep(Duration::from_secs(14)).await;
+    assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    let written = lines(&log).into_iter().filter(|line| !line.starts_with("GET") && !line.starts_with("WATCH")).count();
+    assert_eq!(written, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_writes_may_still_land_lets_its_lease_expire() {
+    let log = Log::default();
+    let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(runner(&client).with_lease(lease(&client)).run(shutdown));
+    sleep(Duration::from_secs(1)).await;
+    assert!(lines(&log).contains(&"POST copies/a".to_owned()));
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    assert!(!lines(&log).contains(&"PUT lease []".to_owned()), "{:?}", lines(&log));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_a_lease_leads_at_once() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(runner(&client).run(shutdown));
+    sleep(Duration::from_secs(1)).await;
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    assert!(lines(&log).contains(&"POST copies/a".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the_reason() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let wrong = LeaseConfig { lease_duration: Duration::from_secs(5), ..lease(&client) };
+    let (_trigger, shutdown) = Shutdown::new();
+    let error = runner(&client).with_lease(wrong).run(shutdown).await.expect_err("not possible");
+    assert!(error.to_string().contains("lease duration"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a decoder that panics")]
+async fn a_watch_that_panics_takes_the_agent_with_it() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let mut runner = runner(&client);
+    let broken = SourceSpec {
+        decode: |_| panic!("a decoder that panics"),
+        ..std::mem::take(&mut runner.sources).into_iter().find_map(Arc::into_inner).expect("a source")
+    };
+    runner.sources = vec![Arc::new(broken)];
+    let (_trigger, shutdown) = Shutdown::new();
+    drop(runner.run(shutdown).await);
+}

@@ -5,12 +5,16 @@
 //! cluster that is down fills its own slots only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logic::LaneId;
 use crate::queue::FairQueue;
+
+/// Writes of so long may come at once below the ceiling.
+const BURST: Duration = Duration::from_secs(1);
 
 /// What a write is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +32,8 @@ pub(crate) struct Slots<K, T> {
     clusters: Vec<Cluster<K>>,
     /// Targets with a write in flight, and the keys that wait for them.
     busy: BTreeMap<T, BTreeSet<K>>,
+    /// Time between writes to one cluster at the ceiling.
+    interval: Duration,
 }
 
 #[derive(Debug)]
@@ -38,13 +44,25 @@ struct Cluster<K> {
     waiting: FairQueue<K>,
     /// The server asked for patience (Retry-After).
     paused_until: Option<Instant>,
+    /// When the next write would be due if they came evenly at the ceiling. A second's worth may come at once.
+    due: Option<Instant>,
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
-    pub(crate) fn new(clusters: usize) -> Self {
-        let cluster =
-            || Cluster { in_flight: 0, reserved: BTreeSet::new(), waiting: FairQueue::default(), paused_until: None };
-        Self { clusters: std::iter::repeat_with(cluster).take(clusters).collect(), busy: BTreeMap::new() }
+    /// `writes_per_second`: the ceiling for each cluster, at least 1.
+    pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
+        let cluster = || Cluster {
+            in_flight: 0,
+            reserved: BTreeSet::new(),
+            waiting: FairQueue::default(),
+            paused_until: None,
+            due: None,
+        };
+        Self {
+            clusters: std::iter::repeat_with(cluster).take(clusters).collect(),
+            busy: BTreeMap::new(),
+            interval: Duration::from_secs(1) / writes_per_second.max(1),
+        }
     }
 
     pub(crate) fn is_busy(&self, target: &T) -> bool {
@@ -68,6 +86,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
             return false;
         }
         slots.in_flight += 1;
+        slots.due = Some(slots.due.unwrap_or(now).max(now) + self.interval);
         self.busy.insert(target.clone(), BTreeSet::new());
         true
     }
@@ -107,15 +126,14 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     }
 
     /// Whether [`Slots::wake`] would wake a key.
-    pub(crate) fn can_wake(&mut self, now: Instant) -> bool {
-        self.clusters.iter_mut().any(|cluster| {
-            !cluster.waiting.is_empty() && cluster.free() > 0 && !cluster.is_paused(now)
-        })
+    pub(crate) fn can_wake(&self, now: Instant) -> bool {
+        self.clusters.iter().any(|cluster| !cluster.waiting.is_empty() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
     /// When the earliest pause ends that keys wait for.
-    pub(crate) fn next_wake(&self) -> Option<Instant> {
-        self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty()).filter_map(|cluster| cluster.paused_until).min()
+    pub(crate) fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
+        waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
     }
 
     /// Number of writes in flight.
@@ -134,16 +152,19 @@ impl<K: Clone + Ord> Cluster<K> {
         IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
     }
 
-    fn is_paused(&mut self, now: Instant) -> bool {
-        self.paused_until = self.paused_until.filter(|until| *until > now);
-        self.paused_until.is_some()
+    fn is_paused(&self, now: Instant) -> bool {
+        self.resumes_at().is_some_and(|at| at > now)
+    }
+
+    /// When the server's wish and the ceiling allow the next write.
+    fn resumes_at(&self) -> Option<Instant> {
+        let below_ceiling = self.due.and_then(|due| due.checked_sub(BURST));
+        self.paused_until.max(below_ceiling)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const HUB: ClusterIndex = 0;
@@ -152,7 +173,7 @@ mod tests {
 
     /// Slots of two clusters, the hub full with writes of keys from 1000 on.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
-        let mut slots = Slots::new(2);
+        let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {
             assert!(slots.begin(HUB, &(1000 + number), LANE, &(1000 + number), now));
         }
@@ -177,6 +198,7 @@ mod tests {
         assert!(!slots.begin(HUB, &2, LANE, &2, now));
         assert!(slots.wake(now).is_empty());
         slots.end(HUB, &1000);
+        assert!(!slots.begin(HUB, &4, LANE, &4, now), "there are others who have waited");
         assert_eq!(slots.wake(now), [1]);
         assert!(slots.wake(now).is_empty(), "the slot is spoken for");
         assert!(!slots.begin(HUB, &3, LANE, &3, now));
@@ -212,7 +234,7 @@ mod tests {
     #[test]
     fn the_end_of_a_write_wakes_those_who_wait_for_its_target() {
         let now = Instant::now();
-        let mut slots: Slots<u32, u32> = Slots::new(1);
+        let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
         assert!(slots.begin(HUB, &7, LANE, &1, now));
         assert!(slots.is_busy(&7));
         slots.wait_for_target(&7, &2);
@@ -227,15 +249,35 @@ mod tests {
     fn a_paused_cluster_sends_nothing_until_the_pause_ends() {
         let now = Instant::now();
         let later = now + Duration::from_secs(3);
-        let mut slots: Slots<u32, u32> = Slots::new(2);
+        let mut slots: Slots<u32, u32> = Slots::new(2, 1_000_000);
         slots.pause(HUB, later);
         slots.pause(HUB, now + Duration::from_secs(1));
-        assert_eq!(slots.next_wake(), None, "nobody waits");
+        assert_eq!(slots.next_wake(now), None, "nobody waits");
         assert!(!slots.begin(HUB, &1, LANE, &1, now));
         assert!(slots.begin(MEMBER, &2, LANE, &2, now));
-        assert_eq!(slots.next_wake(), Some(later));
+        assert_eq!(slots.next_wake(now), Some(later));
         assert!(slots.wake(now + Duration::from_secs(2)).is_empty());
         assert_eq!(slots.wake(later), [1]);
-        assert_eq!(slots.next_wake(), None);
+        assert_eq!(slots.next_wake(later), None);
+    }
+
+    #[test]
+    fn the_ceiling_lets_a_second_through_at_once_and_then_its_rate() {
+        let now = Instant::now();
+        let mut slots: Slots<u32, u32> = Slots::new(1, 10);
+        let mut writes = 0;
+        let mut write_all = |slots: &mut Slots<u32, u32>, at| {
+            let before = writes;
+            while slots.begin(HUB, &writes, LANE, &writes, at) {
+                slots.end(HUB, &writes);
+                writes += 1;
+            }
+            slots.wake(at + BURST);
+            slots.planned(&writes);
+            writes - before
+        };
+        assert_eq!(write_all(&mut slots, now), 11);
+        assert_eq!(write_all(&mut slots, now + Duration::from_millis(300)), 3);
+        assert_eq!(write_all(&mut slots, now + Duration::from_secs(60)), 11);
     }
 }

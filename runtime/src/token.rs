@@ -61,10 +61,7 @@ struct Held {
 impl TokenFile {
     /// A token file. It need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Shared {
-            path,
-            held: Mutex::new(None),
-        }))
+        Self(Arc::new(Shared { path, held: Mutex::new(None) }))
     }
 
     /// The `Authorization` header to send now.
@@ -81,18 +78,12 @@ impl TokenFile {
                         old.header.clone()
                     }
                 };
-                *held = Some(Held {
-                    header: header.clone(),
-                    read_at: Instant::now(),
-                });
+                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
                 Ok(header)
             }
             None => {
                 let header = read_token(&self.0.path).await?;
-                *held = Some(Held {
-                    header: header.clone(),
-                    read_at: Instant::now(),
-                });
+                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
                 Ok(header)
             }
         }
@@ -109,10 +100,7 @@ impl TokenFile {
         }
         match read_token(&self.0.path).await {
             Ok(header) if header != refused => {
-                *held = Some(Held {
-                    header: header.clone(),
-                    read_at: Instant::now(),
-                });
+                *held = Some(Held { header: header.clone(), read_at: Instant::now() });
                 Some(header)
             }
             Ok(_) => None,
@@ -125,18 +113,12 @@ impl TokenFile {
 }
 
 async fn read_token(path: &Path) -> Result<HeaderValue, TokenError> {
-    let unreadable = |cause| TokenError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| TokenError::Unreadable { path: path.to_owned(), cause };
     let content = tokio::time::timeout(TOKEN_READ_TIMEOUT, read_bounded(path))
         .await
         .map_err(|_| unreadable(io::ErrorKind::TimedOut.into()))?
         .map_err(unreadable)?;
-    parse_token(&content).map_err(|why| TokenError::Malformed {
-        path: path.to_owned(),
-        why,
-    })
+    parse_token(&content).map_err(|why| TokenError::Malformed { path: path.to_owned(), why })
 }
 
 async fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
@@ -175,10 +157,7 @@ impl<S> Layer<S> for TokenLayer {
     type Service = TokenService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        TokenService {
-            inner,
-            token: self.0.clone(),
-        }
+        TokenService { inner, token: self.0.clone() }
     }
 }
 
@@ -235,9 +214,7 @@ where
             return Ok(response);
         };
         copy.headers_mut().insert(AUTHORIZATION, newer);
-        std::future::poll_fn(|context| service.poll_ready(context))
-            .await
-            .map_err(Into::into)?;
+        std::future::poll_fn(|context| service.poll_ready(context)).await.map_err(Into::into)?;
         service.call(copy).await.map_err(Into::into)
     })
 }
@@ -254,7 +231,7 @@ fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use std::sync::Mutex as StdMutex;
 
@@ -298,20 +275,13 @@ mod tests {
                     let shown = request.headers()[AUTHORIZATION].to_str().unwrap().to_owned();
                     let body = request.into_body().collect_bytes().await.unwrap();
                     let mut state = state.lock().unwrap();
-                    let status = if shown == state.accepted {
-                        StatusCode::OK
-                    } else {
-                        StatusCode::UNAUTHORIZED
-                    };
+                    let status = if shown == state.accepted { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
                     state.shown.push(shown);
                     state.bodies.push(String::from_utf8(body.to_vec()).unwrap());
                     Ok::<_, BoxError>(Response::builder().status(status).body(Body::empty()).unwrap())
                 }
             });
-            Client::new(
-                TokenLayer::new(token.clone()).layer(service.map_err(BoxError::from)),
-                "default",
-            )
+            Client::new(TokenLayer::new(token.clone()).layer(service.map_err(BoxError::from)), "default")
         }
     }
 
@@ -413,14 +383,8 @@ mod tests {
     #[test]
     fn what_is_no_token_is_refused_with_the_reason() {
         assert_eq!(parse_token(b" \n").unwrap_err(), "it is empty");
-        assert_eq!(
-            parse_token(&vec![b'a'; 65_536]).unwrap_err(),
-            "it is longer than 64 KiB"
-        );
-        assert_eq!(
-            parse_token(b"one\ntwo").unwrap_err(),
-            "it has characters that no token has, such as a line break"
-        );
+        assert_eq!(parse_token(&vec![b'a'; 65_536]).unwrap_err(), "it is longer than 64 KiB");
+        assert_eq!(parse_token(b"one\ntwo").unwrap_err(), "it has characters that no token has, such as a line break");
         let header = parse_token(b"  token\n").unwrap();
         assert_eq!(header, "Bearer token");
         assert!(header.is_sensitive());

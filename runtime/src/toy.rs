@@ -1,6 +1,11 @@
 //! For tests of the engine: an agent that copies wishes, two servers in memory that can be told to misbehave, and a world
 //! that ties them to an engine. Watches are played by the test, so that it decides which event comes when.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
+)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,6 +27,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
+use crate::limits::WRITES_PER_SECOND_CEILING;
 use crate::logic::{
     Change, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
     Verb, WatchState,
@@ -51,7 +57,9 @@ impl Source {
             Self::Wish => ("Wish", "wishes"),
             Self::Copy => ("Copy", "copies"),
             Self::Local => ("Local", "locals"),
-            Self::Namespace => return Resource { group: "", version: "v1", kind: "Namespace", plural: "namespaces" },
+            Self::Namespace => {
+                return Resource { group: "", version: "v1", kind: "Namespace", plural: "namespaces" };
+            }
         };
         Resource { group: "toy.io", version: "v1", kind, plural }
     }
@@ -163,7 +171,8 @@ impl Copier {
     }
 
     fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Self>>) {
-        if let Some(thing) = self.things.get(&(source, name.to_owned())) {
+        let wanted_by_another = self.things.values().any(|wish| wish.into.as_deref() == Some(name));
+        if !wanted_by_another && let Some(thing) = self.things.get(&(source, name.to_owned())) {
             let verb = Verb::Delete { uid: thing.uid.as_str().into() };
             writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt: None });
         }
@@ -450,9 +459,15 @@ impl State {
         let value = body["spec"]["value"].as_str().unwrap_or_default();
         let line = match *method {
             Method::POST if path.ends_with("/events") => {
-                format!("POST event {}: {}", body["reason"].as_str().unwrap_or_default(), body["message"].as_str().unwrap_or_default())
+                format!(
+                    "POST event {}: {}",
+                    body["reason"].as_str().unwrap_or_default(),
+                    body["message"].as_str().unwrap_or_default()
+                )
             }
-            Method::POST => format!("POST {plural}/{} = {value}", body["metadata"]["name"].as_str().unwrap_or_default()),
+            Method::POST => {
+                format!("POST {plural}/{} = {value}", body["metadata"]["name"].as_str().unwrap_or_default())
+            }
             Method::PATCH => format!("PATCH {plural}/{last}@{version} = {value}"),
             Method::DELETE => {
                 format!("DELETE {plural}/{last} {}", body["preconditions"]["uid"].as_str().unwrap_or_default())
@@ -465,7 +480,8 @@ impl State {
         } else {
             path.to_owned()
         };
-        let index = self.faults.iter().position(|(of, part, times, _)| of == method && full.contains(part) && *times > 0)?;
+        let index =
+            self.faults.iter().position(|(of, part, times, _)| of == method && full.contains(part) && *times > 0)?;
         self.faults[index].2 -= 1;
         Some(self.faults[index].3.clone())
     }
@@ -605,6 +621,7 @@ impl World {
             clock: clock.clone(),
             metrics,
             jitter: Jitter::new(1),
+            writes_per_second: WRITES_PER_SECOND_CEILING,
             status: status.clone(),
         };
         let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
@@ -676,7 +693,8 @@ impl World {
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let families = self.metrics.gather();
         let family = families.iter().find(|family| family.name() == name);
-        let sum: f64 = family.map_or(0.0, |family| family.get_metric().iter().map(|m| m.get_counter().get_value()).sum());
+        let sum: f64 =
+            family.map_or(0.0, |family| family.get_metric().iter().map(|m| m.get_counter().get_value()).sum());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
         let sum = sum as u64;
         sum

@@ -6,10 +6,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, yield_now};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::engine::{Ended, Engine};
+use crate::engine::Engine;
 use crate::lease::Leadership;
 use crate::limits::{DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, WATCH_MESSAGES_PER_TURN};
 use crate::logic::Logic;
+use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
 use crate::watch::WatchMessage;
 
@@ -116,7 +117,10 @@ impl<L: Logic> Engine<L> {
             return longest;
         }
         let again = self.again.next().map(|at| self.clock.instant_at(at));
-        [again, self.retries.next(), self.slots.next_wake()].into_iter().flatten().fold(longest, Instant::min)
+        [again, self.retries.next(), self.slots.next_wake(Instant::now())]
+            .into_iter()
+            .flatten()
+            .fold(longest, Instant::min)
     }
 
     fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {
@@ -138,7 +142,10 @@ impl<L: Logic> Engine<L> {
                 Ok(Some(joined)) => self.on_joined(joined),
                 Ok(None) => break,
                 Err(_) => {
-                    tracing::warn!(left = self.writes.len(), "writes did not end within {DRAIN_TIMEOUT:?} and are given up");
+                    tracing::warn!(
+                        left = self.writes.len(),
+                        "writes did not end within {DRAIN_TIMEOUT:?} and are given up"
+                    );
                     self.writes.abort_all();
                     return false;
                 }

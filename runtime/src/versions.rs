@@ -6,7 +6,8 @@
 //! - Versions of one kind in one server are ordered (KEP-5504), so of two observations the newer wins.
 //! - An answer about an object that is not held is old if the watch has passed its version: the watch has shown the
 //!   object's end already. This makes memories of deleted objects superfluous but for the next case.
-//! - An own delete is known before the watch shows it. Until then a tombstone keeps late events of that UID out.
+//! - An own delete, or an answer with another UID under the name, tells of an end before the watch shows it. Until then
+//!   a tombstone keeps late events of that UID out.
 //! - A list speaks for its own version only: what is held at a newer one (an own write since) stays.
 //! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list
 //!   wins over everything that was held before it.
@@ -168,7 +169,13 @@ impl<O> Versions<O> {
                 return held.version == observed.resource_version && held.uid == observed.uid;
             }
             None if observed.resource_version <= self.passed => return false,
-            _ => self.take(&name, observed, news),
+            replaced => {
+                // The watch has yet to show the end of the one before, and until then it may show its life.
+                if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
+                    self.tombstones.insert(&held.uid);
+                }
+                self.take(&name, observed, news);
+            }
         }
         let lists = self.lists;
         if let Some(held) = self.held.get_mut(&name) {
@@ -244,13 +251,7 @@ impl<O> Versions<O> {
         }
         self.held.insert(
             name.clone(),
-            Held {
-                uid: observed.uid,
-                version: observed.resource_version,
-                listed: 0,
-                answered: 0,
-                echoes: Vec::new(),
-            },
+            Held { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
         );
         news.push(Change::Applied(observed.object));
     }

@@ -49,12 +49,7 @@ pub(crate) enum WatchEvent<O> {
     /// Present and unreadable: counts as listed, and what is held of it stays.
     Unreadable(Unreadable),
     /// The object is gone.
-    Deleted {
-        namespace: Box<str>,
-        name: Box<str>,
-        uid: Box<str>,
-        resource_version: u64,
-    },
+    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
     /// Everything that existed at this version has been told.
     ListEnded { resource_version: u64 },
     /// The kind is not served (404), or may not be read (403).
@@ -141,11 +136,7 @@ enum End {
 
 impl End {
     fn failed(reason: &'static str, message: impl Into<String>) -> Self {
-        End::Failed {
-            reason,
-            message: message.into(),
-            retry_after: None,
-        }
+        End::Failed { reason, message: message.into(), retry_after: None }
     }
 }
 
@@ -200,10 +191,7 @@ impl<L: Logic> Watcher<L> {
                 break end;
             }
         };
-        if connection
-            .live_since
-            .is_some_and(|since| connection.heard || since.elapsed() >= WATCH_SHORTEST)
-        {
+        if connection.live_since.is_some_and(|since| connection.heard || since.elapsed() >= WATCH_SHORTEST) {
             self.failures = 0;
             self.refusals = 0;
         }
@@ -230,13 +218,7 @@ impl<L: Logic> Watcher<L> {
             self.tell(WatchEvent::ListStarted).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
-        Ok(Connection {
-            lines: Lines::new(response.into_body()),
-            deadline,
-            timeout_seconds,
-            live_since,
-            heard: false,
-        })
+        Ok(Connection { lines: Lines::new(response.into_body()), deadline, timeout_seconds, live_since, heard: false })
     }
 
     fn spread_timeout_seconds(&mut self) -> u64 {
@@ -245,27 +227,16 @@ impl<L: Logic> Watcher<L> {
     }
 
     fn refused(&self, refusal: Refusal) -> End {
-        let Refusal {
-            status,
-            message,
-            retry_after,
-        } = refusal;
+        let Refusal { status, message, retry_after } = refusal;
         match status {
             StatusCode::GONE => End::Expired,
-            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => End::NotServed {
-                status: status.as_u16(),
-                message,
-            },
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => End::NotServed { status: status.as_u16(), message },
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
                 if self.position.is_none() && self.streams_lists && !self.pages_next =>
             {
                 End::StreamingRefused
             }
-            _ => End::Failed {
-                reason: "refused",
-                message,
-                retry_after,
-            },
+            _ => End::Failed { reason: "refused", message, retry_after },
         }
     }
 
@@ -301,25 +272,11 @@ impl<L: Logic> Watcher<L> {
                     self.tell(WatchEvent::Unreadable(unreadable)).await
                 }
             },
-            Event::Deleted {
-                namespace,
-                name,
-                uid,
-                resource_version,
-            } => {
+            Event::Deleted { namespace, name, uid, resource_version } => {
                 self.advance(resource_version, connection)?;
-                self.tell(WatchEvent::Deleted {
-                    namespace,
-                    name,
-                    uid,
-                    resource_version,
-                })
-                .await
+                self.tell(WatchEvent::Deleted { namespace, name, uid, resource_version }).await
             }
-            Event::Bookmark {
-                resource_version,
-                ends_list: true,
-            } if connection.live_since.is_none() => {
+            Event::Bookmark { resource_version, ends_list: true } if connection.live_since.is_none() => {
                 connection.live_since = Some(Instant::now());
                 self.listed(resource_version).await
             }
@@ -355,10 +312,7 @@ impl<L: Logic> Watcher<L> {
         match connection.live_since {
             Some(since) => {
                 self.heard();
-                End::InTime {
-                    heard: connection.heard,
-                    soon: since.elapsed() < WATCH_SHORTEST,
-                }
+                End::InTime { heard: connection.heard, soon: since.elapsed() < WATCH_SHORTEST }
             }
             None => self.unfinished("the streaming list ended before it was complete"),
         }
@@ -369,10 +323,7 @@ impl<L: Logic> Watcher<L> {
             return self.unfinished("the streaming list did not end in time");
         }
         let seconds = connection.timeout_seconds;
-        End::failed(
-            "silent",
-            format!("the server did not end the watch after the {seconds} s that it was asked for"),
-        )
+        End::failed("silent", format!("the server did not end the watch after the {seconds} s that it was asked for"))
     }
 
     /// Slow, or a server that knows nothing of streaming lists: pages make progress in either case.
@@ -382,26 +333,19 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn tell(&self, event: WatchEvent<L::Object>) -> Result<(), End> {
-        let message = WatchMessage {
-            source: self.spec.source,
-            at: self.clock.now(),
-            event,
-        };
+        let message = WatchMessage { source: self.spec.source, at: self.clock.now(), event };
         self.out.send(message).await.map_err(|_| End::EngineGone)
     }
 
     fn heard(&self) {
-        self.metrics
-            .watch_heard(&self.spec.cluster.name, self.spec.resource.kind);
+        self.metrics.watch_heard(&self.spec.cluster.name, self.spec.resource.kind);
     }
 
     fn restarted(&self, reason: &'static str) {
-        self.metrics
-            .watch_restarted(&self.spec.cluster.name, self.spec.resource.kind, reason);
+        self.metrics.watch_restarted(&self.spec.cluster.name, self.spec.resource.kind, reason);
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
 #[path = "watch_tests.rs"]
 mod tests;

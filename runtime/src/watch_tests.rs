@@ -54,20 +54,8 @@ fn decode(json: &[u8]) -> Result<Observed<String>, Unreadable> {
     let resource_version = value["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
     let (namespace, name, uid) = (text("namespace"), text("name"), text("uid"));
     match value["value"].as_str() {
-        Some(object) => Ok(Observed {
-            namespace,
-            name,
-            uid,
-            resource_version,
-            object: object.to_owned(),
-        }),
-        None => Err(Unreadable {
-            namespace,
-            name,
-            uid,
-            resource_version,
-            why: "no value".to_owned(),
-        }),
+        Some(object) => Ok(Observed { namespace, name, uid, resource_version, object: object.to_owned() }),
+        None => Err(Unreadable { namespace, name, uid, resource_version, why: "no value".to_owned() }),
     }
 }
 
@@ -136,10 +124,7 @@ impl Asked {
             receiver.recv().await.map(|frame| (frame, receiver))
         });
         // An error only means that the watch has been given up in the meantime.
-        let _ = self.answer.send(
-            head.body(http_body_util::BodyExt::boxed_unsync(StreamBody::new(frames)))
-                .unwrap(),
-        );
+        let _ = self.answer.send(head.body(http_body_util::BodyExt::boxed_unsync(StreamBody::new(frames))).unwrap());
         Open(sender)
     }
 
@@ -152,11 +137,7 @@ impl Asked {
     /// The version that a watch goes on after.
     fn after(&self) -> u64 {
         let (query, _) = self.query_and_timeout();
-        query
-            .strip_prefix("watch=true&allowWatchBookmarks=true&resourceVersion=")
-            .unwrap()
-            .parse()
-            .unwrap()
+        query.strip_prefix("watch=true&allowWatchBookmarks=true&resourceVersion=").unwrap().parse().unwrap()
     }
 
     fn is_streaming_list(&self) -> bool {
@@ -175,10 +156,7 @@ impl Open {
     }
 
     fn bookmark(&self, version: u64) {
-        self.event(
-            "BOOKMARK",
-            &json!({"metadata": {"resourceVersion": version.to_string()}}),
-        );
+        self.event("BOOKMARK", &json!({"metadata": {"resourceVersion": version.to_string()}}));
     }
 
     fn end_list(&self, version: u64) {
@@ -215,11 +193,7 @@ struct Options {
 
 impl Fixture {
     fn start() -> Self {
-        Self::with(Options {
-            optional: false,
-            metadata_only: false,
-            namespace: None,
-        })
+        Self::with(Options { optional: false, metadata_only: false, namespace: None })
     }
 
     fn with(options: Options) -> Self {
@@ -237,22 +211,13 @@ impl Fixture {
             };
             // Nobody takes it once the test is over.
             let _ = requests.send(asked);
-            async move {
-                answered
-                    .await
-                    .map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
-            }
+            async move { answered.await.map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }
         });
         let client = Client::new(service, "default");
         let spec = SourceSpec {
             source: 7,
             cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
-            resource: Resource {
-                group: "things.test",
-                version: "v1",
-                kind: "Thing",
-                plural: "things",
-            },
+            resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
             namespace: options.namespace,
             optional: options.optional,
             metadata_only: options.metadata_only,
@@ -264,21 +229,17 @@ impl Fixture {
         let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
         let (trigger, shutdown) = Shutdown::new();
         let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), out, metrics, clock, shutdown, 1));
-        Self {
-            asked,
-            told,
-            registry,
-            trigger,
-            task,
-        }
+        Self { asked, told, registry, trigger, task }
     }
 
     async fn next_request(&mut self) -> Asked {
-        self.asked.recv().await.expect("the watch runs")
+        let asked = timeout(Duration::from_secs(3_600), self.asked.recv()).await;
+        asked.expect("no wait is that long").expect("the watch runs")
     }
 
     async fn next_event(&mut self) -> WatchEvent<String> {
-        self.told.recv().await.expect("the watch runs").event
+        let told = timeout(Duration::from_secs(3_600), self.told.recv()).await;
+        told.expect("no wait is that long").expect("the watch runs").event
     }
 
     async fn expect_events(&mut self, expected: Vec<WatchEvent<String>>) {
@@ -298,11 +259,7 @@ impl Fixture {
     async fn listed_at_100(&mut self) -> Open {
         let open = self.next_request().await.watch();
         open.end_list(100);
-        self.expect_events(vec![
-            WatchEvent::ListStarted,
-            WatchEvent::ListEnded { resource_version: 100 },
-        ])
-        .await;
+        self.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
         open
     }
 
@@ -313,9 +270,7 @@ impl Fixture {
         let wanted = metrics
             .iter()
             .find(|metric| label.is_none_or(|label| metric.get_label().iter().any(|pair| pair.value() == label)));
-        wanted.map_or(0.0, |metric| {
-            metric.get_gauge().get_value() + metric.get_counter().get_value()
-        })
+        wanted.map_or(0.0, |metric| metric.get_gauge().get_value() + metric.get_counter().get_value())
     }
 
     fn restarts(&self, reason: &str) -> f64 {
@@ -338,10 +293,7 @@ async fn the_first_list_is_streamed_most_recent_and_the_same_connection_goes_on(
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion="
     );
     assert!((30..=60).contains(&timeout_seconds));
-    assert_eq!(
-        (request.accept.as_str(), request.accept_encoding.as_str()),
-        ("application/json", "identity")
-    );
+    assert_eq!((request.accept.as_str(), request.accept_encoding.as_str()), ("application/json", "identity"));
 
     let open = request.watch();
     open.event("ADDED", &object("b", 90, "one"));
@@ -369,43 +321,27 @@ async fn a_message_carries_its_source_and_when_it_was_read() {
     tokio::time::advance(Duration::from_secs(3)).await;
     open.event("ADDED", &object("a", 101, "one"));
     let message = fixture.told.recv().await.unwrap();
-    assert_eq!(
-        (message.source, message.at),
-        (7, Timestamp::from_seconds(1_800_000_003))
-    );
+    assert_eq!((message.source, message.at), (7, Timestamp::from_seconds(1_800_000_003)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
     let namespace = Some("fleet".to_owned());
-    let mut fixture = Fixture::with(Options {
-        optional: false,
-        metadata_only: true,
-        namespace,
-    });
+    let mut fixture = Fixture::with(Options { optional: false, metadata_only: true, namespace });
     let request = fixture.next_request().await;
     assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
-    assert_eq!(
-        request.accept,
-        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    );
+    assert_eq!(request.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
     request.answer(422, json!({"message": "no"}));
     let request = fixture.next_request().await;
     assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
-    assert_eq!(
-        request.accept,
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    );
+    assert_eq!(request.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watched() {
     for status in [400, 422] {
         let mut fixture = Fixture::start();
-        fixture
-            .next_request()
-            .await
-            .answer(status, json!({"message": "sendInitialEvents is forbidden"}));
+        fixture.next_request().await.answer(status, json!({"message": "sendInitialEvents is forbidden"}));
 
         let request = fixture.next_request().await;
         assert_eq!(request.query, "limit=500", "most recent, so without a resourceVersion");
@@ -415,10 +351,7 @@ async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watch
         );
         let request = fixture.next_request().await;
         assert_eq!(request.query, "limit=500&continue=to%2Fken%3D");
-        request.answer(
-            200,
-            json!({"metadata": {"resourceVersion": "100"}, "items": [object("b", 90, "two")]}),
-        );
+        request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": [object("b", 90, "two")]}));
 
         fixture
             .expect_events(vec![
@@ -446,23 +379,13 @@ async fn a_list_whose_pages_expire_begins_anew() {
     fixture.next_request().await.answer(400, json!({}));
     let page = json!({"metadata": {"resourceVersion": "100", "continue": "token"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, page);
-    fixture
-        .next_request()
-        .await
-        .answer(410, json!({"message": "the continue parameter is too old"}));
-    fixture
-        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
-        .await;
+    fixture.next_request().await.answer(410, json!({"message": "the continue parameter is too old"}));
+    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
 
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=500");
     request.answer(200, json!({"metadata": {"resourceVersion": "200"}, "items": []}));
-    fixture
-        .expect_events(vec![
-            WatchEvent::ListStarted,
-            WatchEvent::ListEnded { resource_version: 200 },
-        ])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 200 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -505,12 +428,7 @@ async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop
         let open = fixture.next_request().await.watch();
         open.end_list(100);
         open.error(410, "too old resource version");
-        fixture
-            .expect_events(vec![
-                WatchEvent::ListStarted,
-                WatchEvent::ListEnded { resource_version: 100 },
-            ])
-            .await;
+        fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
     }
     fixture.next_request().await;
     assert!(start.elapsed() > Duration::from_secs(45), "{:?}", start.elapsed());
@@ -603,15 +521,8 @@ async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted()
 async fn an_object_that_cannot_be_read_does_not_fail_the_page_that_it_is_in() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(422, json!({}));
-    let items = json!([
-        object("a", 20, "one"),
-        unreadable_object("b", 30),
-        object("c", 40, "two")
-    ]);
-    fixture
-        .next_request()
-        .await
-        .answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
+    let items = json!([object("a", 20, "one"), unreadable_object("b", 30), object("c", 40, "two")]);
+    fixture.next_request().await.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
     fixture
         .expect_events(vec![
             WatchEvent::ListStarted,
@@ -659,10 +570,7 @@ async fn an_event_cut_in_its_middle_is_not_told_and_not_skipped() {
     let open = fixture.listed_at_100().await;
     open.send(&b"{\"type\":\"ADDED\",\"object\":{\"metadata\""[..]);
     open.end();
-    assert_eq!(
-        fixture.expect_failure().await,
-        "the connection was cut: in the middle of an event"
-    );
+    assert_eq!(fixture.expect_failure().await, "the connection was cut: in the middle of an event");
     assert_eq!(fixture.next_request().await.after(), 100);
 }
 
@@ -671,21 +579,14 @@ async fn a_list_that_is_cut_begins_anew() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("b", 90, "one"));
-    fixture
-        .expect_events(vec![WatchEvent::ListStarted, applied("b", 90, "one")])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, applied("b", 90, "one")]).await;
     open.cut();
     fixture.expect_failure().await;
 
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list(), "{}", request.query);
     request.watch().end_list(100);
-    fixture
-        .expect_events(vec![
-            WatchEvent::ListStarted,
-            WatchEvent::ListEnded { resource_version: 100 },
-        ])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -693,18 +594,13 @@ async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("a", 20, "one"));
-    fixture
-        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
     open.end();
     assert!(fixture.expect_failure().await.contains("ended before it was complete"));
 
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=500");
-    request.answer(
-        200,
-        json!({"metadata": {"resourceVersion": "100"}, "items": [object("a", 20, "one")]}),
-    );
+    request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": [object("a", 20, "one")]}));
     fixture
         .expect_events(vec![
             WatchEvent::ListStarted,
@@ -723,9 +619,7 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("a", 20, "one"));
-    fixture
-        .expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
     assert!(fixture.expect_failure().await.contains("did not end in time"));
     assert_eq!(fixture.next_request().await.query, "limit=500");
     drop(open);
@@ -783,20 +677,12 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_listed_anew() {
     open.end();
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=1");
-    request.answer(
-        200,
-        json!({"metadata": {"resourceVersion": "60", "continue": "more"}, "items": []}),
-    );
+    request.answer(200, json!({"metadata": {"resourceVersion": "60", "continue": "more"}, "items": []}));
 
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
     request.watch().end_list(61);
-    fixture
-        .expect_events(vec![
-            WatchEvent::ListStarted,
-            WatchEvent::ListEnded { resource_version: 61 },
-        ])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 61 }]).await;
     assert_eq!(fixture.restarts("went_back"), 1.0);
 }
 
@@ -808,12 +694,7 @@ async fn an_event_older_than_what_was_told_shows_that_the_data_went_back() {
     assert!(request.is_streaming_list());
     assert_eq!(fixture.restarts("went_back"), 1.0);
     request.watch().end_list(61);
-    fixture
-        .expect_events(vec![
-            WatchEvent::ListStarted,
-            WatchEvent::ListEnded { resource_version: 61 },
-        ])
-        .await;
+    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 61 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -829,11 +710,7 @@ async fn a_quiet_watch_whose_check_fails_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min() {
     for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
-        let mut fixture = Fixture::with(Options {
-            optional,
-            metadata_only: false,
-            namespace: None,
-        });
+        let mut fixture = Fixture::with(Options { optional, metadata_only: false, namespace: None });
         let mut asked_at = Vec::new();
         for _ in 0..12 {
             let request = fixture.next_request().await;
@@ -847,10 +724,7 @@ async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min()
         }
         let waits: Vec<Duration> = asked_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!((750..=1_001).contains(&waits[0].as_millis()), "{waits:?}");
-        assert!(
-            waits[10] >= Duration::from_secs(225) && waits[10] <= Duration::from_millis(300_001),
-            "{waits:?}"
-        );
+        assert!(waits[10] >= Duration::from_secs(225) && waits[10] <= Duration::from_millis(300_001), "{waits:?}");
     }
 }
 
@@ -875,10 +749,7 @@ async fn a_server_that_asks_to_be_left_alone_is_left_alone() {
     request.answer_with(Response::builder().status(429).header("Retry-After", "7"), json!({}));
     fixture.expect_failure().await;
     let waited = fixture.next_request().await.at - asked_at;
-    assert!(
-        waited >= Duration::from_secs(7) && waited < Duration::from_secs(8),
-        "{waited:?}"
-    );
+    assert!(waited >= Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -928,12 +799,7 @@ async fn a_line_that_is_no_event_is_followed_by_a_list() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     open.send("<html>\n");
-    assert!(
-        fixture
-            .expect_failure()
-            .await
-            .starts_with("a watch event cannot be read")
-    );
+    assert!(fixture.expect_failure().await.starts_with("a watch event cannot be read"));
     assert!(fixture.next_request().await.is_streaming_list());
 }
 

@@ -4,23 +4,21 @@
 //! timeout, a connection cut after sending, most 5xx) is settled by one GET; one that met a conflict is followed by one
 //! GET, so that the next plan sees what is there. An answer is an observation like any other.
 
-use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{Method, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
+use crate::answers::{ApiStatus, Ending, contains, never_sent, retry_after, with_causes};
 use crate::clock::{Clock, Timestamp};
-use crate::limits::{ANSWER_BYTES, REFUSAL_MESSAGE_BYTES, WRITE_TIMEOUT};
+use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb};
-use crate::token::TokenError;
 
 /// What came of a write.
 #[derive(Debug)]
@@ -155,10 +153,13 @@ impl<L: Logic> Addressed<'_, L> {
         let body = body.map_or_else(Body::empty, |(_, bytes)| Body::from(bytes));
         let request = request.body(body).map_err(|error| SendError { sent: false, message: error.to_string() })?;
         let exchange = async {
-            let response = self.spec.cluster.requests.send(request).await.map_err(|error| SendError {
-                sent: !never_sent(&error),
-                message: with_causes(&error),
-            })?;
+            let response = self
+                .spec
+                .cluster
+                .requests
+                .send(request)
+                .await
+                .map_err(|error| SendError { sent: !never_sent(&error), message: with_causes(&error) })?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES)
                 .collect()
@@ -182,7 +183,7 @@ impl<L: Logic> Addressed<'_, L> {
         if answer.status.is_success() {
             return self.judge_success(verb, answer);
         }
-        let refusal = ApiStatus::read(answer);
+        let refusal = ApiStatus::read(answer.status.as_u16(), &answer.body);
         let retry_after = answer.retry_after.or(refusal.retry_after());
         match answer.status.as_u16() {
             404 if self.is_about_the_object(&refusal) => match verb {
@@ -197,7 +198,9 @@ impl<L: Logic> Addressed<'_, L> {
             status @ (403..=406) => (Verdict::Denied { status, message: refusal.text() }, Seen::Nothing),
             429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
             // A server that names a time for coming back has turned the request away at the door.
-            503 if answer.retry_after.is_some() => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
+            503 if answer.retry_after.is_some() => {
+                (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing)
+            }
             408 | 500.. => self.settle(verb, refusal.text(), retry_after).await,
             _ => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
         }
@@ -222,12 +225,7 @@ impl<L: Logic> Addressed<'_, L> {
     }
 
     /// Finds out whether a write whose outcome is unknown was carried out.
-    async fn settle(
-        &self,
-        verb: &Verb,
-        message: String,
-        retry_after: Option<Duration>,
-    ) -> (Verdict, Seen<L::Object>) {
+    async fn settle(&self, verb: &Verb, message: String, retry_after: Option<Duration>) -> (Verdict, Seen<L::Object>) {
         let (seen, found) = self.look().await;
         let done = match (verb, &seen) {
             (Verb::Delete { .. }, Seen::Gone) => true,
@@ -251,10 +249,14 @@ impl<L: Logic> Addressed<'_, L> {
         let nothing = (Seen::Nothing, Value::Null);
         let Ok(answer) = self.get().await else { return nothing };
         if answer.status.is_success() {
-            let Ok(observed) = (self.spec.decode)(&answer.body) else { return nothing };
+            let Ok(observed) = (self.spec.decode)(&answer.body) else {
+                return nothing;
+            };
             return (Seen::Object(observed), serde_json::from_slice(&answer.body).unwrap_or_default());
         }
-        if answer.status == StatusCode::NOT_FOUND && self.is_about_the_object(&ApiStatus::read(&answer)) {
+        if answer.status == StatusCode::NOT_FOUND
+            && self.is_about_the_object(&ApiStatus::read(answer.status.as_u16(), &answer.body))
+        {
             return (Seen::Gone, Value::Null);
         }
         nothing
@@ -268,87 +270,6 @@ impl<L: Logic> Addressed<'_, L> {
     }
 }
 
-/// What a refusal says (a metav1.Status), as far as it can be read.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ApiStatus {
-    reason: String,
-    message: String,
-    details: StatusDetails,
-    #[serde(skip)]
-    code: u16,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct StatusDetails {
-    name: String,
-    kind: String,
-    retry_after_seconds: u64,
-}
-
-impl ApiStatus {
-    fn read(answer: &Answer) -> Self {
-        let code = answer.status.as_u16();
-        match serde_json::from_slice::<Self>(&answer.body) {
-            Ok(status) => Self { code, ..status },
-            Err(_) => Self { code, message: String::from_utf8_lossy(&answer.body).into_owned(), ..Self::default() },
-        }
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("{} {}", self.code, self.message.trim());
-        if text.len() > REFUSAL_MESSAGE_BYTES {
-            text.truncate(text.floor_char_boundary(REFUSAL_MESSAGE_BYTES));
-            text.push('…');
-        }
-        text
-    }
-}
-
-/// Whether an answered object is on its way out.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Ending {
-    metadata: EndingMetadata,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct EndingMetadata {
-    deletion_timestamp: Option<String>,
-    deletion_grace_period_seconds: Option<i64>,
-    finalizers: Option<Vec<String>>,
-}
-
-impl Ending {
-    fn read(body: &[u8]) -> Self {
-        serde_json::from_slice(body).unwrap_or_default()
-    }
-
-    fn of(object: &Value) -> Self {
-        Self::deserialize(object).unwrap_or_default()
-    }
-
-    /// Deleted and still there.
-    fn lingers(&self) -> bool {
-        self.metadata.deletion_timestamp.is_some() && !self.is_final()
-    }
-
-    /// Deleted, and nothing keeps it any more: this answer is the last that will be seen of it. (Not so for
-    /// Namespaces, whose finalizers are in their spec; no agent writes those.)
-    fn is_final(&self) -> bool {
-        let metadata = &self.metadata;
-        metadata.deletion_timestamp.is_some()
-            && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
-            && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
-    }
-}
-
 fn encode(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
@@ -359,49 +280,6 @@ fn with_precondition(body: &Value, resource_version: u64) -> Value {
     metadata.insert("resourceVersion".to_owned(), Value::String(resource_version.to_string()));
     body.insert("metadata".to_owned(), Value::Object(metadata));
     Value::Object(body)
-}
-
-/// Whether an object already is what the merge patch would make of it (RFC 7386).
-fn contains(object: &Value, patch: &Value) -> bool {
-    match (object, patch) {
-        (Value::Object(fields), Value::Object(wanted)) => {
-            wanted.iter().all(|(name, wanted)| contains(fields.get(name).unwrap_or(&Value::Null), wanted))
-        }
-        (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| contains(&Value::Null, wanted)),
-        (object, patch) => object == patch,
-    }
-}
-
-/// Seconds only: an API server never sends the form with a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
-}
-
-/// Whether a request certainly did not reach the server: no token, or no connection.
-fn never_sent(error: &kube::Error) -> bool {
-    causes(error).any(|cause| {
-        cause.is::<TokenError>()
-            || cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|error| error.is_connect())
-            || cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-    })
-}
-
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
-fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
-    for cause in causes(error) {
-        let cause = cause.to_string();
-        // Many errors of the HTTP stack repeat their cause in their own text.
-        if !text.contains(&cause) {
-            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
-        }
-    }
-    text
 }
 
 #[cfg(test)]

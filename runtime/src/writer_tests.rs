@@ -1,1 +1,307 @@
-//! x
+//! What goes over the wire, and what each answer means.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
+)]
+
+use std::sync::Mutex;
+
+use http::{HeaderMap, Request as HttpRequest, Response};
+use http_body_util::Full;
+
+use super::*;
+use crate::client::Cluster;
+use crate::limits::REFUSAL_MESSAGE_BYTES;
+use crate::toy::{Copier, Source, Thing, decode, failure};
+
+/// What was asked, and the answers that are left.
+#[derive(Default)]
+struct Script {
+    asked: Vec<(Method, String, HeaderMap, Value)>,
+    answers: Vec<Response<Full<Bytes>>>,
+}
+
+fn answer(status: u16, body: Value) -> Response<Full<Bytes>> {
+    Response::builder().status(status).body(Full::new(Bytes::from(body.to_string()))).expect("a response")
+}
+
+fn object(version: u64, uid: &str, value: &str) -> Value {
+    let metadata = json!({"namespace": "ns", "name": "a", "uid": uid, "resourceVersion": version.to_string()});
+    json!({"metadata": metadata, "spec": {"value": value}})
+}
+
+fn seen(version: u64, uid: &str, value: &str) -> Seen<Thing> {
+    Seen::Object(decode(object(version, uid, value).to_string().as_bytes()).expect("readable"))
+}
+
+/// Carries out a write against these answers.
+async fn carried_out(
+    verb: Verb,
+    metadata_only: bool,
+    mut answers: Vec<Response<Full<Bytes>>>,
+) -> (Outcome<Thing>, Vec<(Method, String, HeaderMap, Value)>) {
+    answers.reverse();
+    let script = Arc::new(Mutex::new(Script { asked: Vec::new(), answers }));
+    let shared = Arc::clone(&script);
+    let service = tower::service_fn(move |request: HttpRequest<Body>| {
+        let script = Arc::clone(&shared);
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let mut script = script.lock().expect("no panic");
+            let body = serde_json::from_slice(&body).unwrap_or_default();
+            script.asked.push((parts.method, parts.uri.to_string(), parts.headers, body));
+            Ok::<_, kube::Error>(script.answers.pop().expect("no more requests than answers"))
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let spec: Arc<SourceSpec<Copier>> = Arc::new(SourceSpec {
+        source: Source::Copy,
+        cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
+        resource: Source::Copy.resource(),
+        namespace: None,
+        optional: false,
+        metadata_only,
+        decode,
+    });
+    let request = Request { source: Source::Copy, namespace: "ns".into(), name: "a".into(), verb, receipt: None };
+    let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;
+    let mut script = script.lock().expect("no panic");
+    assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");
+    let asked = std::mem::take(&mut script.asked);
+    (outcome, asked)
+}
+
+fn create() -> Verb {
+    Verb::Create { body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}) }
+}
+
+fn patch() -> Verb {
+    Verb::Patch { subresource: None, resource_version: 7, body: json!({"spec": {"value": "x"}}) }
+}
+
+fn delete() -> Verb {
+    Verb::Delete { uid: "uid-1".into() }
+}
+
+#[tokio::test]
+async fn a_create_posts_the_whole_object_to_its_collection() {
+    let (outcome, asked) = carried_out(create(), false, vec![answer(201, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &asked[0];
+    assert_eq!((method.as_str(), path.as_str()), ("POST", "/apis/toy.io/v1/namespaces/ns/copies"));
+    assert_eq!(headers["content-type"], "application/json");
+    assert_eq!(headers["accept"], "application/json");
+    assert_eq!(*body, json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}));
+    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, seen(8, "uid-1", "x")));
+}
+
+#[tokio::test]
+async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
+    let verb = Verb::Patch {
+        subresource: Some("status"),
+        resource_version: 7,
+        body: json!({"metadata": {"labels": {"l": null}}, "status": {"ready": true}}),
+    };
+    let (_, asked) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &asked[0];
+    assert_eq!((method.as_str(), path.as_str()), ("PATCH", "/apis/toy.io/v1/namespaces/ns/copies/a/status"));
+    assert_eq!(headers["content-type"], "application/merge-patch+json");
+    assert_eq!(*body, json!({"metadata": {"labels": {"l": null}, "resourceVersion": "7"}, "status": {"ready": true}}));
+}
+
+#[tokio::test]
+async fn a_delete_carries_the_uid_as_its_precondition() {
+    let (outcome, asked) = carried_out(delete(), false, vec![answer(200, json!({"status": "Success"}))]).await;
+    let (method, path, _, body) = &asked[0];
+    assert_eq!((method.as_str(), path.as_str()), ("DELETE", "/apis/toy.io/v1/namespaces/ns/copies/a"));
+    assert_eq!(*body, json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "uid-1"}}));
+    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+}
+
+#[tokio::test]
+async fn a_source_of_metadata_asks_for_metadata() {
+    let (_, asked) = carried_out(patch(), true, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    assert_eq!(asked[0].2["accept"], "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+}
+
+#[tokio::test]
+async fn a_delete_answered_with_the_object_as_services_are_is_done() {
+    let (outcome, _) = carried_out(delete(), false, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+}
+
+#[tokio::test]
+async fn the_patch_that_takes_the_last_finalizer_ends_the_object() {
+    let mut ending = object(8, "uid-1", "x");
+    ending["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+    ending["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    let (outcome, _) = carried_out(patch(), false, vec![answer(200, ending.clone())]).await;
+    assert_eq!((outcome.verdict, outcome.seen), (Verdict::Done, Seen::Gone));
+
+    ending["metadata"]["finalizers"] = json!(["another.io/keeps"]);
+    let (outcome, _) = carried_out(patch(), false, vec![answer(200, ending.clone())]).await;
+    assert!(matches!(outcome.seen, Seen::Object(observed) if observed.object.deleting));
+    let (outcome, _) = carried_out(delete(), false, vec![answer(200, ending)]).await;
+    assert!(matches!(outcome.seen, Seen::Object(observed) if observed.object.deleting));
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_a_failure() {
+    let (outcome, _) = carried_out(patch(), false, vec![answer(200, json!({"metadata": {}}))]).await;
+    assert_eq!(outcome.seen, Seen::Nothing);
+    let message = "carried out, but the answer cannot be read: no resourceVersion".to_owned();
+    assert_eq!(outcome.verdict, Verdict::Failed { message, retry_after: None });
+}
+
+#[tokio::test]
+async fn each_refusal_has_its_meaning() {
+    let about_object = ("copies", "a");
+    let about_namespace = ("namespaces", "a");
+    let cases = [
+        (create(), 400, "BadRequest", about_object, "refused", Seen::Nothing),
+        (create(), 413, "RequestEntityTooLarge", about_object, "refused", Seen::Nothing),
+        (create(), 422, "Invalid", about_object, "refused", Seen::Nothing),
+        (create(), 403, "Forbidden", about_object, "denied", Seen::Nothing),
+        (create(), 404, "NotFound", about_namespace, "denied", Seen::Nothing),
+        (create(), 404, "NotFound", ("", ""), "denied", Seen::Nothing),
+        (create(), 405, "MethodNotAllowed", about_object, "denied", Seen::Nothing),
+        (patch(), 404, "NotFound", about_object, "denied", Seen::Gone),
+        (patch(), 404, "NotFound", about_namespace, "denied", Seen::Nothing),
+        (delete(), 404, "NotFound", about_object, "done", Seen::Gone),
+        (delete(), 404, "NotFound", about_namespace, "denied", Seen::Nothing),
+        (delete(), 404, "", ("", ""), "denied", Seen::Nothing),
+        (patch(), 401, "Unauthorized", ("", ""), "failed", Seen::Nothing),
+        (patch(), 429, "TooManyRequests", ("", ""), "failed", Seen::Nothing),
+    ];
+    for (verb, code, reason, about, verdict, seen) in cases {
+        let (status, body) = failure(code, reason, "no", about);
+        let (outcome, asked) = carried_out(verb.clone(), false, vec![answer(status, body)]).await;
+        assert_eq!(outcome.verdict.as_str(), verdict, "{verb:?} {code} {reason} {about:?}");
+        assert_eq!(outcome.seen, seen, "{verb:?} {code} {reason} {about:?}");
+        assert_eq!(asked.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_conflict_is_followed_by_one_get() {
+    for verb in [create(), patch(), delete()] {
+        let (status, body) = failure(409, "Conflict", "no", ("copies", "a"));
+        let answers = vec![answer(status, body), answer(200, object(9, "uid-2", "y"))];
+        let (outcome, asked) = carried_out(verb, false, answers).await;
+        assert_eq!(outcome.verdict, Verdict::Conflict { message: "409 no".to_owned() });
+        assert_eq!(outcome.seen, seen(9, "uid-2", "y"));
+        assert_eq!((asked[1].0.as_str(), asked[1].1.as_str()), ("GET", "/apis/toy.io/v1/namespaces/ns/copies/a"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_get_shows_settles_an_unknown_outcome() {
+    let gone = failure(404, "NotFound", "no", ("copies", "a"));
+    let at = |version, uid, value| (200, object(version, uid, value));
+    let forbidden = failure(403, "Forbidden", "no", ("copies", "a"));
+    let mut lingering = object(8, "uid-1", "x");
+    lingering["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+    lingering["metadata"]["finalizers"] = json!(["toy.io/keep"]);
+    let cases = [
+        ("created", create(), at(8, "uid-1", "x"), "done"),
+        ("created otherwise by another", create(), at(8, "uid-1", "y"), "failed"),
+        ("not created", create(), gone.clone(), "failed"),
+        ("patched", patch(), at(8, "uid-1", "x"), "done"),
+        ("patched, and equal before", patch(), at(7, "uid-1", "x"), "failed"),
+        ("patched otherwise by another", patch(), at(8, "uid-1", "y"), "failed"),
+        ("gone under the patch", patch(), gone.clone(), "failed"),
+        ("deleted", delete(), gone, "done"),
+        ("deleted and made again", delete(), at(8, "uid-2", "x"), "done"),
+        ("deleted and held by a finalizer", delete(), (200, lingering), "done"),
+        ("not deleted", delete(), at(7, "uid-1", "x"), "failed"),
+        ("unknown still", create(), forbidden, "failed"),
+    ];
+    for (case, verb, (status, body), verdict) in cases {
+        let (broken, broken_body) = failure(500, "InternalError", "no", ("", ""));
+        let answers = vec![answer(broken, broken_body), answer(status, body)];
+        let (outcome, asked) = carried_out(verb, false, answers).await;
+        assert_eq!(outcome.verdict.as_str(), verdict, "{case}");
+        assert_eq!(asked.len(), 2, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_names_a_time_has_turned_the_request_away() {
+    for code in [429, 503] {
+        let (_, body) = failure(code, "TooManyRequests", "later", ("", ""));
+        let mut refusal = answer(code, body);
+        refusal.headers_mut().insert("retry-after", http::HeaderValue::from_static("7"));
+        let (outcome, asked) = carried_out(patch(), false, vec![refusal]).await;
+        let message = format!("{code} later");
+        assert_eq!(outcome.verdict, Verdict::Failed { message, retry_after: Some(Duration::from_secs(7)) });
+        assert_eq!(asked.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_proxy_instead_of_a_status_is_told_shortened() {
+    let page = Response::builder().status(403).body(Full::new(Bytes::from("é".repeat(5_000)))).expect("a response");
+    let (outcome, _) = carried_out(patch(), false, vec![page]).await;
+    let Verdict::Denied { status: 403, message } = outcome.verdict else { panic!("{:?}", outcome.verdict) };
+    assert!(message.starts_with("403 éé") && message.ends_with('…'));
+    assert!(message.len() <= REFUSAL_MESSAGE_BYTES + '…'.len_utf8());
+}
+
+#[test]
+fn the_content_of_a_write_leaves_its_precondition_out() {
+    let patch = |subresource, resource_version, value: &str| {
+        content(&Verb::Patch { subresource, resource_version, body: json!({"spec": {"value": value}}) })
+    };
+    assert_eq!(patch(None, 7, "x"), patch(None, 8, "x"));
+    assert_ne!(patch(None, 7, "x"), patch(None, 7, "y"));
+    assert_ne!(patch(None, 7, "x"), patch(Some("status"), 7, "x"));
+    assert_ne!(content(&create()), content(&patch_of_create()));
+    assert_ne!(content(&delete()), content(&Verb::Delete { uid: "uid-2".into() }));
+}
+
+/// A patch with the body of [`create`].
+fn patch_of_create() -> Verb {
+    Verb::Patch {
+        subresource: None,
+        resource_version: 0,
+        body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}),
+    }
+}
+
+#[test]
+fn an_object_contains_a_patch_that_would_not_change_it() {
+    let object = json!({"metadata": {"labels": {"a": "1"}, "uid": "u"}, "spec": {"list": [1, 2]}});
+    let contained = [
+        json!({"spec": {"list": [1, 2]}}),
+        json!({"metadata": {"labels": {"a": "1", "gone": null}}}),
+        json!({"status": null}),
+        json!({"status": {"nothing": null}}),
+        json!({}),
+    ];
+    for patch in contained {
+        assert!(contains(&object, &patch), "{patch}");
+    }
+    let not_contained = [
+        json!({"spec": {"list": [1]}}),
+        json!({"metadata": {"labels": {"a": null}}}),
+        json!({"metadata": {"labels": {"b": "2"}}}),
+        json!({"status": {"ready": true}}),
+    ];
+    for patch in not_contained {
+        assert!(!contains(&object, &patch), "{patch}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_refused_was_never_used() {
+    // A real client and a port that nobody listens on.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let config = kube::Config::new(format!("http://{address}").parse().expect("a URL"));
+    let cluster = Cluster::from_config("hub", config, "test").expect("a cluster");
+    let request = HttpRequest::get("/").body(Body::empty()).expect("a request");
+    let error = cluster.requests.send(request).await.expect_err("nobody listens");
+    assert!(never_sent(&error), "{error:?}");
+}

@@ -119,7 +119,8 @@ impl Agent {
     /// Where it says no port in its log, or does not answer there.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
-        let context = || format!("{} does not answer at http://{address}{path}\n{}", self.process.name(), self.log().tail());
+        let context =
+            || format!("{} does not answer at http://{address}{path}\n{}", self.process.name(), self.log().tail());
         let answer = get(address, path);
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
@@ -212,7 +213,9 @@ async fn get(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
     let mut answer = Vec::new();
     stream.take(u64::try_from(ADMIN_ANSWER_BYTES)?).read_to_end(&mut answer).await?;
     let answer = String::from_utf8(answer).context("the answer is not text")?;
-    let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("the answer has no end of its head: {answer}") };
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+        bail!("the answer has no end of its head: {answer}")
+    };
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("the answer has no status")?;
     Ok((status, body.to_owned()))
 }
@@ -223,7 +226,8 @@ mod tests {
 
     #[test]
     fn the_admin_port_is_read_from_the_line_that_says_it_and_from_no_other() {
-        let json = r#"{"fields":{"message":"serving metrics and probes","address":"127.0.0.1:40123","asked":"127.0.0.1:0"}}"#;
+        let json =
+            r#"{"fields":{"message":"serving metrics and probes","address":"127.0.0.1:40123","asked":"127.0.0.1:0"}}"#;
         assert_eq!(listening(json).as_deref(), Some("127.0.0.1:40123"));
         let text = "INFO serving metrics and probes address=127.0.0.1:7 asked=127.0.0.1:0";
         assert_eq!(listening(text).as_deref(), Some("127.0.0.1:7"));

@@ -88,7 +88,10 @@ impl Audit {
         reader.markers += 1;
         let marker = format!("/version?audit-marker={}", reader.markers);
         let request = http::Request::get(&marker).body(Vec::new())?;
-        self.admin.request_text(request).await.context("the API server does not answer to a marker for its audit log")?;
+        self.admin
+            .request_text(request)
+            .await
+            .context("the API server does not answer to a marker for its audit log")?;
         let deadline = Deadline::start();
         let mut awaited: Option<BTreeSet<String>> = None;
         loop {
@@ -304,9 +307,12 @@ mod tests {
     fn reads_are_not_in_the_ledger_and_refused_writes_stand_apart() {
         let mut log = tempfile::NamedTempFile::new().expect("a file");
         let mut reader = Reader::default();
-        for (id, verb, resource, status) in
-            [("1", "get", "services", 200), ("2", "patch", "services", 200), ("3", "patch", "services", 409), ("4", "update", "leases", 200)]
-        {
+        for (id, verb, resource, status) in [
+            ("1", "get", "services", 200),
+            ("2", "patch", "services", 200),
+            ("3", "patch", "services", 409),
+            ("4", "update", "leases", 200),
+        ] {
             log.write_all(line("RequestReceived", id, verb, resource, 0).as_bytes()).expect("written");
             log.write_all(line("ResponseComplete", id, verb, resource, status).as_bytes()).expect("written");
         }

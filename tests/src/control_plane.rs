@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
 use std::ffi::OsString;
-use std::{fmt, fs};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 use tempfile::TempDir;
 use xtask::controlplane::{Program, locate};
 
@@ -76,7 +76,8 @@ impl ControlPlane {
         let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
         let audit = Audit::new(folder.join("audit.log"), admin.clone());
-        let mut started = Self { name: options.name, folder, access, admin, audit, controller_manager: None, api_server, etcd };
+        let mut started =
+            Self { name: options.name, folder, access, admin, audit, controller_manager: None, api_server, etcd };
         if !options.controllers.is_empty() {
             started.controller_manager = Some(started.start_controller_manager(&options.controllers).await?);
         }
@@ -175,31 +176,30 @@ impl ControlPlane {
         }
     }
 
-    /// Installs CustomResourceDefinitions, given as YAML, and waits until each can be used.
+    /// Applies CustomResourceDefinitions, given as YAML, and waits until each can be used. Those of the same name are
+    /// replaced, which the server takes a moment to heed.
     ///
     /// # Errors
     /// Where the server refuses one; unknown fields are refused too.
-    pub async fn install_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
-        let mut names = Vec::new();
+    pub async fn apply_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
         for document in documents {
-            names.push(self.install_definition(document).await?);
-        }
-        for name in names {
+            let name = self.apply_definition(document).await?;
             eventually::usable(&self.admin(), &name).await?;
         }
         Ok(())
     }
 
-    async fn install_definition(&self, document: &str) -> anyhow::Result<String> {
-        let request = http::Request::post(
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldValidation=Strict",
-        )
-        .header(http::header::CONTENT_TYPE, "application/yaml")
-        .body(document.as_bytes().to_vec())?;
-        let answer: serde_json::Value =
-            self.admin.request(request).await.with_context(|| format!("{} refuses a definition", self.name))?;
-        let name = answer.pointer("/metadata/name").and_then(|name| name.as_str());
-        Ok(name.context("a definition that was made has a name")?.to_owned())
+    async fn apply_definition(&self, document: &str) -> anyhow::Result<String> {
+        let named = document.lines().find_map(|line| line.strip_prefix("  name: "));
+        let name = named.context("a definition has its name in a line of its metadata")?.trim().to_owned();
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let parameters = "fieldManager=fleetnet-tests&force=true&fieldValidation=Strict";
+        let request = http::Request::patch(format!("{path}/{name}?{parameters}"))
+            .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .body(document.as_bytes().to_vec())?;
+        let answer = self.admin.request::<serde_json::Value>(request).await;
+        answer.with_context(|| format!("{} refuses the definition {name}", self.name))?;
+        Ok(name)
     }
 
     /// Ends it and waits until its programs are gone and its folder removed.
@@ -326,7 +326,13 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            if answers(&access).await {
+            // Who holds the port in our place may take the connection and never answer.
+            let answered = tokio::select! {
+                answered = answers(&access) => answered,
+                () = process.until_ended() => false,
+                () = deadline.passed() => false,
+            };
+            if answered {
                 return Ok(Some(access));
             }
         }
@@ -345,7 +351,9 @@ async fn answers(access: &[Access]) -> bool {
     let Some(admin) = access.first() else { return false };
     // The certificate may be half-written yet: that is no answer either.
     let Ok(client) = admin.client().await else { return false };
-    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
+        return false;
+    };
     let ready = client.request_text(request).await.is_ok_and(|answer| answer == "ok");
     ready && Api::<Namespace>::all(client).get("default").await.is_ok()
 }

@@ -38,6 +38,11 @@ impl Deadline {
         Self { at: Instant::now() + after, after }
     }
 
+    /// Ready once it has passed.
+    pub async fn passed(&self) {
+        tokio::time::sleep_until(self.at).await;
+    }
+
     /// # Errors
     /// Once it has passed.
     pub fn check(&self) -> anyhow::Result<()> {
@@ -92,12 +97,26 @@ pub async fn objects<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,
     what: &str,
+    condition: impl FnMut(&BTreeMap<String, K>) -> bool,
+) -> anyhow::Result<BTreeMap<String, K>> {
+    objects_within(EVENTUALLY, api, selection, what, condition).await
+}
+
+/// As [`objects`], with a time of its own.
+///
+/// # Errors
+/// After `limit`, as [`object`].
+pub async fn objects_within<K: Shown>(
+    limit: Duration,
+    api: &Api<K>,
+    selection: &WatchParams,
+    what: &str,
     mut condition: impl FnMut(&BTreeMap<String, K>) -> bool,
 ) -> anyhow::Result<BTreeMap<String, K>> {
     let mut held = BTreeMap::new();
-    match tokio::time::timeout(EVENTUALLY, hold(api, selection, &mut held, &mut condition)).await {
+    match tokio::time::timeout(limit, hold(api, selection, &mut held, &mut condition)).await {
         Ok(()) => Ok(held),
-        Err(_) => bail!("waited {EVENTUALLY:?} for {what}\n{}\n{}", shown(api, &held), agent::tails()),
+        Err(_) => bail!("waited {limit:?} for {what}\n{}\n{}", shown(api, &held), agent::tails()),
     }
 }
 
@@ -151,7 +170,9 @@ async fn hold<K: Shown>(
                     WatchEvent::Deleted(object) => {
                         held.remove(&key(&object));
                     }
-                    WatchEvent::Bookmark(bookmark) => complete |= bookmark.metadata.annotations.contains_key(INITIAL_END),
+                    WatchEvent::Bookmark(bookmark) => {
+                        complete |= bookmark.metadata.annotations.contains_key(INITIAL_END);
+                    }
                     WatchEvent::Error(_) => break,
                 }
                 if complete && condition(held) {

@@ -225,6 +225,6 @@ async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
 
 async fn furnish(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let documents: Vec<String> = all(Form::Full).iter().map(yaml).collect();
-    control_plane.install_definitions(&documents).await.context("the definitions cannot be installed")?;
+    control_plane.apply_definitions(&documents).await.context("the definitions cannot be installed")?;
     control_plane.create_namespace(FLEET_SYSTEM).await
 }

@@ -22,3 +22,10 @@ pub const POLL: Duration = Duration::from_millis(10);
 pub const MEMBERS: usize = 3;
 /// Bytes of one answer of an agent's admin port.
 pub const ADMIN_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// Orders to a supervisor that wait for their turn.
+pub const ORDERS: usize = 1;
+/// How often, and how long apart, the removal of a scratch folder is tried: another process that is being killed just
+/// now may still write there.
+pub const REMOVALS: usize = 100;
+/// See [`REMOVALS`].
+pub const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);

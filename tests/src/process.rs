@@ -1,8 +1,8 @@
 //! A process that ends no later than the test that started it.
 
+use crate::binaries;
 use crate::limits::PROCESS;
 use crate::log::Log;
-use crate::binaries;
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,13 +60,13 @@ pub struct Process {
     state: watch::Receiver<State>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    New,
-    Running(i32),
-    Ended(Ended),
+/// What the supervisor has told of its process; what it told stays, so that a look that comes late misses nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    pid: Option<i32>,
+    ended: Option<Ended>,
     /// The supervisor itself has gone, and took the process and its scratch folder with it.
-    Gone,
+    gone: bool,
 }
 
 impl Process {
@@ -83,20 +83,21 @@ impl Process {
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(spec.environment);
         // A group of its own: an interrupt from the keyboard is for the test, and the end of the test is the supervisor's sign.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut supervisor = command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
+        let mut supervisor =
+            command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
         let pipes = supervisor.stdin.take().zip(supervisor.stdout.take()).zip(supervisor.stderr.take());
         let ((orders, reports), output) = pipes.context("a pipe that was asked for is not there")?;
         let supervisor_pid = supervisor.id().and_then(|id| i32::try_from(id).ok()).context("no process id")?;
         let log = Log::collect(&spec.name, output);
-        let (sender, mut state) = watch::channel(State::New);
+        let (sender, mut state) = watch::channel(State::default());
         tokio::spawn(async move {
             follow(reports, &sender).await;
             let _ = supervisor.wait().await;
-            sender.send_replace(State::Gone);
+            sender.send_modify(|state| state.gone = true);
         });
-        let started = wait(&mut state, |state| *state != State::New).await;
-        match started {
-            Ok(State::Running(pid)) => {
+        let started = wait(&mut state, |state| state.pid.is_some() || state.gone).await;
+        match started.map(|state| state.pid) {
+            Ok(Some(pid)) => {
                 let orders = Mutex::new(orders);
                 Ok(Self { name: spec.name, pid, supervisor_pid, orders, log, state })
             }
@@ -125,11 +126,8 @@ impl Process {
     /// How it ended; none while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
-        match *self.state.borrow() {
-            State::Ended(ended) => Some(ended),
-            State::Gone => Some(Ended::Killed(KILL)),
-            State::New | State::Running(_) => None,
-        }
+        let state = *self.state.borrow();
+        state.ended.or(state.gone.then_some(Ended::Killed(KILL)))
     }
 
     /// Sends it a signal.
@@ -153,7 +151,7 @@ impl Process {
     /// Where it has not ended in [`PROCESS`]; the error shows its last lines.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         let mut state = self.state.clone();
-        wait(&mut state, |state| matches!(state, State::Ended(_) | State::Gone))
+        wait(&mut state, |state| state.ended.is_some() || state.gone)
             .await
             .with_context(|| format!("{} has not ended in {PROCESS:?}\n{}", self.name, self.log.tail()))?;
         self.ended().context("a process that has ended knows how")
@@ -166,10 +164,17 @@ impl Process {
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { name, orders, mut state, .. } = self;
         drop(orders);
-        wait(&mut state, |state| *state == State::Gone)
+        wait(&mut state, |state| state.gone)
             .await
             .with_context(|| format!("the supervisor of {name} has not ended in {PROCESS:?}"))?;
         Ok(())
+    }
+
+    /// Ready when the process has ended, however long that takes.
+    pub(crate) async fn until_ended(&self) {
+        let mut state = self.state.clone();
+        // An error means that the sender is gone, and so is the supervisor.
+        let _ = state.wait_for(|state| state.ended.is_some() || state.gone).await;
     }
 
     /// Ready when the process and its supervisor are gone, also after this has been dropped.
@@ -177,7 +182,7 @@ impl Process {
         let mut state = self.state.clone();
         async move {
             // An error means that the sender is gone, and so is the supervisor.
-            let _ = state.wait_for(|state| *state == State::Gone).await;
+            let _ = state.wait_for(|state| state.gone).await;
         }
     }
 }
@@ -192,12 +197,12 @@ async fn follow(reports: ChildStdout, state: &watch::Sender<State>) {
         let Some((word, Ok(number))) = line.split_once(' ').map(|(word, number)| (word, number.parse())) else {
             continue;
         };
-        match word {
-            "started" => state.send_replace(State::Running(number)),
-            "exited" => state.send_replace(State::Ended(Ended::Exited(number))),
-            "killed" => state.send_replace(State::Ended(Ended::Killed(number))),
-            _ => continue,
-        };
+        state.send_modify(|state| match word {
+            "started" => state.pid = Some(number),
+            "exited" => state.ended = Some(Ended::Exited(number)),
+            "killed" => state.ended = Some(Ended::Killed(number)),
+            _ => {}
+        });
     }
 }
 

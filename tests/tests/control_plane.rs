@@ -7,10 +7,11 @@ use fleetnet_tests::{binaries, limits, run};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -135,10 +136,11 @@ fn namespaces_are_deleted_where_their_controller_was_asked_for() -> anyhow::Resu
 #[test]
 fn several_control_planes_start_at_the_same_time() -> anyhow::Result<()> {
     run(async {
-        let started = try_join_all((1..=2).map(|number| {
-            ControlPlane::start(Options { name: format!("parallel {number}"), ..Options::default() })
-        }))
-        .await?;
+        let started =
+            try_join_all((1..=2).map(|number| {
+                ControlPlane::start(Options { name: format!("parallel {number}"), ..Options::default() })
+            }))
+            .await?;
         for (number, control_plane) in started.iter().enumerate() {
             control_plane.create_namespace(&format!("only-in-{number}")).await?;
         }
@@ -174,9 +176,11 @@ fn a_control_plane_whose_port_was_taken_takes_another_and_leaves_nothing_when_it
 fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<()> {
     run(async {
         let program = binaries::of_harness("fleetnet-control-plane").await?;
-        let mut holder = Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut holder =
+            Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let output = holder.stdout.take().context("a pipe that was asked for")?;
-        let told = tokio::time::timeout(limits::CONTROL_PLANE_START, BufReader::new(output).lines().next_line()).await??;
+        let told =
+            tokio::time::timeout(limits::CONTROL_PLANE_START, BufReader::new(output).lines().next_line()).await??;
         let told: serde_json::Value = serde_json::from_str(&told.context("it ended without a word")?)?;
         let pids: Vec<i32> = serde_json::from_value(told["pids"].clone())?;
         let folder = PathBuf::from(told["folder"].as_str().context("a folder")?);
@@ -199,9 +203,11 @@ fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<
 fn a_wait_in_vain_shows_what_was_seen_last() -> anyhow::Result<()> {
     run(async {
         let api: Api<Namespace> = Api::all(shared().await?.admin());
-        let waited = eventually::object(&api, "default", "the default namespace to be green", |_| false).await;
+        let selection = WatchParams::default().fields("metadata.name=default");
+        let limit = Duration::from_millis(500);
+        let waited = eventually::objects_within(limit, &api, &selection, "a green namespace", |_| false).await;
         let message = waited.err().context("no error")?.to_string();
-        assert!(message.contains("waited 30s for the default namespace to be green"), "{message}");
+        assert!(message.contains("waited 500ms for a green namespace"), "{message}");
         assert!(message.contains("\"kubernetes.io/metadata.name\": \"default\""), "{message}");
         Ok(())
     })

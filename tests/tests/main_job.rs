@@ -10,9 +10,10 @@ use fleetnet_tests::process::Ended;
 use fleetnet_tests::run;
 use fleetnet_tests::user::{Consume, User};
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
+use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -85,63 +86,24 @@ fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
 fn the_first_export_and_import_cost_what_the_ledger_says() -> anyhow::Result<()> {
     run(async {
         let stage = Stage::set(2).await?;
-        let [exporter, importer] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
-        let user = &stage.namespace;
+        let exporter = &stage.fleet.members[0].hub_namespace;
 
         let mark = stage.fleet.mark().await?;
         stage.export(&["10.1.0.1", "10.1.0.2"]).await?;
         let hub: Api<fleetnet_api::crd::EndpointSliceExport> = Api::namespaced(stage.fleet.hub.admin(), exporter);
         eventually::objects(&hub, &Default::default(), "the exported slice", |held| held.len() == 1).await?;
-        let exported = stage.ledger(&mark).await?;
-        assert_eq!(
-            exported[0],
-            counts(&[
-                (1, format!("create internalserviceexports in {exporter} by member-agent-1")),
-                (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
-                (1, format!("create serviceimports in {user} by hub-agent")),
-                (1, format!("patch serviceimports/status in {user} by hub-agent")),
-                (1, format!("patch internalserviceexports/status in {exporter} by hub-agent")),
-                (1, format!("create endpointsliceexports in {exporter} by member-agent-1")),
-            ])
-        );
-        assert_eq!(
-            exported[1],
-            counts(&[
-                (2, format!("patch serviceexports/status in {user} by member-agent")),
-                (1, format!("patch serviceexports in {user} by member-agent")),
-            ])
-        );
-        assert_eq!(exported[2], BTreeMap::new());
+        assert_eq!(stage.ledger(&mark).await?, first_export(&stage));
 
         let mark = stage.fleet.mark().await?;
         stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
         let slices = stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
         stage.user(1).sees_import("app", "True").await?;
-        let imported = stage.ledger(&mark).await?;
-        assert_eq!(
-            imported[0],
-            counts(&[
-                (1, format!("create internalserviceimports in {importer} by member-agent-2")),
-                (1, format!("patch internalserviceimports in {importer} by hub-agent")),
-                (1, format!("patch serviceimports in {user} by hub-agent")),
-                (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
-                (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
-                (1, format!("create endpointsliceimports in {importer} by hub-agent")),
-                (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
-            ])
-        );
-        assert_eq!(imported[1], BTreeMap::new());
-        assert_eq!(
-            imported[2],
-            counts(&[
-                (2, format!("patch multiclusterservices in {user} by member-agent")),
-                (2, format!("patch multiclusterservices/status in {user} by member-agent")),
-                (1, format!("create serviceimports in {user} by member-agent")),
-                (1, format!("patch serviceimports/status in {user} by member-agent")),
-                (1, "create services in fleet-system by member-agent".to_owned()),
-                (1, "create endpointslices in fleet-system by member-agent".to_owned()),
-            ])
-        );
+        assert_eq!(stage.ledger(&mark).await?, first_import(&stage));
+
+        let of_export = ["NoServiceExportConflictFound", "PendingExportConflictResolution", "ValidServiceExport"];
+        events(&stage.user(0), &of_export).await?;
+        events(&stage.user(1), &["FoundValidService", "SuccessfulUpdateStatus"]).await?;
+        events(&User::of(stage.fleet.hub, &stage.namespace), &["SuccessfulUpdateStatus"]).await?;
 
         let derived = stage.user(1).derived_service("app").await?;
         assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("LoadBalancer"));
@@ -153,6 +115,52 @@ fn the_first_export_and_import_cost_what_the_ledger_says() -> anyhow::Result<()>
         );
         Ok(())
     })
+}
+
+/// What the first export of a Service with one slice costs: in the hub, in the exporter, in the importer.
+fn first_export(stage: &Stage) -> [BTreeMap<String, usize>; 3] {
+    let (exporter, user) = (&stage.fleet.members[0].hub_namespace, &stage.namespace);
+    [
+        counts(&[
+            (1, format!("create internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
+            (1, format!("create serviceimports in {user} by hub-agent")),
+            (1, format!("patch serviceimports/status in {user} by hub-agent")),
+            (1, format!("patch internalserviceexports/status in {exporter} by hub-agent")),
+            (1, format!("create endpointsliceexports in {exporter} by member-agent-1")),
+        ]),
+        counts(&[
+            (2, format!("patch serviceexports/status in {user} by member-agent")),
+            (1, format!("patch serviceexports in {user} by member-agent")),
+        ]),
+        BTreeMap::new(),
+    ]
+}
+
+/// What its first import costs there.
+fn first_import(stage: &Stage) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("create internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+            (1, format!("create endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+        ]),
+        BTreeMap::new(),
+        counts(&[
+            (2, format!("patch multiclusterservices in {user} by member-agent")),
+            (2, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("create serviceimports in {user} by member-agent")),
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, "create services in fleet-system by member-agent".to_owned()),
+            (1, "create endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
 }
 
 #[test]
@@ -191,6 +199,9 @@ fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers
                 imported,
             ]
         );
+        let told = stage.fleet.since(&mark).await?;
+        let events: usize = std::iter::once(&told.hub).chain(&told.members).map(|ledger| ledger.events().count()).sum();
+        assert_eq!(events, 0, "what went well before is not told again:\n{told}");
         let (status, metrics) = stage.agents[2].get("/metrics").await?;
         assert_eq!(status, 200);
         let series = format!(
@@ -305,13 +316,15 @@ fn b1_a_deleted_slice_is_withdrawn_by_its_event() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()> {
+fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()>
+{
     run(async {
         let fleet = Fleet::take(2).await?;
         let namespace = fleet.namespace("work").await?;
         let hub_agent = fleet.hub_agent()?.start_ready().await?;
         let exporting = fleet.member_agent(&fleet.members[0])?.start_ready().await?;
-        let importing = fleet.member_agent(&fleet.members[1])?.flag("--derived-service-grace", "1ms").start_ready().await?;
+        let importing =
+            fleet.member_agent(&fleet.members[1])?.flag("--derived-service-grace", "1ms").start_ready().await?;
         let stage = Stage { fleet, namespace, agents: vec![hub_agent, exporting, importing] };
         stage.export_and_import(&["10.1.0.1"]).await?;
 
@@ -321,8 +334,7 @@ fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_
         stage.user(1).sees_import("app", "Unknown").await?;
         eventually::gone(&stage.user(0).api::<ServiceExport>(), "app").await?;
         hub_is_empty(&stage, 0).await?;
-        let imports: Api<fleetnet_api::crd::ServiceImport> =
-            Api::namespaced(stage.fleet.hub.admin(), &stage.namespace);
+        let imports: Api<fleetnet_api::crd::ServiceImport> = Api::namespaced(stage.fleet.hub.admin(), &stage.namespace);
         eventually::gone(&imports, "app").await?;
 
         // Exported again, it is imported again.
@@ -379,17 +391,28 @@ fn a_service_deleted_and_made_again_is_exported_again() -> anyhow::Result<()> {
     })
 }
 
+/// Waits until the Events of the user's namespace have exactly these reasons, each once.
+async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
+    let what = format!("Events with the reasons {reasons:?}");
+    let are_told = |held: &BTreeMap<String, Event>| {
+        let mut told: Vec<&str> = held.values().filter_map(|event| event.reason.as_deref()).collect();
+        told.sort_unstable();
+        told == reasons
+    };
+    eventually::objects(&user.api::<Event>(), &WatchParams::default(), &what, are_told).await.map(drop)
+}
+
 /// Waits until the hub holds nothing of a member.
 async fn hub_is_empty(stage: &Stage, member: usize) -> anyhow::Result<()> {
-    use fleetnet_api::crd::{
-        EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport,
-    };
+    use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport};
     let namespace = &stage.fleet.members[member].hub_namespace;
     let hub = || stage.fleet.hub.admin();
-    let all = kube::api::WatchParams::default();
+    let all = WatchParams::default();
     let empty = "nothing of the member to be left in the hub";
-    eventually::objects(&Api::<EndpointSliceExport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty).await?;
-    eventually::objects(&Api::<EndpointSliceImport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty).await?;
+    eventually::objects(&Api::<EndpointSliceExport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)
+        .await?;
+    eventually::objects(&Api::<EndpointSliceImport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)
+        .await?;
     eventually::objects(&Api::<InternalServiceExport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)
         .await?;
     eventually::objects(&Api::<InternalServiceImport>::namespaced(hub(), namespace), &all, empty, BTreeMap::is_empty)

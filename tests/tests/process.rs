@@ -44,10 +44,7 @@ fn a_line_that_never_comes_is_reported_as_soon_as_the_process_has_ended() -> any
     run(async {
         let process = Process::start(shell("echo something else")).await?;
         let error = process.log().find("where it listens", says("x")).await.err().context("no error")?.to_string();
-        assert_eq!(
-            error,
-            "shell ended and did not say where it listens\n--- last lines of shell\n    something else"
-        );
+        assert_eq!(error, "shell ended and did not say where it listens\n--- last lines of shell\n    something else");
         process.end().await
     })
 }

@@ -161,7 +161,10 @@ impl Build {
             .status()
             .with_context(|| format!("cannot run {}", self.go.display()))?;
         if !status.success() {
-            bail!("Go could not build the control plane in {} ({status}); its own words are above", self.sources.display());
+            bail!(
+                "Go could not build the control plane in {} ({status}); its own words are above",
+                self.sources.display()
+            );
         }
         fs::rename(&unfinished, binary).with_context(|| format!("cannot move the build to {}", binary.display()))
     }
@@ -219,7 +222,9 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
     match (set("XDG_CACHE_HOME").filter(absolute), set("HOME")) {
         (Some(cache), _) => Ok(Path::new(&cache).join("fleetnet")),
         (None, Some(home)) => Ok(Path::new(OsStr::new(&home)).join(".cache/fleetnet")),
-        (None, None) => bail!("neither HOME nor XDG_CACHE_HOME is set, so there is no place to keep the control plane in"),
+        (None, None) => {
+            bail!("neither HOME nor XDG_CACHE_HOME is set, so there is no place to keep the control plane in")
+        }
     }
 }
 

@@ -1,5 +1,13 @@
 //! `cargo xtask <command>`: everything that the project does to itself.
 
-fn main() -> anyhow::Result<()> {
-    xtask::run()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match xtask::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

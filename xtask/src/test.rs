@@ -1,9 +1,13 @@
 //! `cargo xtask test`: every test of the project, in the order in which failures are cheapest.
+//!
+//! Every call of Cargo is for the whole workspace and chooses targets, never packages: the features of dependencies depend
+//! on the packages that are chosen, and another choice would build kube and tokio a second time.
 
 use crate::controlplane::{self, Program};
 use crate::stopwatch::{Stopwatch, human};
 use crate::{root, tidy};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,15 +34,55 @@ pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
 }
 
 fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
+    let Suites { fast, end_to_end } = Suites::of(&metadata()?)?;
     times.measure("tidy", tidy::run)?;
-    times.measure("fast suite", || cargo(&["test", "--workspace", "--exclude", END_TO_END]))?;
+    times.measure("fast suite", || cargo(&with_targets(&["test", "--workspace", "--lib", "--bins"], &fast)))?;
+    times.measure("examples in docs", || cargo(&["test", "--quiet", "--workspace", "--doc"]))?;
     if arguments.fast {
         return Ok(());
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
-    // The suite starts the agents as processes; a test build of another package does not build them.
+    // The suite starts the agents as processes; a build of its tests does not build them.
     times.measure("agents", || cargo(&["build", "--workspace", "--bins"]))?;
-    times.measure("end-to-end suite", || cargo(&["test", "--package", END_TO_END]))
+    times.measure("end-to-end suite", || cargo(&with_targets(&["test", "--workspace"], &end_to_end)))
+}
+
+/// The names of the integration tests.
+#[derive(Debug, Eq, PartialEq)]
+struct Suites {
+    fast: Vec<String>,
+    end_to_end: Vec<String>,
+}
+
+impl Suites {
+    fn of(metadata: &Value) -> anyhow::Result<Self> {
+        let mut suites = Self { fast: Vec::new(), end_to_end: Vec::new() };
+        for package in list(metadata, "packages") {
+            let suite = if package["name"] == END_TO_END { &mut suites.end_to_end } else { &mut suites.fast };
+            let tests = list(package, "targets").filter(|target| target["kind"][0] == "test");
+            suite.extend(tests.filter_map(|target| target["name"].as_str().map(str::to_owned)));
+        }
+        let twice = suites.end_to_end.iter().find(|name| suites.fast.contains(name));
+        ensure!(twice.is_none(), "{END_TO_END} and another package both have tests named {twice:?}: rename one");
+        ensure!(!suites.end_to_end.is_empty(), "{END_TO_END} has no tests");
+        Ok(suites)
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> {
+    let targets = tests.iter().flat_map(|name| ["--test", name.as_str()]);
+    arguments.iter().copied().chain(targets).collect()
+}
+
+/// What Cargo knows of our packages.
+fn metadata() -> anyhow::Result<Value> {
+    let output = command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
+    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
 
 /// Calls the Cargo that runs us.
@@ -46,18 +90,19 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
 /// # Errors
 /// Where it cannot be called or fails.
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let told = format!("cargo {}", arguments.join(" "));
     eprintln!("$ {told}");
-    let status = Command::new(cargo)
-        .current_dir(root())
-        .args(arguments)
-        .status()
-        .with_context(|| format!("cannot run `{told}`"))?;
+    let status = command(arguments).status().with_context(|| format!("cannot run `{told}`"))?;
     if !status.success() {
         bail!("`{told}` failed ({status})");
     }
     Ok(())
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(arguments);
+    command
 }
 
 /// What each step took, in order.
@@ -77,5 +122,30 @@ impl Times {
         for (step, duration, passed) in &self.0 {
             println!("{step:<18} {:>14}{}", human(*duration), if *passed { "" } else { "  FAILED" });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Suites;
+    use serde_json::{Value, json};
+
+    fn metadata(end_to_end: &str) -> Value {
+        json!({"packages": [
+            {"name": "fleetnet-core", "targets": [{"name": "fleetnet_core", "kind": ["lib"]}, {"name": "rules", "kind": ["test"]}]},
+            {"name": "fleetnet-tests", "targets": [{"name": end_to_end, "kind": ["test"]}, {"name": "demo", "kind": ["bin"]}]},
+        ]})
+    }
+
+    #[test]
+    fn every_integration_test_is_in_one_suite() {
+        let suites = Suites::of(&metadata("main_job")).expect("two suites");
+        assert_eq!(suites, Suites { fast: vec!["rules".to_owned()], end_to_end: vec!["main_job".to_owned()] });
+    }
+
+    #[test]
+    fn a_name_that_is_in_both_suites_is_refused() {
+        let error = Suites::of(&metadata("rules")).expect_err("one name for two").to_string();
+        assert!(error.contains("both have tests named Some(\"rules\")"), "{error}");
     }
 }

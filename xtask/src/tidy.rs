@@ -1,9 +1,61 @@
-//! `cargo xtask tidy`: the rules of the house that the compiler does not know.
+//! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows. `cargo test` checks them too.
+
+mod architecture;
+mod layout;
+mod source;
+
+use crate::root;
+use anyhow::bail;
+use source::Tree;
+
+/// A rule: what it asks for, and what breaks it in a tree.
+struct Rule {
+    asks: &'static str,
+    broken: fn(&Tree) -> Vec<String>,
+}
+
+const RULES: &[Rule] = &[
+    Rule { asks: "every module begins with a //! line", broken: layout::modules_without_a_first_line },
+    Rule { asks: "a file is one idea: at most 500 lines without its tests", broken: layout::long_files },
+    Rule { asks: "a function is one level of abstraction: at most 70 lines", broken: layout::long_functions },
+    Rule { asks: "no spaces at the end of a line, and a line end at the end of a file", broken: layout::loose_ends },
+    Rule {
+        asks: "nothing refers to one machine or to what is outside of the repository",
+        broken: layout::machine_paths,
+    },
+    Rule { asks: "core has no dependency on Kubernetes, tokio or a clock", broken: architecture::impure_dependencies },
+    Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
+    Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
+    Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },
+    Rule { asks: "only api names what is written on objects of our group", broken: architecture::names_outside_api },
+    Rule {
+        asks: "every queue has a limit, named in its crate's limits.rs",
+        broken: architecture::queues_without_limit,
+    },
+];
 
 /// Checks them all.
 ///
 /// # Errors
-/// What breaks a rule.
+/// What breaks a rule; each place is printed.
 pub(crate) fn run() -> anyhow::Result<()> {
+    let tree = Tree::read(&root())?;
+    let mut count = 0;
+    for rule in RULES {
+        let places = (rule.broken)(&tree);
+        if !places.is_empty() {
+            eprintln!("{}:", rule.asks);
+        }
+        for place in &places {
+            eprintln!("    {place}");
+        }
+        count += places.len();
+    }
+    if count > 0 {
+        bail!("{count} places are untidy; they are listed above");
+    }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,7 +153,7 @@ pub(super) const QUALIFIED_NAME: &str = concat!(
 
 /// The schema of a list of conditions with the bounds that the API machinery itself states for one. The schema that comes
 /// with the Condition type has none of them, and a server then takes status `Perhaps` with an empty reason.
-pub fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "x-kubernetes-list-type": "map",

@@ -35,11 +35,7 @@ pub(super) fn content(
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<SliceContent, &'static str> {
-    let endpoints = endpoints
-        .or_refuse("endpoints is not a list")?
-        .into_iter()
-        .filter_map(ready)
-        .collect();
+    let endpoints = endpoints.or_refuse("endpoints is not a list")?.into_iter().filter_map(ready).collect();
     let port = |raw: RawEndpointPort| EndpointPort {
         name: raw.name.or_default(),
         protocol: raw.protocol.value().unwrap_or_else(|| "TCP".into()),
@@ -47,11 +43,7 @@ pub(super) fn content(
         app_protocol: raw.app_protocol.value(),
     };
     let ports = ports.or_default().into_iter().map(port).collect();
-    Ok(SliceContent {
-        address_type,
-        endpoints,
-        ports,
-    })
+    Ok(SliceContent { address_type, endpoints, ports })
 }
 
 /// The endpoint if it is ready and has an address. Unsaid is ready, as in Kubernetes; what cannot be read is not.

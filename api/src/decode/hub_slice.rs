@@ -32,11 +32,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
     let content = content(address_type, spec.endpoints, spec.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     Ok(HubSlice {
-        spec: HubSliceSpec {
-            reference,
-            owner,
-            content,
-        },
+        spec: HubSliceSpec { reference, owner, content },
         observed_generation: observed.and_then(|value| value.parse().ok()),
         meta: known.meta,
     })

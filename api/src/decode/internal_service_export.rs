@@ -23,10 +23,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         reference: reference(spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         ports: service_ports(spec.ports)?,
         conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
-        offered: known
-            .annotations
-            .get(annotations::PORTS_OFFERED_SINCE)
-            .and_then(|value| offered(value)),
+        offered: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| offered(value)),
         meta: known.meta,
     }))
 }
@@ -34,8 +31,5 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
 /// The stamp: a time, a space, the fingerprint of the ports.
 fn offered(value: &str) -> Option<PortsOffered> {
     let (since, ports) = value.split_once(' ')?;
-    Some(PortsOffered {
-        since: crate::times::read(since)?,
-        ports: ports.into(),
-    })
+    Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })
 }

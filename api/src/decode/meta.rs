@@ -127,10 +127,7 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Unreadable
 fn split(kind: Kind, mut all: Vec<Text>) -> Finalizers {
     let before = all.len();
     all.retain(|held| Some(&**held) != finalizer(kind));
-    Finalizers {
-        ours: all.len() < before,
-        others: all,
-    }
+    Finalizers { ours: all.len() < before, others: all }
 }
 
 fn owner(raw: RawOwner) -> Owner {
@@ -160,9 +157,7 @@ impl Shape for Pairs {
         let mut pairs = Self::default();
         while let Some(key) = map.next_key_seed(KnownKey)? {
             match key {
-                Some(key) => pairs
-                    .0
-                    .extend(map.next_value::<Field<Text>>()?.value().map(|value| (key, value))),
+                Some(key) => pairs.0.extend(map.next_value::<Field<Text>>()?.value().map(|value| (key, value))),
                 None => drop(map.next_value::<serde::de::IgnoredAny>()?),
             }
         }

@@ -30,15 +30,6 @@ struct RawClaims {
 records!(RawClaims);
 
 fn claims(annotation: Option<&Text>) -> Claims {
-    let read = |text: &Text| {
-        serde_json::from_str::<Field<RawClaims>>(text)
-            .ok()?
-            .value()?
-            .member_clusters
-            .value()
-    };
-    Claims {
-        present: annotation.is_some(),
-        importers: annotation.and_then(read).unwrap_or_default(),
-    }
+    let read = |text: &Text| serde_json::from_str::<Field<RawClaims>>(text).ok()?.value()?.member_clusters.value();
+    Claims { present: annotation.is_some(), importers: annotation.and_then(read).unwrap_or_default() }
 }

@@ -130,10 +130,7 @@ pub(super) fn owner_service(raw: Field<RawOwnerService>) -> Option<ObjectName> {
 
 fn source(namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
     let is_said = |text: &Text| !text.is_empty();
-    Some(ObjectName::new(
-        namespace.value().filter(is_said)?,
-        name.value().filter(is_said)?,
-    ))
+    Some(ObjectName::new(namespace.value().filter(is_said)?, name.value().filter(is_said)?))
 }
 
 /// Ports of a Service. A port whose number cannot be read stays, with number 0: a port that is silently missing would
@@ -161,11 +158,7 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
             last_transition: raw.last_transition_time.or_default(),
         })
     };
-    Ok(raw
-        .or_refuse("status.conditions is not a list")?
-        .into_iter()
-        .filter_map(condition)
-        .collect())
+    Ok(raw.or_refuse("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
 /// Status of an import.
@@ -196,7 +189,5 @@ pub(super) fn load_balancer(raw: Field<RawLoadBalancer>) -> LoadBalancerStatus {
         ip_mode: raw.ip_mode.value(),
         ports: raw.ports.or_default().into_iter().map(port).collect(),
     };
-    LoadBalancerStatus {
-        ingress: raw.or_default().ingress.or_default().into_iter().map(ingress).collect(),
-    }
+    LoadBalancerStatus { ingress: raw.or_default().ingress.or_default().into_iter().map(ingress).collect() }
 }

@@ -15,25 +15,13 @@ pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
         Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec) => {
             with_kind(patch::hub_slice(spec), "endpointSliceReference")
         }
-        Desired::InternalServiceImport {
-            reference,
-            consumer_type,
-        } => {
+        Desired::InternalServiceImport { reference, consumer_type } => {
             let spec = json!({ "serviceImportReference": parts::reference(reference) });
             let annotations = patch::consumer_annotation(*consumer_type);
-            with_kind(
-                json!({ "metadata": { "annotations": annotations }, "spec": spec }),
-                "serviceImportReference",
-            )
+            with_kind(json!({ "metadata": { "annotations": annotations }, "spec": spec }), "serviceImportReference")
         }
         Desired::ServiceImport { controller, finalizer } => {
-            let finalizers = parts::finalizers(
-                kind,
-                &Finalizers {
-                    ours: *finalizer,
-                    others: Vec::new(),
-                },
-            );
+            let finalizers = parts::finalizers(kind, &Finalizers { ours: *finalizer, others: Vec::new() });
             let owners = parts::owners(&[], controller.as_ref());
             json!({ "metadata": { "ownerReferences": owners, "finalizers": finalizers } })
         }

@@ -19,11 +19,7 @@ pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>
 
 /// An empty list is said by null: the same object comes of it, without the field.
 pub(super) fn list_or_null(list: Vec<Value>) -> Value {
-    if list.is_empty() {
-        Value::Null
-    } else {
-        Value::Array(list)
-    }
+    if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
 /// `metadata.finalizers`: those of others in their order, ours last.
@@ -137,11 +133,7 @@ pub(super) fn import_status(status: &ImportStatus) -> Value {
         ImportType::ClusterSetIp => "ClusterSetIP",
         ImportType::Headless => "Headless",
     });
-    let clusters = status
-        .clusters
-        .iter()
-        .map(|cluster| json!({ "cluster": **cluster }))
-        .collect();
+    let clusters = status.clusters.iter().map(|cluster| json!({ "cluster": **cluster })).collect();
     json!({
         "type": import_type,
         "ports": list_or_null(service_ports(&status.ports)),

@@ -14,10 +14,7 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ServiceExportConditions(conditions) | Patch::InternalServiceExportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
         }
-        Patch::MultiClusterServiceStatus {
-            conditions,
-            load_balancer,
-        } => {
+        Patch::MultiClusterServiceStatus { conditions, load_balancer } => {
             let load_balancer = parts::load_balancer(load_balancer);
             return status(json!({ "conditions": parts::conditions(conditions), "loadBalancer": load_balancer }));
         }
@@ -31,11 +28,7 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
             },
         }),
         Patch::HubSlice(spec) => hub_slice(spec),
-        Patch::MultiClusterService {
-            finalizers,
-            import_label,
-            derived_label,
-        } => json!({
+        Patch::MultiClusterService { finalizers, import_label, derived_label } => json!({
             "metadata": {
                 "finalizers": parts::finalizers(kind, finalizers),
                 "labels": {
@@ -44,11 +37,7 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
                 },
             },
         }),
-        Patch::ServiceImportOwners {
-            others,
-            controller,
-            finalizers,
-        } => json!({
+        Patch::ServiceImportOwners { others, controller, finalizers } => json!({
             "metadata": {
                 "ownerReferences": parts::owners(others, Some(controller)),
                 "finalizers": parts::finalizers(kind, finalizers),
@@ -81,10 +70,7 @@ pub(super) fn internal_service_export(reference: &Reference, ports: &[ServicePor
 
 pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     let mut fields = parts::content(&spec.content);
-    fields.insert(
-        "addressType".into(),
-        parts::address_type(&spec.content.address_type).into(),
-    );
+    fields.insert("addressType".into(), parts::address_type(&spec.content.address_type).into());
     fields.insert("endpointSliceReference".into(), parts::reference(&spec.reference));
     fields.insert("ownerServiceReference".into(), owner_service(&spec.owner));
     json!({ "spec": fields })
@@ -113,10 +99,7 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
     let labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
     let annotations = json!({ annotations::LAST_OBSERVED_GENERATION: slice.observed_generation.to_string() });
-    fields.insert(
-        "metadata".into(),
-        json!({ "labels": labels, "annotations": annotations }),
-    );
+    fields.insert("metadata".into(), json!({ "labels": labels, "annotations": annotations }));
     Value::Object(fields)
 }
 

@@ -47,11 +47,7 @@ pub(crate) fn http_80() -> ServicePort {
 }
 
 pub(crate) fn imported_from(cluster: &str) -> ImportStatus {
-    ImportStatus {
-        import_type: Some(ImportType::ClusterSetIp),
-        ports: vec![http_80()],
-        clusters: vec![cluster.into()],
-    }
+    ImportStatus { import_type: Some(ImportType::ClusterSetIp), ports: vec![http_80()], clusters: vec![cluster.into()] }
 }
 
 pub(crate) fn condition(
@@ -90,15 +86,8 @@ pub(crate) fn reference(
 }
 
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
-    let endpoint = |address: &&str| Endpoint {
-        addresses: vec![(*address).into()],
-    };
-    let http = EndpointPort {
-        name: "http".into(),
-        protocol: "TCP".into(),
-        port: Some(8080),
-        app_protocol: None,
-    };
+    let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()] };
+    let http = EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None };
     SliceContent {
         address_type: AddressType::IPv4,
         endpoints: addresses.iter().map(endpoint).collect(),
@@ -110,14 +99,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
 pub(crate) fn exported_slice() -> HubSliceSpec {
     let since = Timestamp(1_795_232_775_000_000);
     HubSliceSpec {
-        reference: reference(
-            "exporter",
-            "svc0-0",
-            "4a210213-4fbc-4116-ac85-ccffe838e4a9",
-            "301",
-            3,
-            since,
-        ),
+        reference: reference("exporter", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", "301", 3, since),
         owner: ObjectName::new("work", "svc0"),
         content: content(&["10.1.0.13", "172.16.0.2"]),
     }

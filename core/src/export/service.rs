@@ -24,7 +24,11 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     }
     match eligibility(view, export) {
         Eligibility::NotFound => {
-            let event = warning(export, "ServiceNotFound", format!("Service {} is not found or in the deleting state", service.name));
+            let event = warning(
+                export,
+                "ServiceNotFound",
+                format!("Service {} is not found or in the deleting state", service.name),
+            );
             refuse(view, export, &Verdict::service_not_found(service), event, now)
         }
         Eligibility::Ineligible(_) => {
@@ -37,14 +41,20 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let event = normal(export, "Service", format!("Service {} weight is set to 0", service.name));
             refuse(view, export, &Verdict::weight_is_zero(service), event, now)
         }
-        Eligibility::InvalidWeight(_, error) => {
+        Eligibility::InvalidWeight(held, error) => {
             let event = warning(export, "ServiceExportInvalidWeightAnnotation", error.clone());
-            let verdict = Verdict::invalid_weight(service, &error);
-            set_conditions(export, &[(VALID, verdict, vec![event])], now).map_or_else(Plan::default, Plan::one)
+            let verdict = (VALID, Verdict::invalid_weight(service, &error), vec![event]);
+            if export.meta.finalizers.ours {
+                return keep_offering(view, export, held, verdict, now);
+            }
+            set_conditions(export, &[verdict], now).map_or_else(Plan::default, Plan::one)
         }
         Eligibility::Eligible(held) => offer(view, export, held, now),
     }
 }
+
+/// A condition's type, what it should say, and what to tell the user when it changes.
+type Wanted = (&'static str, Verdict, Vec<Event>);
 
 /// Withdraws the export, then lets the ServiceExport go.
 fn withdraw(view: &View, export: &ServiceExport) -> Plan {
@@ -86,7 +96,7 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 /// Offers the Service to the hub: first the condition, then the finalizer, then the export (mark before acting).
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
-    let valid = Verdict::service_is_valid(name);
+    let valid = (VALID, Verdict::service_is_valid(name), vec![valid_event(export)]);
     if !export.meta.finalizers.ours {
         // Whatever the hub said of an earlier export does not hold for this one (B9).
         let pending = Verdict::pending_conflict_resolution(name);
@@ -95,13 +105,18 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
             "PendingExportConflictResolution",
             format!("Service {} is pending export conflict resolution", name.name),
         );
-        let wanted = [(VALID, valid, vec![valid_event(export)]), (CONFLICT, pending, vec![pending_event])];
+        let wanted = [valid, (CONFLICT, pending, vec![pending_event])];
         let write = set_conditions(export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
         return Plan::one(write);
     }
+    keep_offering(view, export, service, valid, now)
+}
+
+/// Keeps what the hub holds as the Service is, and tells the hub's verdict beside ours.
+fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let mut wanted = vec![(VALID, valid, vec![valid_event(export)])];
+    let mut wanted = vec![valid];
     wanted.extend(verdict_of_hub(view, export, service));
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
@@ -113,14 +128,13 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
 }
 
 /// The condition that the hub set on this export, in the member's words; nothing where it has not judged it as it is.
-fn verdict_of_hub(
-    view: &View,
-    export: &ServiceExport,
-    service: &Service,
-) -> Option<(&'static str, Verdict, Vec<Event>)> {
+fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<Wanted> {
     let name = &export.meta.name;
-    let internal = exports_in_hub(view, name)
-        .find(|internal| !internal.meta.deleting && internal.reference.uid == service.meta.uid);
+    if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
+        // The Service was made anew: what the hub said of the one before does not hold for it (B9).
+        return Some((CONFLICT, Verdict::pending_conflict_resolution(name), Vec::new()));
+    }
+    let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
     let judged = internal.and_then(|internal| {
         conditions::find(&internal.conditions, CONFLICT)
             .filter(|verdict| verdict.observed_generation >= internal.meta.generation)
@@ -128,12 +142,14 @@ fn verdict_of_hub(
     match judged.map(|condition| &*condition.status) {
         Some("True") => {
             let message = format!("service {name} is in conflict with other exported services");
-            let event = Event { component: VERDICT_COMPONENT, ..warning(export, "ServiceExportConflictFound", message) };
+            let event =
+                Event { component: VERDICT_COMPONENT, ..warning(export, "ServiceExportConflictFound", message) };
             Some((CONFLICT, Verdict::conflict(name), vec![event]))
         }
         Some("False") => {
             let message = format!("service {name} is exported without conflict");
-            let event = Event { component: VERDICT_COMPONENT, ..normal(export, "NoServiceExportConflictFound", message) };
+            let event =
+                Event { component: VERDICT_COMPONENT, ..normal(export, "NoServiceExportConflictFound", message) };
             Some((CONFLICT, Verdict::no_conflict(name), vec![event]))
         }
         _ if conditions::find(&export.conditions, CONFLICT).is_none() => {
@@ -195,11 +211,7 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
 }
 
 /// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
-fn set_conditions(
-    export: &ServiceExport,
-    wanted: &[(&'static str, Verdict, Vec<Event>)],
-    now: Timestamp,
-) -> Option<Write> {
+fn set_conditions(export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
     let generation = export.meta.generation;
     let mut list = export.conditions.clone();
     let mut events = Vec::new();

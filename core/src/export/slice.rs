@@ -9,13 +9,8 @@ use crate::plan::{Desired, Patch, Plan, Write};
 
 /// All of these decide whether a slice is to be exported, so all must be complete before one is withdrawn. The hub's
 /// imports tell which slices we imported ourselves.
-const REQUIRED: [Kind; 5] = [
-    Kind::Service,
-    Kind::ServiceExport,
-    Kind::EndpointSlice,
-    Kind::EndpointSliceExport,
-    Kind::EndpointSliceImport,
-];
+const REQUIRED: [Kind; 5] =
+    [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
 /// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
 pub fn plan_slice(view: &View, slice: &ObjectName) -> Plan {

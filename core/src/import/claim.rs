@@ -50,9 +50,16 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
             plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
             continue;
         }
-        if held.consumer_type != consumer_type {
-            let patch = Patch::ConsumerType(consumer_type);
-            plan.push(Write::patch(Kind::InternalServiceImport, &held.meta, patch));
+        match consumer_type.filter(|wanted| *wanted != held.consumer_type) {
+            // One among many may not turn into the one: as a new claim it comes after whoever holds the Service by now.
+            Some(ConsumerType::LoadBalancer) => {
+                plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
+                continue;
+            }
+            Some(wanted @ ConsumerType::ClusterIp) => {
+                plan.push(Write::patch(Kind::InternalServiceImport, &held.meta, Patch::ConsumerType(wanted)));
+            }
+            None => {}
         }
         if held.status != import.status {
             let patch = Patch::ImportStatus(held.status.clone());
@@ -60,19 +67,19 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
         }
     }
     if !present && let Some(at) = free_name(view, import) {
+        let consumer_type = consumer_type.unwrap_or_default();
         let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
         plan.push(Write::create(Kind::InternalServiceImport, at, desired));
     }
     plan
 }
 
-/// How the MultiClusterService in control wants to consume the import.
-fn consumer_type(view: &View, import: &ServiceImport) -> ConsumerType {
-    let wish = import.controller().and_then(|owner| {
-        let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-        view.multi_cluster_services.get(&name).filter(|wish| wish.meta.uid == owner.uid)
-    });
-    wish.map_or(ConsumerType::LoadBalancer, |wish| wish.consumer_type)
+/// How the MultiClusterService in control wants to consume the import; `None` where it wants none, or wants another by now.
+fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
+    let owner = import.controller()?;
+    let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
+    let wish = view.multi_cluster_services.get(&name).filter(|wish| wish.meta.uid == owner.uid)?;
+    (wish.import_name == import.meta.name.name).then_some(wish.consumer_type)
 }
 
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {

@@ -4,7 +4,10 @@ use super::derived_service;
 use crate::conditions::{self, VALID, Verdict};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
-use crate::model::{ConsumerType, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServiceType};
+use crate::model::{
+    ConsumerType, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServicePort, ServiceType,
+    TargetPort,
+};
 use crate::names;
 use crate::plan::{Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 
@@ -94,7 +97,9 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
                 plan.push(adopt(import, wish));
                 None
             }
-            Some(owner) if *owner.uid == *wish.meta.uid => Some(import).filter(|import| !import.status.clusters.is_empty()),
+            Some(owner) if *owner.uid == *wish.meta.uid => {
+                Some(import).filter(|import| !import.status.clusters.is_empty())
+            }
             Some(_) => {
                 // Another MultiClusterService imports it (B10: its ServiceImport is not ours to touch).
                 plan.join(retire(view, wish));
@@ -178,7 +183,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         internal_load_balancer: wish.internal_load_balancer,
     };
     let Some(service) = view.services.get(&name) else {
-        let event = normal(wish, "FoundValidService", format!("Found valid service {} and importing", wish.import_name));
+        let event =
+            normal(wish, "FoundValidService", format!("Found valid service {} and importing", wish.import_name));
         return Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)).telling(event));
     };
     if service.meta.deleting {
@@ -205,9 +211,17 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         ConsumerType::ClusterIp => ServiceType::ClusterIp,
     };
     service.service_type == service_type
-        && service.ports == desired.ports
+        && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.derived_from.as_ref() == Some(&desired.derived_from)
         && service.internal_load_balancer == desired.internal_load_balancer
+}
+
+/// Ports as the API server completes them: without a target port, pods listen on the port itself.
+fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
+    ports.iter().map(|port| {
+        let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));
+        ServicePort { target_port, ..port.clone() }
+    })
 }
 
 /// A derived Service may have that name: it is a label, and free or already ours.
@@ -229,7 +243,10 @@ fn derived_services<'a>(view: &'a View, wish: &'a MultiClusterService) -> impl I
         .filter_map(|name| view.services.live(name))
 }
 
-fn controlled_imports<'a>(view: &'a View, wish: &'a MultiClusterService) -> impl Iterator<Item = &'a ServiceImport> + 'a {
+fn controlled_imports<'a>(
+    view: &'a View,
+    wish: &'a MultiClusterService,
+) -> impl Iterator<Item = &'a ServiceImport> + 'a {
     view.imports_of.get(&wish.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
@@ -249,11 +266,8 @@ fn set_status(
     if said && wish.load_balancer == load_balancer {
         return None;
     }
-    let conditions = if said {
-        wish.conditions.clone()
-    } else {
-        conditions::set(&wish.conditions, VALID, verdict, generation, now)
-    };
+    let conditions =
+        if said { wish.conditions.clone() } else { conditions::set(&wish.conditions, VALID, verdict, generation, now) };
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
     Some(Write::patch(Kind::MultiClusterService, &wish.meta, patch))
 }

@@ -16,10 +16,10 @@ impl View {
             Object::EndpointSlice(slice) => self.take_slice(slice, at, dirty),
             Object::ServiceExport(export) => self.take_export(export, at, dirty),
             Object::ServiceImport(import) => self.take_import(import, at, dirty),
-            Object::MultiClusterService(wish) => self.take_multi_cluster_service(wish, dirty),
+            Object::MultiClusterService(wish) => self.take_multi_cluster_service(wish, at, dirty),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, dirty),
             Object::InternalServiceImport(import) => self.take_internal_import(import, at, dirty),
-            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, dirty),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, dirty),
             Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, dirty),
             Object::Namespace(_) => {}
         }
@@ -31,10 +31,10 @@ impl View {
             Kind::EndpointSlice => self.forget_slice(name, uid, dirty),
             Kind::ServiceExport => self.forget_export(name, uid, at, dirty),
             Kind::ServiceImport => self.forget_import(name, uid, at, dirty),
-            Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, dirty),
+            Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, at, dirty),
             Kind::InternalServiceExport => self.forget_internal_export(name, uid, dirty),
             Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, dirty),
-            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, dirty),
+            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, dirty),
             Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, dirty),
             Kind::Namespace => {}
         }
@@ -60,6 +60,9 @@ impl View {
     fn forget_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.services.remove(name, uid) else { return };
         self.stamps.service_gone(name);
+        if self.exports.get(name).is_none() {
+            self.stamps.service_forgotten(name);
+        }
         self.derived_of.shift(before.derived_from.clone(), None, name);
         self.service_dirties(name, [before.derived_from, None], at, dirty);
     }
@@ -118,8 +121,10 @@ impl View {
             new || before.as_ref().map(|old| &old.content) != self.slices.get(&name).map(|slice| &slice.content);
         if content_changed {
             self.stamps.slice_changed(&name, generation, at, new);
-            self.confirm_slice(&name);
+        } else {
+            self.stamps.slice_touched(&name, generation);
         }
+        self.note_pending(&name, at);
         self.slices_of.shift(before.as_ref().and_then(Self::service_of), service, &name);
         self.slice_dirties(&name, at, dirty);
     }
@@ -159,6 +164,9 @@ impl View {
 
     fn forget_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         if self.exports.remove(name, uid).is_some() {
+            if self.services.get(name).is_none() {
+                self.stamps.service_forgotten(name);
+            }
             dirty.push(Key::Export(name.clone()));
             self.exportable_dirties(name, at, dirty);
         }
@@ -187,55 +195,58 @@ impl View {
         dirty.push(Key::Export(before.reference.source));
     }
 
-    fn take_slice_export(&mut self, export: HubSlice, dirty: &mut Vec<Key>) {
+    fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = export.meta.name.clone();
         let source = export.spec.reference.source.clone();
         let Taken::Changed(before) = self.slice_exports.take(export) else { return };
         let source_before = before.map(|old| old.spec.reference.source);
         self.slice_exports_of.shift(source_before.clone(), Some(source.clone()), &name);
-        self.confirm_slice(&source);
+        for source in source_before.iter().chain([&source]) {
+            self.note_pending(source, at);
+        }
         dirty.extend(source_before.filter(|old| *old != source).map(Key::SliceExport));
         dirty.push(Key::SliceExport(source));
     }
 
-    /// Forgets the changes of a slice that its exports in the hub already carry, whichever of both was seen first.
-    fn confirm_slice(&mut self, name: &ObjectName) {
+    /// Notes what of a slice its exports in the hub lack, whichever of both was seen first.
+    fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
-        let carried = exports
-            .map(|export| &export.spec.reference)
-            .filter(|reference| reference.uid == slice.meta.uid)
-            .map(|reference| reference.generation)
-            .max();
-        if let Some(generation) = carried {
-            self.stamps.slice_confirmed(name, generation);
+        let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
+        let (mut carried, mut same) = (None, false);
+        for spec in of_this {
+            carried = carried.max(Some(spec.reference.generation));
+            same |= spec.content == slice.content; // also one that changed and changed back
+        }
+        if same {
+            self.stamps.slice_settled(name);
+        } else {
+            self.stamps.slice_pending(name, carried, slice.meta.generation, at);
         }
     }
 
-    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
         let source = before.spec.reference.source;
         self.slice_exports_of.shift(Some(source.clone()), None, name);
+        self.note_pending(&source, at);
         dirty.push(Key::SliceExport(source));
     }
 
     // === MultiClusterServices and ServiceImports ===
 
-    fn take_multi_cluster_service(&mut self, wish: MultiClusterService, dirty: &mut Vec<Key>) {
+    fn take_multi_cluster_service(&mut self, wish: MultiClusterService, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = wish.meta.name.clone();
         let after = (Some(wanted(&wish)), wish.derived_label.clone());
         let Taken::Changed(before) = self.multi_cluster_services.take(wish) else { return };
         let before = before.map_or((None, None), |old| (Some(wanted(&old)), old.derived_label));
-        self.wish_dirties(&name, before, after, dirty);
+        self.wish_dirties(&name, before, after, at, dirty);
     }
 
-    fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    fn forget_multi_cluster_service(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.multi_cluster_services.remove(name, uid) else { return };
         let import = wanted(&before);
-        self.wish_dirties(name, (Some(import.clone()), before.derived_label), (None, None), dirty);
-        if self.imports.get(&import).is_none() && self.wanting.get(&import).next().is_none() {
-            self.stamps.import_forgotten(&import);
-        }
+        self.wish_dirties(name, (Some(import), before.derived_label), (None, None), at, dirty);
     }
 
     fn wish_dirties(
@@ -243,12 +254,14 @@ impl View {
         name: &ObjectName,
         before: (Option<ObjectName>, Option<Text>),
         after: (Option<ObjectName>, Option<Text>),
+        at: Timestamp,
         dirty: &mut Vec<Key>,
     ) {
         self.wanting.shift(before.0.clone(), after.0.clone(), name);
         self.deriving.shift(before.1, after.1, name);
         dirty.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
+            self.note_resolved(&import, at);
             // One that waited for another to let go of the import may go on.
             dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
             self.slice_import_dirties(&import, dirty);
@@ -259,9 +272,8 @@ impl View {
     fn take_import(&mut self, import: ServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = import.meta.name.clone();
         let controller = import.controller().map(|owner| owner.uid.clone());
-        let resolved = !import.status.clusters.is_empty();
         let Taken::Changed(before) = self.imports.take(import) else { return };
-        self.stamps.set_resolved(&name, resolved, at);
+        self.note_resolved(&name, at);
         let controller_before = before.and_then(|old| old.controller().map(|owner| owner.uid.clone()));
         if controller != controller_before {
             self.slice_import_dirties(&name, dirty);
@@ -272,16 +284,23 @@ impl View {
 
     fn forget_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.imports.remove(name, uid) else { return };
-        self.stamps.set_resolved(name, false, at);
+        self.note_resolved(name, at);
         self.imports_of.shift(before.controller().map(|owner| owner.uid.clone()), None, name);
         self.import_dirties(name, dirty);
         if let Some(owner) = before.controller() {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
             dirty.push(Key::MultiClusterService(owner));
         }
-        if self.wanting.get(name).next().is_none() {
-            self.stamps.import_forgotten(name);
+    }
+
+    /// Notes since when an import that is there, or wanted, has no exporter.
+    fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
+        if self.imports.get(import).is_none() && self.wanting.get(import).next().is_none() {
+            self.stamps.import_forgotten(import);
+            return;
         }
+        let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
+        self.stamps.set_resolved(import, resolved, at);
     }
 
     fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
@@ -298,11 +317,12 @@ impl View {
     fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = claim.meta.name.clone();
         let import = claim.reference.source.clone();
-        let fulfilled = !claim.meta.deleting && !claim.status.clusters.is_empty();
         let Taken::Changed(before) = self.internal_imports.take(claim) else { return };
-        self.stamps.set_fulfilled(&import, fulfilled, at);
         let import_before = before.map(|old| old.reference.source);
         self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
+        for import in import_before.iter().chain([&import]) {
+            self.note_fulfilled(import, at);
+        }
         dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
         dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
         dirty.push(Key::Import(import));
@@ -311,9 +331,15 @@ impl View {
     fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
-        self.stamps.set_fulfilled(&import, false, at);
         self.internal_imports_of.shift(Some(import.clone()), None, name);
+        self.note_fulfilled(&import, at);
         dirty.push(Key::Import(import));
+    }
+
+    fn note_fulfilled(&mut self, import: &ObjectName, at: Timestamp) {
+        let claims = self.internal_imports_of.get(import).filter_map(|claim| self.internal_imports.live(claim));
+        let fulfilled = claims.map(|claim| &claim.status.clusters).any(|clusters| !clusters.is_empty());
+        self.stamps.set_fulfilled(import, fulfilled, at);
     }
 
     fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {

@@ -42,17 +42,31 @@ impl Stamps {
         if new {
             changes.clear();
         }
-        if changes.len() < PENDING_CHANGES_MAX {
-            changes.push((generation, at));
-        } else if let Some(newest) = changes.last_mut() {
+        let full = changes.len() >= PENDING_CHANGES_MAX;
+        match changes.last_mut() {
+            Some(newest) if full || newest.1 == at => newest.0 = generation,
+            _ => changes.push((generation, at)),
+        }
+    }
+
+    /// The slice has another generation, and says what it said before.
+    pub(crate) fn slice_touched(&mut self, slice: &ObjectName, generation: i64) {
+        if let Some(newest) = self.changes.get_mut(slice).and_then(|changes| changes.last_mut()) {
             newest.0 = generation;
         }
     }
 
-    /// The hub has the slice as of that generation.
-    pub(crate) fn slice_confirmed(&mut self, slice: &ObjectName, generation: i64) {
-        if let Some(changes) = self.changes.get_mut(slice) {
-            changes.retain(|(pending, _)| *pending > generation);
+    /// The hub says of the slice what it says now.
+    pub(crate) fn slice_settled(&mut self, slice: &ObjectName) {
+        self.changes.remove(slice);
+    }
+
+    /// The hub has the slice as of some generation, if at all, and lacks what it says now.
+    pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
+        let changes = self.changes.entry(slice.clone()).or_default();
+        changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
+        if changes.is_empty() {
+            changes.push((generation, at)); // the hub had it, and lost it
         }
     }
 
@@ -84,8 +98,12 @@ impl Stamps {
         self.service_changed.insert(service.clone(), at);
     }
 
-    pub(crate) fn service_gone(&mut self, service: &ObjectName) {
+    /// Neither the Service nor a wish to export it is left.
+    pub(crate) fn service_forgotten(&mut self, service: &ObjectName) {
         self.service_changed.remove(service);
+    }
+
+    pub(crate) fn service_gone(&mut self, service: &ObjectName) {
         self.awaiting_verdict.remove(service);
     }
 

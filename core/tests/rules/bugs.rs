@@ -1,1 +1,409 @@
-//! bugs
+//! Bugs of the Go agents (fleet-networking specification, section 8.2) that must not exist here, by their number.
+
+use crate::support::build::{
+    Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildSlice, BuildWish,
+    IntoObject, SYSTEM, accepted_export, content, derived_service, imported_slice, in_hub_of, internal_export, named,
+    no_conflict, port, resolved, seconds, service, service_export, service_import, slice, slice_export, slice_import,
+    valid, wish,
+};
+use crate::support::cluster::Answer;
+use crate::support::oracle::assert_settled;
+use crate::support::view::{gone, hub_view, member_view, told, writes};
+use crate::support::world::{Entry, Who, World, fleet};
+use fleetnet_core::hub;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::member::{Change, Key};
+use fleetnet_core::model::{ConsumerType, Kind, Object};
+use fleetnet_core::plan::{Action, Patch, Write};
+
+fn count(world: &World, who: Who, kind: Kind) -> usize {
+    world.cluster(who).list(kind).count()
+}
+
+/// The endpoints of the imported slices of a member, sorted.
+fn imported(world: &World, member: usize) -> Vec<String> {
+    let slices = world.members[member].cluster.list(Kind::EndpointSlice);
+    let mut all: Vec<String> = slices
+        .filter_map(|object| match object {
+            Object::EndpointSlice(slice) if slice.imported => Some(&slice.content.endpoints),
+            _ => None,
+        })
+        .flatten()
+        .flat_map(|endpoint| endpoint.addresses.iter().map(ToString::to_string))
+        .collect();
+    all.sort();
+    all
+}
+
+fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
+    world.edit(Who::Member(0), Kind::EndpointSlice, &named(slice), |object| {
+        let Object::EndpointSlice(slice) = object else { return };
+        slice.content = content(endpoints);
+    });
+}
+
+/// Holds an object back when it is deleted, as another controller's finalizer does.
+fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
+    let done = world.edit(who, kind, name, |object| {
+        object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
+    });
+    assert!(done, "{kind:?} {name} is there");
+}
+
+#[test]
+fn b1_a_deleted_slice_is_withdrawn_by_its_event() {
+    let mut world = fleet(2, ConsumerType::ClusterIp);
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    let before = world.now;
+    world.tick_micros = 0; // no time passes, so no timer is at work
+    world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
+    world.run();
+    assert_eq!(world.now, before);
+    assert_eq!(imported(&world, 1), [""; 0]);
+    assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceExport), 0);
+    assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceImport), 0);
+    assert_settled(&world);
+}
+
+#[test]
+fn b1_a_slice_deleted_while_the_agent_was_down_is_withdrawn_when_it_is_back() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
+    world.restart(Who::Member(0));
+    world.run();
+    assert_eq!(imported(&world, 1), [""; 0]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b1b_a_recycled_slice_keeps_its_export() {
+    let mut world = fleet(2, ConsumerType::ClusterIp);
+    let exports = |world: &World| -> Vec<(ObjectName, String)> {
+        let all = world.hub.list(Kind::EndpointSliceExport);
+        all.map(|export| (export.meta().name.clone(), export.meta().uid.to_string())).collect()
+    };
+    let first = exports(&world);
+    for endpoints in [&[][..], &["10.0.0.7"][..]] {
+        let mark = world.ledger.len();
+        set_endpoints(&mut world, "work/app-1", endpoints); // same name, same UID, nothing else of the old one
+        world.run();
+        assert_eq!(exports(&world), first);
+        assert_eq!(imported(&world, 2), endpoints);
+        assert_eq!(world.ledger.len() - mark, 5, "1 + 2K writes: {:#?}", world.lines_since(mark));
+    }
+}
+
+#[test]
+fn b1b_an_export_is_found_by_the_uid_of_its_slice_whoever_named_it() {
+    let source = slice("work/app-1").generation(2).endpoints(&["10.0.0.9"]);
+    let named_by_go = slice_export("member-1", &slice("work/app-1")).called("member-1-work-app-1-zzzzz");
+    let view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        Object::EndpointSliceExport(named_by_go.clone()),
+    ]);
+    let planned = writes(&view, &Key::SliceExport(named("work/app-1")));
+    let [
+        Write {
+            kind: Kind::EndpointSliceExport, at, action: Action::Patch { patch: Patch::HubSlice(spec), .. }, ..
+        },
+    ] = &planned[..]
+    else {
+        panic!("one patch, not {planned:#?}");
+    };
+    assert_eq!(*at, named_by_go.meta.name);
+    assert_eq!(spec.content, content(&["10.0.0.9"]));
+}
+
+#[test]
+fn b2_a_view_that_lags_never_exports_a_slice_twice() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    let mark = world.ledger.len();
+    let export = world.hub.list(Kind::EndpointSliceExport).next().cloned().expect("exported");
+    // The agent does not know of the export that it made.
+    let name = export.meta().name.clone();
+    let lost = Change::Removed { kind: Kind::EndpointSliceExport, name, uid: export.meta().uid.clone() };
+    world.members[0].agent.notify(lost);
+    world.run();
+    assert_eq!(world.lines_since(mark), ["member-1 creates EndpointSliceExport (AlreadyExists)"]);
+    assert_eq!(world.hub.list(Kind::EndpointSliceExport).collect::<Vec<_>>(), [&export]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b2_a_second_export_of_a_slice_goes_once_the_first_says_what_the_slice_says() {
+    let source = slice("work/app-1").generation(3);
+    let current = slice_export("member-1", &source);
+    let stale =
+        slice_export("member-1", &slice("work/app-1").endpoints(&["10.0.0.8"])).called("other").uid("uid-other");
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        Object::EndpointSliceExport(stale.clone()),
+        Object::EndpointSliceExport(current.clone().carrying(&["10.0.0.8"], 2)),
+    ]);
+    let key = Key::SliceExport(named("work/app-1"));
+    let first = writes(&view, &key);
+    assert!(
+        matches!(&first[..], [Write { at, action: Action::Patch { .. }, .. }] if *at == current.meta.name),
+        "{first:#?}"
+    );
+    told(&mut view, Object::EndpointSliceExport(current));
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceExport, &stale.meta)]);
+}
+
+#[test]
+fn b4_an_export_made_anew_while_the_old_one_is_dying_is_not_lost() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    let in_hub = in_hub_of("member-1", "work-app");
+    hold(&mut world, Who::Hub, Kind::InternalServiceExport, &in_hub, true);
+    world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    world.run();
+    world.create(Who::Member(0), service_export("work/app").object());
+    world.run();
+    let old = world.hub.get(Kind::InternalServiceExport, &in_hub).expect("still dying");
+    assert!(old.meta().deleting);
+    hold(&mut world, Who::Hub, Kind::InternalServiceExport, &in_hub, false);
+    world.run();
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b4_an_import_made_anew_while_the_old_one_is_dying_is_not_lost() {
+    for (who, kind, name) in [
+        (Who::Hub, Kind::InternalServiceImport, in_hub_of("member-2", "work-app")),
+        (Who::Member(1), Kind::ServiceImport, named("work/app")),
+        (Who::Member(1), Kind::Service, ObjectName::new(SYSTEM, "work-app")),
+    ] {
+        let mut world = fleet(1, ConsumerType::LoadBalancer);
+        hold(&mut world, who, kind, &name, true);
+        world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+        world.run();
+        assert_eq!(imported(&world, 1), [""; 0], "{kind:?}");
+        world.create(Who::Member(1), wish("work/app").object());
+        world.run();
+        assert!(world.cluster(who).get(kind, &name).is_some_and(|old| old.meta().deleting), "{kind:?}");
+        hold(&mut world, who, kind, &name, false);
+        world.run();
+        assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"], "{kind:?}");
+        assert_settled(&world);
+    }
+}
+
+#[test]
+fn b4_a_slice_exported_anew_while_its_export_is_dying_is_not_lost() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    let export = world.hub.list(Kind::EndpointSliceExport).next().expect("exported").meta().name.clone();
+    hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, true);
+    let set_weight = |world: &mut World, weight: Option<&str>| {
+        world.edit(Who::Member(0), Kind::ServiceExport, &named("work/app"), |object| {
+            let Object::ServiceExport(export) = object else { return };
+            export.weight = weight.map(Into::into);
+        });
+        world.run();
+    };
+    set_weight(&mut world, Some("0"));
+    assert_eq!(imported(&world, 1), [""; 0]);
+    set_weight(&mut world, None); // the same ServiceExport, so the slice's export has the name that is still held
+    assert_eq!(imported(&world, 1), [""; 0]);
+    hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, false);
+    world.run();
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b5_a_dying_import_is_not_resolved_into_and_is_made_anew_when_it_is_gone() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    hold(&mut world, Who::Hub, Kind::ServiceImport, &named("work/app"), true);
+    world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
+    world.run();
+    let dying = world.hub.get(Kind::ServiceImport, &named("work/app")).cloned();
+    // A second exporter comes, and the dying import does not take it in.
+    world.create(Who::Member(1), service("work/app").object());
+    world.create(Who::Member(1), service_export("work/app").object());
+    world.run();
+    assert_eq!(world.hub.get(Kind::ServiceImport, &named("work/app")).cloned(), dying);
+    assert_eq!(says_conflict(&world, 1).as_deref(), Some("Unknown"), "not judged by an import that will vanish");
+    hold(&mut world, Who::Hub, Kind::ServiceImport, &named("work/app"), false);
+    world.run();
+    assert_eq!(says_conflict(&world, 1).as_deref(), Some("False"));
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b5_no_export_is_told_the_verdict_of_an_import_that_will_vanish() {
+    let offered = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let key = hub::Key::Service(named("work/app"));
+    let view = hub_view([offered.clone().object(), import.clone().object()]);
+    assert_eq!(writes(&view, &key)[0].kind, Kind::InternalServiceExport, "while it lives");
+    let view = hub_view([offered.object(), import.deleting().object()]);
+    let kinds: Vec<Kind> = writes(&view, &key).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::ServiceImport], "only its claims, which hold it back");
+}
+
+fn says_conflict(world: &World, member: usize) -> Option<String> {
+    let Some(Object::ServiceExport(export)) =
+        world.members[member].cluster.get(Kind::ServiceExport, &named("work/app"))
+    else {
+        return None;
+    };
+    let conflict = export.conditions.iter().find(|condition| &*condition.condition_type == "Conflict");
+    conflict.map(|condition| condition.status.to_string())
+}
+
+#[test]
+fn b5_an_import_that_somebody_deleted_is_made_anew() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
+    world.run();
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
+    let fresh = internal_export("member-1", &service("work/app"));
+    let view = hub_view([fresh.object(), service_import("work/app").object()]);
+    let planned = writes(&view, &hub::Key::Service(named("work/app")));
+    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
+    // Without any export it does go.
+    let import = service_import("work/app");
+    let view = hub_view([import.clone().object()]);
+    let planned = writes(&view, &hub::Key::Service(named("work/app")));
+    assert_eq!(planned, [Write::delete(Kind::ServiceImport, &import.meta)]);
+}
+
+#[test]
+fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict() {
+    let other = service("work/app").ports(&[port("http", 81)]);
+    let winner = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+    let loser = internal_export("member-2", &other).offered_since(seconds(3));
+    let import = service_import("work/app");
+    let mut view = hub_view([winner.object(), loser.clone().object(), import.clone().object()]);
+    let key = hub::Key::Service(named("work/app"));
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &key), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    // And the verdicts do not wait for each other.
+    told(&mut view, import.showing(resolved(&["member-1"])).object());
+    let verdicts = writes(&view, &key).len();
+    assert_eq!(verdicts, 2);
+    gone(&mut view, &loser.object());
+    assert_eq!(writes(&view, &key).len(), 1);
+}
+
+#[test]
+fn b7_an_export_that_vanishes_while_it_is_judged_holds_nobody_up() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    world.create(Who::Member(1), service("work/app").ports(&[port("http", 81)]).object());
+    world.create(Who::Member(1), service_export("work/app").object());
+    let loser = in_hub_of("member-2", "work-app");
+    while !world.hub_agent.in_flight.iter().any(|(write, _)| {
+        write.at == loser
+            && matches!(write.action, Action::Patch { patch: Patch::InternalServiceExportConditions(_), .. })
+    }) {
+        assert!(world.step(), "its verdict is on its way at some time");
+    }
+    world.delete(Who::Hub, Kind::InternalServiceExport, &loser);
+    world.edit(Who::Hub, Kind::InternalServiceExport, &loser, |export| export.meta_mut().finalizers.ours = false);
+    assert_eq!(world.hub.get(Kind::InternalServiceExport, &loser), None);
+    world.run();
+    let failed: Vec<String> =
+        world.ledger.iter().filter(|entry| entry.answer != Answer::Done).map(Entry::line).collect();
+    assert_eq!(
+        failed,
+        ["hub patches conditions of InternalServiceExport (Conflict)"],
+        "member-2 made it anew meanwhile"
+    );
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
+    let winner = wish("work/app").taken_on().deriving("work-app");
+    let import = service_import("work/app").controlled_by(&winner).showing(resolved(&["member-2"]));
+    let loser = wish("work/late").importing("app").taken_on();
+    let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
+    let key = Key::MultiClusterService(named("work/late"));
+
+    // It is deleted.
+    let dying = loser.deleting();
+    let view = member_view(others.iter().cloned().chain([dying.object()]));
+    let kinds: Vec<(Kind, ObjectName)> = writes(&view, &key).into_iter().map(|write| (write.kind, write.at)).collect();
+    assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
+
+    // It wants something else now.
+    let turned = wish("work/late").importing("web").taken_on();
+    let view = member_view(others.into_iter().chain([turned.object()]));
+    let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
+    assert_eq!(touched, [named("work/web"), named("work/late")]);
+}
+
+#[test]
+fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    world.create(Who::Member(1), wish("work/late").importing("app").object());
+    world.run();
+    let mark = world.ledger.len();
+    world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/late"));
+    world.run();
+    assert_eq!(world.lines_since(mark), ["member-2 patches labels of MultiClusterService"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn b11_an_imported_slice_is_bound_again_when_another_wish_takes_over() {
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let name = given.meta.name.name.clone();
+    let old = wish("work/old").importing("app").taken_on().deriving("work-old").deleting();
+    let new = wish("work/new").importing("app").taken_on().deriving("work-new");
+    let import = service_import("work/app").controlled_by(&new).showing(resolved(&["member-2"]));
+    let held = imported_slice(&name, "work-old");
+    let mut view = member_view([
+        old.object(),
+        new.object(),
+        import.object(),
+        held.clone().object(),
+        Object::EndpointSliceImport(given),
+    ]);
+    let key = Key::SliceImport(name);
+    assert_eq!(writes(&view, &key), [], "nothing to bind it to yet");
+    let dirty = told(&mut view, derived_service("work-new", "work/new").object());
+    assert!(dirty.contains(&key), "the derived Service wakes its slices: {dirty:?}");
+    let planned = writes(&view, &key);
+    let [Write { at, action: Action::Patch { patch: Patch::ImportedSlice(wanted), .. }, sample: None, .. }] =
+        &planned[..]
+    else {
+        panic!("one patch without a sample, not {planned:#?}");
+    };
+    assert_eq!((at, &*wanted.service), (&held.meta.name, "work-new"));
+}
+
+#[test]
+fn b12_a_slice_that_comes_before_its_wish_is_imported_when_there_is_something_to_bind_it_to() {
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let key = Key::SliceImport(given.meta.name.name.clone());
+    let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
+    assert_eq!(writes(&view, &key), []);
+    let wish = wish("work/app").taken_on().deriving("work-app");
+    told(&mut view, derived_service("work-app", "work/app").object());
+    assert_eq!(writes(&view, &key), [], "a Service without its wish is nobody's");
+    let dirty = told(&mut view, wish.object());
+    assert!(dirty.contains(&key), "the wish wakes its slices: {dirty:?}");
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &given.meta, true)]);
+}
+
+#[test]
+fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
+    // The finalizer went with the earlier export; its verdict still stands in the status.
+    let export = service_export("work/app").saying(&[valid("work/app"), no_conflict("work/app")]);
+    let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
+    assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);
+}

@@ -1,1 +1,452 @@
-//! export
+//! Export: what a member writes for its Services and slices.
+
+use crate::support::build::{
+    Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
+    condition, conflict, content, in_hub_of, internal_export, named, no_conflict, pending, port, reference, seconds,
+    service, service_export, slice, slice_export, slice_import, valid,
+};
+use crate::support::view::{NOW, SEEN, events, gone, hub_view, member_view, planned, told, writes};
+use fleetnet_core::member::{Key, ServiceLatency, View};
+use fleetnet_core::model::{
+    AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServiceType,
+};
+use fleetnet_core::plan::{Action, Desired, Patch, Sample, Write};
+use fleetnet_core::watches::WatchState;
+
+fn app() -> Key {
+    Key::Export(named("work/app"))
+}
+
+fn app_slice() -> Key {
+    Key::SliceExport(named("work/app-1"))
+}
+
+/// A condition that a plan at second 20 sets.
+fn now(condition: Condition) -> Condition {
+    Condition { last_transition: seconds(20), ..condition }
+}
+
+fn conditions(export: &ServiceExport, list: &[Condition]) -> Write {
+    Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list.to_vec()))
+}
+
+fn exported(service: &Service) -> Reference {
+    reference("member-1", &service.meta, Some(SEEN))
+}
+
+fn sampled(write: Write) -> Write {
+    write.measured(Some(Sample::ServiceExported { service: named("work/app") }))
+}
+
+#[test]
+fn a_new_export_is_told_then_marked_then_offered() {
+    let source = service("work/app").version(7);
+    let fresh = service_export("work/app");
+    let view = member_view([source.clone().object(), fresh.clone().object()]);
+    let both = [now(valid("work/app")), now(pending("work/app"))];
+    assert_eq!(writes(&view, &app()), [conditions(&fresh, &both)]);
+    assert_eq!(events(&view, &app()), ["ValidServiceExport", "PendingExportConflictResolution"]);
+
+    let said = fresh.saying(&[valid("work/app"), pending("work/app")]);
+    let view = member_view([source.clone().object(), said.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::ServiceExport, &said.meta, true)]);
+
+    let view = member_view([source.clone().object(), said.marked().object()]);
+    let desired = Desired::InternalServiceExport { reference: exported(&source), ports: vec![port("http", 80)] };
+    let create = Write::create(Kind::InternalServiceExport, in_hub_of("member-1", "work-app"), desired);
+    assert_eq!(writes(&view, &app()), [sampled(create)]);
+}
+
+#[test]
+fn the_verdict_of_the_hub_is_told_once_it_speaks_of_the_export_as_it_is() {
+    let source = service("work/app");
+    let waiting = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let offered = internal_export("member-1", &source).offered_since(seconds(2));
+    let stale = offered.clone().judged(no_conflict("work/app")).generation(2);
+    let table = [
+        (offered.clone(), None, vec![]),
+        (stale, None, vec![]),
+        (
+            offered.clone().judged(no_conflict("work/app")),
+            Some(no_conflict("work/app")),
+            vec!["NoServiceExportConflictFound"],
+        ),
+        (offered.judged(conflict("work/app")), Some(conflict("work/app")), vec!["ServiceExportConflictFound"]),
+    ];
+    for (internal, verdict, tells) in table {
+        let view = member_view([source.clone().object(), waiting.clone().object(), internal.clone().object()]);
+        let expected: Vec<Write> =
+            verdict.into_iter().map(|verdict| conditions(&waiting, &[valid("work/app"), now(verdict)])).collect();
+        assert_eq!(writes(&view, &app()), expected, "{internal:?}");
+        assert_eq!(events(&view, &app()), tells);
+    }
+}
+
+#[test]
+fn an_export_is_written_anew_only_when_its_ports_change() {
+    let source = service("work/app");
+    let standing = [
+        accepted_export("work/app").object(),
+        internal_export("member-1", &source).offered_since(seconds(2)).judged(no_conflict("work/app")).object(),
+    ];
+    let touched = source.clone().version(9).with_address("192.0.2.1");
+    let view = member_view(standing.iter().cloned().chain([touched.object()]));
+    assert_eq!(writes(&view, &app()), []);
+
+    let internal = internal_export("member-1", &source);
+    let changed = source.version(9).ports(&[port("http", 81)]);
+    let view = member_view(standing.into_iter().chain([changed.clone().object()]));
+    let patch = Patch::InternalServiceExport { reference: exported(&changed), ports: vec![port("http", 81)] };
+    let offered = internal.offered_since(seconds(2));
+    assert_eq!(writes(&view, &app()), [sampled(Write::patch(Kind::InternalServiceExport, &offered.meta, patch))]);
+}
+
+#[test]
+fn a_service_made_anew_replaces_its_export() {
+    let old =
+        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let export = accepted_export("work/app");
+    let anew = service("work/app").uid("uid-anew");
+    let view = member_view([anew.clone().object(), export.clone().object(), old.clone().object()]);
+    let undecided = conditions(&export, &[valid("work/app"), now(pending("work/app"))]);
+    assert_eq!(
+        writes(&view, &app()),
+        [undecided.clone(), Write::delete(Kind::InternalServiceExport, &old.meta)],
+        "B9: the verdict on the old Service does not hold for the new one"
+    );
+    let view = member_view([anew.object(), export.object(), old.deleting().object()]);
+    assert_eq!(writes(&view, &app()), [undecided], "the name is held until the old one is gone");
+}
+
+#[test]
+fn what_may_not_be_exported_is_withdrawn_and_told() {
+    let not_found = "service work/app is not found";
+    let ineligible = "service work/app is not eligible for export";
+    type Case<'a> = (&'a str, Vec<Service>, &'a str, &'a str, &'a str, &'a str);
+    let table: [Case<'_>; 5] = [
+        ("no Service", vec![], "False", "ServiceNotFound", not_found, "ServiceNotFound"),
+        (
+            "a dying Service",
+            vec![service("work/app").deleting()],
+            "False",
+            "ServiceNotFound",
+            not_found,
+            "ServiceNotFound",
+        ),
+        (
+            "ExternalName",
+            vec![service("work/app").of_type(ServiceType::ExternalName)],
+            "False",
+            "ServiceIneligible",
+            ineligible,
+            "ServiceNotEligible",
+        ),
+        (
+            "headless",
+            vec![service("work/app").headless()],
+            "False",
+            "ServiceIneligible",
+            ineligible,
+            "ServiceNotEligible",
+        ),
+        (
+            "weight 0",
+            vec![service("work/app")],
+            "True",
+            "ServiceIsValid",
+            "exported service work/app with 0 weight",
+            "Service",
+        ),
+    ];
+    for (case, services, status, reason, message, event) in table {
+        let weight = if case == "weight 0" { "0" } else { "1" };
+        let export = accepted_export("work/app").weighing(weight);
+        let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+        let objects = || services.iter().cloned().map(IntoObject::object);
+        let view = member_view(objects().chain([export.clone().object(), internal.clone().object()]));
+        let mut verdict = condition("Valid", status, reason, message, 1);
+        if status == "False" {
+            verdict = now(verdict); // the status did not change for weight 0, so neither does its time
+        }
+        let told = conditions(&export, &[verdict.clone(), no_conflict("work/app")]);
+        let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
+        assert_eq!(writes(&view, &app()), [delete, told], "{case}");
+        assert_eq!(events(&view, &app()), [event], "{case}");
+
+        let said = export.saying(&[verdict, no_conflict("work/app")]);
+        let dying = internal.deleting();
+        let view = member_view(objects().chain([said.clone().object(), dying.object()]));
+        let unmark = Write::finalizer(Kind::ServiceExport, &said.meta, false);
+        assert_eq!(writes(&view, &app()), [unmark], "{case}: withdrawn, so unmarked");
+    }
+}
+
+#[test]
+fn an_invalid_weight_changes_nothing_but_the_condition() {
+    let source = service("work/app");
+    let message = "serviceExport work/app has an invalid weight annotation, err = the weight annotation is not a valid \
+                   integer: many";
+    let invalid = condition("Valid", "False", "ServiceExportInvalidWeightAnnotation", message, 1);
+    let export = accepted_export("work/app").weighing("many");
+    let told = [now(invalid.clone()), no_conflict("work/app")];
+    let internal = internal_export("member-1", &source).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let view = member_view([source.clone().object(), export.clone().object(), internal.object()]);
+    assert_eq!(writes(&view, &app()), [conditions(&export, &told)]);
+    assert_eq!(events(&view, &app()), ["ServiceExportInvalidWeightAnnotation"]);
+
+    // What stands is kept up: an export that somebody deleted is made anew.
+    let said = export.saying(&told);
+    let view = member_view([source.clone().object(), said.object()]);
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::InternalServiceExport]);
+
+    // And nothing is begun with it.
+    let fresh = service_export("work/app").weighing("many").saying(&[invalid]);
+    let view = member_view([source.object(), fresh.object()]);
+    assert_eq!(writes(&view, &app()), []);
+}
+
+#[test]
+fn a_deleted_export_is_withdrawn_then_unmarked() {
+    let source = service("work/app");
+    let dying = accepted_export("work/app").deleting();
+    let internal = internal_export("member-1", &source).offered_since(seconds(2));
+    let view = member_view([source.clone().object(), dying.clone().object(), internal.clone().object()]);
+    let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
+    assert_eq!(writes(&view, &app()), std::slice::from_ref(&delete));
+    let view = member_view([source.clone().object(), dying.clone().object(), internal.clone().deleting().object()]);
+    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::ServiceExport, &dying.meta, false)]);
+    let view = member_view([source.clone().object(), service_export("work/app").held_by("theirs").deleting().object()]);
+    assert_eq!(writes(&view, &app()), [], "not marked, so nothing to undo");
+    let view = member_view([source.object(), internal.object()]);
+    assert_eq!(writes(&view, &app()), [delete], "a dangling export");
+}
+
+#[test]
+fn a_name_that_another_service_holds_is_not_fought_for() {
+    let other = internal_export("member-1", &service("work-app/x")).offered_since(seconds(2));
+    let mut other = other;
+    other.meta.name = in_hub_of("member-1", "work-app");
+    let export = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let source = service("work/app").uid("0a1b2c3d-aaaa");
+    let view = member_view([source.object(), export.object(), other.object()]);
+    let names: Vec<_> = writes(&view, &app()).into_iter().map(|write| write.at).collect();
+    assert_eq!(names, [in_hub_of("member-1", "work-app-0a1b2")]);
+}
+
+#[test]
+fn a_service_s_latency_ends_with_the_verdict_on_what_was_written() {
+    let source = service("work/app");
+    let internal = internal_export("member-1", &source);
+    let mut view = member_view([source.object(), accepted_export("work/app").object(), internal.clone().object()]);
+    let judged = internal.offered_since(seconds(2)).judged(no_conflict("work/app"));
+    told(&mut view, judged.clone().object());
+    assert_eq!(view.service_latencies(), [], "nothing was written since");
+    told(&mut view, judged.clone().generation(2).object());
+    view.service_exported(&named("work/app"), seconds(19));
+    assert_eq!(view.service_latencies(), [], "the verdict is on generation 1");
+    let verdict = Condition { observed_generation: 2, ..no_conflict("work/app") };
+    told(&mut view, judged.generation(2).judged(verdict).object());
+    let sample =
+        |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), judged_at: seconds(at) };
+    assert_eq!(view.service_latencies(), [sample(20)]);
+    assert_eq!(view.service_latencies(), [], "told once");
+    view.service_exported(&named("work/app"), seconds(21));
+    assert_eq!(view.service_latencies(), [sample(21)], "the watch showed the verdict before the answer came");
+}
+
+// === Slices ===
+
+fn create_slice(view: &View, key: &Key) -> Option<(String, HubSlice)> {
+    let planned = writes(view, key);
+    let [Write { at, action: Action::Create(Desired::EndpointSliceExport(spec)), .. }] = &planned[..] else {
+        assert_eq!(planned, []);
+        return None;
+    };
+    let mut made = slice_export("member-1", &slice("work/app-1"));
+    made.spec = spec.clone();
+    Some((at.name.to_string(), made))
+}
+
+#[test]
+fn a_slice_of_an_accepted_export_is_exported_with_what_importers_need() {
+    let source = slice("work/app-1").generation(4).version(77).endpoints(&["10.0.0.1", "10.0.0.2"]);
+    let view = member_view([service("work/app").object(), accepted_export("work/app").object(), source.object()]);
+    let (name, made) = create_slice(&view, &app_slice()).expect("exported");
+    assert_eq!(name, "member-1-work-app-1-e095f");
+    let expected = Reference {
+        cluster: "member-1".into(),
+        source: named("work/app-1"),
+        uid: "uid-app-1".into(),
+        resource_version: "77".into(),
+        generation: 4,
+        exported_since: Some(SEEN),
+    };
+    assert_eq!(made.spec.reference, expected);
+    assert_eq!(made.spec.owner, named("work/app"));
+    assert_eq!(made.spec.content, content(&["10.0.0.1", "10.0.0.2"]));
+}
+
+#[test]
+fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
+    let source = slice("work/app-1");
+    let with = |export: ServiceExport| vec![service("work/app").object(), export.object()];
+    let accepted = || with(accepted_export("work/app"));
+    let imported_here =
+        Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &source)).called("app-1"));
+    let mut v6 = source.clone();
+    v6.content.address_type = AddressType::IPv6;
+    let mut fqdn = source.clone();
+    fqdn.content.address_type = AddressType::Other("FQDN".into());
+    let mut nobodys = source.clone();
+    nobodys.service = None;
+    let mut ours = source.clone();
+    ours.imported = true;
+    let mut unlabelled = slice("fleet-system/app-1");
+    unlabelled.meta.uid = "uid-app-1".into();
+    let table = [
+        ("accepted", accepted(), source.clone(), true),
+        ("with an invalid weight", with(accepted_export("work/app").weighing("many")), source.clone(), true),
+        ("no ServiceExport", vec![service("work/app").object()], source.clone(), false),
+        ("no Service", vec![accepted_export("work/app").object()], source.clone(), false),
+        ("weight 0", with(accepted_export("work/app").weighing("0")), source.clone(), false),
+        ("a dying export", with(accepted_export("work/app").deleting()), source.clone(), false),
+        (
+            "pending",
+            with(accepted_export("work/app").saying(&[valid("work/app"), pending("work/app")])),
+            source.clone(),
+            false,
+        ),
+        (
+            "in conflict",
+            with(accepted_export("work/app").saying(&[valid("work/app"), conflict("work/app")])),
+            source.clone(),
+            false,
+        ),
+        ("a dying slice", accepted(), source.deleting(), false),
+        ("IPv6: not in the Go form", accepted(), v6, false),
+        ("FQDN", accepted(), fqdn, false),
+        ("a slice without Service", accepted(), nobodys, false),
+        ("a slice that we imported", accepted(), ours, false),
+    ];
+    for (case, others, source, expected) in table {
+        let export = Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1")));
+        let view = member_view(others.iter().cloned().chain([source.clone().object()]));
+        assert_eq!(create_slice(&view, &app_slice()).is_some(), expected, "{case}");
+        let view = member_view(others.into_iter().chain([source.object(), export.clone()]));
+        let withdrawn = [Write::delete(Kind::EndpointSliceExport, export.meta())];
+        let planned = writes(&view, &app_slice());
+        assert_eq!(planned, if expected { &[][..] } else { &withdrawn[..] }, "{case}: what was exported");
+    }
+    // Labels can be edited; what stands under an import's name in our namespace stays an import.
+    let system = [service("fleet-system/app").object(), accepted_export("fleet-system/app").object()];
+    let view = member_view(system.into_iter().chain([unlabelled.object(), imported_here]));
+    assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
+}
+
+#[test]
+fn a_slice_whose_short_name_is_held_by_another_source_gets_the_long_one() {
+    let source = slice("work/app-1");
+    let mut other = slice_export("member-1", &source);
+    other.spec.reference.uid = "uid-of-another".into();
+    other.spec.reference.source = named("work/other");
+    let view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        Object::EndpointSliceExport(other),
+    ]);
+    let (name, _) = create_slice(&view, &app_slice()).expect("exported");
+    assert_eq!(name, "member-1-work-app-1-e095fccc09");
+}
+
+/// A view of an exported slice that changes at given seconds; the stamp of the export that is then planned.
+fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
+    let source = slice("work/app-1");
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.clone().object(),
+        Object::EndpointSliceExport(slice_export("member-1", &source)),
+    ]);
+    for (at, generation, endpoints) in changes {
+        let changed = source.clone().generation(*generation).endpoints(endpoints);
+        view.apply(fleetnet_core::member::Change::Applied(changed.object()), seconds(*at), &mut Vec::new());
+    }
+    let planned = writes(&view, &app_slice());
+    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &planned[..] else {
+        assert_eq!(planned, []);
+        return None;
+    };
+    spec.reference.exported_since.map(|since| since.0 / 1_000_000)
+}
+
+#[test]
+fn the_stamp_is_when_the_oldest_change_that_the_hub_lacks_was_first_seen() {
+    let same: &[&str] = &["10.0.0.1"];
+    let other: &[&str] = &["10.0.0.9"];
+    assert_eq!(stamp_after(&[(30, 2, other)]), Some(30));
+    assert_eq!(stamp_after(&[(30, 2, other), (40, 3, &["10.0.0.8"])]), Some(30));
+    assert_eq!(stamp_after(&[(30, 2, same)]), None, "nothing to export");
+    assert_eq!(stamp_after(&[(30, 2, same), (40, 3, other)]), Some(40), "what importers cannot see has no stamp");
+    assert_eq!(stamp_after(&[(30, 2, other), (40, 3, same)]), None, "and back");
+    assert_eq!(stamp_after(&[(30, 2, other), (40, 3, same), (50, 4, other)]), Some(50), "there, back, and there again");
+}
+
+#[test]
+fn the_stamp_of_content_that_the_hub_has_is_kept() {
+    let source = slice("work/app-1").generation(2);
+    let mut export = slice_export("member-1", &source);
+    export.spec.owner = named("work/old"); // something else is to be mended
+    let view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        Object::EndpointSliceExport(export),
+    ]);
+    let planned = writes(&view, &app_slice());
+    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &planned[..] else {
+        panic!("one patch, not {planned:#?}");
+    };
+    assert_eq!(spec.reference.exported_since, Some(seconds(5)), "same content, same stamp, also after a restart");
+}
+
+#[test]
+fn an_export_that_the_hub_lost_is_stamped_when_that_was_seen() {
+    let source = slice("work/app-1");
+    let export = Object::EndpointSliceExport(slice_export("member-1", &source));
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        export.clone(),
+    ]);
+    assert_eq!(gone(&mut view, &export), [app_slice()]);
+    let (_, made) = create_slice(&view, &app_slice()).expect("exported anew");
+    assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));
+}
+
+#[test]
+fn a_change_seen_before_the_export_was_accepted_counts_from_then() {
+    let waiting = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let mut view = member_view([service("work/app").object(), waiting.object(), slice("work/app-1").object()]);
+    let dirty = told(&mut view, accepted_export("work/app").object());
+    assert_eq!(dirty, [app(), app_slice()]);
+    let (_, made) = create_slice(&view, &app_slice()).expect("exported");
+    assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));
+}
+
+#[test]
+fn nothing_is_exported_before_the_views_are_complete() {
+    for kind in [Kind::Service, Kind::ServiceExport] {
+        let mut view = member_view([service("work/app").object(), service_export("work/app").object()]);
+        view.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
+        assert!(planned(&view, &app()).is_empty(), "{kind:?}");
+    }
+    // The hub's state is not needed to tell the user that the Service is missing.
+    let mut view = member_view([service_export("work/app").object()]);
+    view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, SEEN, &mut Vec::new());
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::ServiceExport]);
+    assert!(hub_view([]).plan(&fleetnet_core::hub::Key::Service(named("work/app")), NOW).is_empty());
+}

@@ -1,1 +1,430 @@
-//! hub
+//! The hub: many exports to one import, who may import it, and which importer gets which slice.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
+    in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service, service_import, slice,
+    slice_export, slice_import,
+};
+use crate::support::view::{NOW, hub_view, planned, told, writes};
+use fleetnet_core::hub::Key;
+use fleetnet_core::ids::{Text, Timestamp};
+use fleetnet_core::model::{
+    Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortsOffered,
+    ServiceImport, ServicePort,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use std::collections::BTreeMap;
+
+fn app() -> Key {
+    Key::Service(named("work/app"))
+}
+
+/// The export of `work/app` by a cluster, with these ports.
+fn export_of(cluster: &str, ports: &[ServicePort]) -> InternalServiceExport {
+    internal_export(cluster, &service("work/app").ports(ports))
+}
+
+fn stamped(export: &InternalServiceExport, since: Timestamp) -> Write {
+    let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+    Write::patch(Kind::InternalServiceExport, &export.meta, patch)
+}
+
+fn verdict(export: &InternalServiceExport, verdict: Condition) -> Write {
+    let told = Condition { last_transition: seconds(20), ..verdict };
+    Write::patch(Kind::InternalServiceExport, &export.meta, Patch::InternalServiceExportConditions(vec![told]))
+}
+
+fn http() -> Vec<ServicePort> {
+    vec![port("http", 80)]
+}
+
+// === Resolve ===
+
+#[test]
+fn a_new_export_is_marked_and_stamped_in_one_write() {
+    let fresh = export_of("member-1", &http()).held_by("theirs");
+    let view = hub_view([fresh.clone().object()]);
+    assert_eq!(writes(&view, &app()), [stamped(&fresh, NOW)]);
+}
+
+#[test]
+fn an_export_with_other_ports_is_stamped_anew_and_one_with_the_same_keeps_its_stamp() {
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let standing = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let mut reordered = standing.clone();
+    reordered.ports = vec![ServicePort { target_port: None, ..port("http", 80) }];
+    let shown = ImportStatus { ports: reordered.ports.clone(), ..resolved(&["member-1"]) };
+    let view = hub_view([reordered.object(), import.clone().showing(shown).object()]);
+    assert_eq!(writes(&view, &app()), [], "where its pods listen is its own business");
+
+    let mut changed = standing;
+    changed.ports = vec![port("http", 81)];
+    let view = hub_view([changed.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [stamped(&changed, NOW)]);
+}
+
+#[test]
+fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
+    let of_go = export_of("member-1", &http()).created(seconds(3)).marked();
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([of_go.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [stamped(&of_go, seconds(3))]);
+}
+
+#[test]
+fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
+    let offered = export_of("member-1", &http()).offered_since(seconds(2));
+    let view = hub_view([offered.clone().object()]);
+    let desired = Desired::ServiceImport { controller: None, finalizer: false };
+    assert_eq!(writes(&view, &app()), [Write::create(Kind::ServiceImport, named("work/app"), desired)]);
+
+    let import = service_import("work/app");
+    let view = hub_view([offered.clone().object(), import.clone().object()]);
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+
+    let view = hub_view([offered.clone().object(), import.showing(resolved(&["member-1"])).object()]);
+    assert_eq!(writes(&view, &app()), [verdict(&offered, no_conflict("work/app"))]);
+}
+
+/// Exports as cluster, seconds since when, ports; what the import then shows.
+fn resolution(offers: &[(&str, i64, &[ServicePort])]) -> (Vec<Text>, Vec<ServicePort>) {
+    let exports = offers.iter().map(|(cluster, since, ports)| export_of(cluster, ports).offered_since(seconds(*since)));
+    let view = hub_view(exports.map(IntoObject::object).chain([service_import("work/app").object()]));
+    let planned = writes(&view, &app());
+    let [Write { action: Action::Patch { patch: Patch::ImportStatus(status), .. }, .. }] = &planned[..] else {
+        panic!("one status, not {planned:#?}");
+    };
+    (status.clusters.clone(), status.ports.clone())
+}
+
+#[test]
+fn who_offers_its_ports_for_longest_wins_and_who_offers_the_same_joins() {
+    let (http, admin) = (http(), vec![port("admin", 81)]);
+    let both = vec![port("http", 80), port("admin", 81)];
+    let turned = vec![port("admin", 81), port("http", 80)];
+    let hinted = vec![ServicePort { app_protocol: Some("h2c".into()), ..port("http", 80) }];
+    let udp = vec![ServicePort { protocol: "UDP".into(), ..port("http", 80) }];
+    type Offers<'a> = Vec<(&'a str, i64, &'a [ServicePort])>;
+    let table: Vec<(&str, Offers<'_>, &[&str], &[ServicePort])> = vec![
+        ("alone", vec![("b", 5, &http)], &["b"], &http),
+        ("the same", vec![("b", 5, &http), ("a", 6, &http)], &["b", "a"], &http),
+        ("others", vec![("b", 5, &http), ("a", 6, &admin)], &["b"], &http),
+        ("older wins, whatever its name", vec![("a", 6, &admin), ("b", 5, &http), ("c", 9, &admin)], &["b"], &http),
+        ("at one time the name decides", vec![("b", 5, &http), ("a", 5, &admin)], &["a"], &admin),
+        ("in any order", vec![("a", 5, &both), ("b", 6, &turned)], &["a", "b"], &both),
+        ("another appProtocol", vec![("a", 5, &http), ("b", 6, &hinted)], &["a"], &http),
+        ("another protocol", vec![("a", 5, &http), ("b", 6, &udp)], &["a"], &http),
+    ];
+    for (case, offers, clusters, ports) in table {
+        let (accepted, shown) = resolution(&offers);
+        assert_eq!(accepted.iter().map(|cluster| &**cluster).collect::<Vec<_>>(), clusters, "{case}");
+        assert_eq!(shown, ports, "{case}");
+    }
+}
+
+#[test]
+fn an_export_in_conflict_is_told_what_differs_from_whom() {
+    let winner = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let loser = export_of("member-2", &[port("http", 81)]).offered_since(seconds(3)).judged(no_conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [verdict(&loser, conflict("work/app"))]);
+    let plan = planned(&view, &app());
+    let told: Vec<(&str, &str)> =
+        plan.writes.iter().flat_map(|write| &write.events).map(|event| (event.reason, &*event.message)).collect();
+    assert_eq!(
+        told,
+        [(
+            "ServiceExportConflictFound",
+            "service work/app of cluster member-2 is in conflict with the export of cluster member-1, which has offered \
+             its ports for longer: only member-2 offers http 81/TCP; only member-1 offers http 80/TCP. Offer the same \
+             ports, or export under another name"
+        )]
+    );
+}
+
+#[test]
+fn the_cluster_is_the_namespace_s_whatever_the_object_says() {
+    let mut liar = export_of("member-1", &http()).offered_since(seconds(2));
+    liar.reference.cluster = "member-9".into();
+    let mut second = export_of("member-1", &[port("http", 81)]).offered_since(seconds(1)).uid("second");
+    second.meta.name = in_hub_of("member-1", "work-app-zzzzz");
+    let mut stranger = export_of("member-1", &http()).offered_since(seconds(1)).uid("stranger");
+    stranger.meta.name = named("default/work-app");
+    let import = service_import("work/app");
+    let view = hub_view([liar.object(), second.object(), stranger.object(), import.clone().object()]);
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+}
+
+#[test]
+fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
+    let stays = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let dying = export_of("member-2", &http()).offered_since(seconds(3)).deleting();
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
+    let view = hub_view([stays.clone().object(), dying.clone().object(), import.clone().object()]);
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
+    let view = hub_view([stays.object(), dying.clone().object(), import.showing(resolved(&["member-1"])).object()]);
+    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
+}
+
+#[test]
+fn the_import_goes_with_its_last_export() {
+    let dying = export_of("member-1", &http()).offered_since(seconds(2)).deleting();
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([dying.clone().object(), import.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &import.meta)]);
+    let view = hub_view([dying.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceExport, &dying.meta, false)]);
+}
+
+// === Claims ===
+
+/// What stands: an exported Service with its import.
+fn exported(import: &ServiceImport) -> Vec<Object> {
+    let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    vec![offered.object(), import.clone().object()]
+}
+
+fn claims_of(clusters: &[&str]) -> BTreeMap<Text, Text> {
+    clusters.iter().map(|cluster| (names::member_namespace(cluster), Text::from(*cluster))).collect()
+}
+
+fn recorded(import: &ServiceImport, clusters: &[&str]) -> Write {
+    let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+    let patch = Patch::Claims { importers: claims_of(clusters), finalizers };
+    Write::patch(Kind::ServiceImport, &import.meta, patch)
+}
+
+fn mark(claim: &InternalServiceImport, ours: bool) -> Write {
+    Write::finalizer(Kind::InternalServiceImport, &claim.meta, ours)
+}
+
+fn answer(claim: &InternalServiceImport, status: ImportStatus) -> Write {
+    Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status))
+}
+
+/// The plan for some claims on an import.
+fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport]) -> Vec<Write> {
+    let claims = claims.iter().map(|claim| (*claim).clone().object());
+    writes(&hub_view(exported(import).into_iter().chain(claims)), &app())
+}
+
+fn claim_of(cluster: &str) -> InternalServiceImport {
+    claim(cluster, &service_import("work/app"))
+}
+
+#[test]
+fn a_claim_is_marked_then_recorded_then_answered() {
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let fresh = claim_of("member-2");
+    assert_eq!(claimed(&import, &[&fresh]), [mark(&fresh, true)]);
+    let marked = fresh.marked();
+    assert_eq!(claimed(&import, &[&marked]), [recorded(&import, &["member-2"])]);
+    let granted = import.claimed_by(&["member-2"]);
+    assert_eq!(claimed(&granted, &[&marked]), [answer(&marked, resolved(&["member-1"]))]);
+    assert_eq!(claimed(&granted, &[&marked.answered(resolved(&["member-1"]))]), []);
+}
+
+#[test]
+fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let status = || resolved(&["member-1"]);
+    let holder = claim_of("member-2").created(seconds(9)).marked().answered(status());
+    let older = claim_of("member-3").created(seconds(1));
+    assert_eq!(claimed(&import, &[&holder, &older]), [], "who holds it keeps it");
+    let shared = claim_of("member-4").east_west();
+    assert_eq!(claimed(&import, &[&holder, &older, &shared]), [mark(&shared, true)]);
+    let shared = shared.marked();
+    let both = recorded(&import, &["member-2", "member-4"]);
+    assert_eq!(claimed(&import, &[&holder, &older, &shared]), [both], "neither blocks the other");
+
+    let free = service_import("work/app").showing(status());
+    let (first, second) = (claim_of("member-3").created(seconds(1)), claim_of("member-2").created(seconds(2)));
+    assert_eq!(claimed(&free, &[&first, &second]), [mark(&first, true)], "first come, first served");
+    let (a, b) = (claim_of("member-3"), claim_of("member-2"));
+    assert_eq!(claimed(&free, &[&a, &b]), [mark(&b, true)], "of the same second, the first by name");
+}
+
+#[test]
+fn a_claim_that_ends_is_struck_out_then_unmarked_and_the_next_one_gets_it() {
+    let status = || resolved(&["member-1"]);
+    let import = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
+    let dying = claim_of("member-2").marked().answered(status()).deleting();
+    let next = claim_of("member-3");
+    let planned = claimed(&import, &[&dying, &next]);
+    assert_eq!(planned, [mark(&next, true), recorded(&import, &[])]);
+    let struck = service_import("work/app").showing(status());
+    assert_eq!(claimed(&struck, &[&dying, &next.marked()])[0], mark(&dying, false));
+}
+
+#[test]
+fn a_loser_that_was_answered_once_is_told_that_it_has_nothing() {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
+    let holder = claim_of("member-3").marked().answered(resolved(&["member-1"]));
+    let loser = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    assert_eq!(claimed(&import, &[&holder, &loser]), [answer(&loser, ImportStatus::default())]);
+    let told = loser.answered(ImportStatus::default());
+    assert_eq!(claimed(&import, &[&holder, &told]), [mark(&told, false)]);
+}
+
+#[test]
+fn a_claim_waits_for_exporters_and_is_kept_without_them() {
+    let unresolved = service_import("work/app");
+    let fresh = claim_of("member-2");
+    let view = hub_view([unresolved.object(), export_of("member-1", &http()).object(), fresh.clone().object()]);
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::InternalServiceExport], "only the stamp");
+
+    // The only exporter changes its ports: for a moment there is no accepted one.
+    let held = service_import("work/app").claimed_by(&["member-2"]);
+    let holder = fresh.marked();
+    let view = hub_view([held.object(), export_of("member-1", &http()).object(), holder.object()]);
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::InternalServiceExport]);
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_is_written_anew() {
+    let mut import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
+    assert!(import.claims.present);
+    assert_eq!(claimed(&import, &[]), [recorded(&import, &[])], "nobody claims: the annotation goes");
+    import.claims.importers.clear();
+    let marked = claim_of("member-2").marked();
+    assert_eq!(claimed(&import, &[&marked]), [recorded(&import, &["member-2"])]);
+}
+
+// === Distribute ===
+
+fn slice_key(object: &HubSlice) -> Key {
+    Key::Slice(object.meta.name.name.clone())
+}
+
+#[test]
+fn a_slice_is_marked_once_then_given_to_every_importer() {
+    let export = slice_export("member-1", &slice("work/app-1"));
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
+    let view = hub_view([Object::EndpointSliceExport(export.clone()), import.clone().object()]);
+    let key = slice_key(&export);
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, true)]);
+
+    let marked = export.marked();
+    let view = hub_view([Object::EndpointSliceExport(marked.clone()), import.clone().object()]);
+    let create = |cluster: &str| {
+        let at = in_hub_of(cluster, &marked.meta.name.name);
+        Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(marked.spec.clone()))
+    };
+    assert_eq!(writes(&view, &key), [create("member-2"), create("member-3")]);
+
+    let copy = slice_import("member-2", &marked);
+    let changed = marked.clone().carrying(&["10.0.0.9"], 2);
+    let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
+    let view = hub_view(objects.into_iter().chain([import.object()]));
+    let patch = Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()));
+    let at = in_hub_of("member-3", &marked.meta.name.name);
+    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
+    assert_eq!(writes(&view, &key), [patch, create]);
+}
+
+#[test]
+fn a_slice_that_nobody_imports_costs_nothing() {
+    let export = slice_export("member-1", &slice("work/app-1"));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([Object::EndpointSliceExport(export.clone()), import.object()]);
+    assert_eq!(writes(&view, &slice_key(&export)), []);
+}
+
+#[test]
+fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let copy = slice_import("member-2", &export).marked();
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let both = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let view = hub_view(both.iter().cloned().chain([import.clone().object()]));
+    let key = slice_key(&export);
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    let dying = Object::EndpointSliceImport(copy.deleting());
+    let view = hub_view([both[0].clone(), dying, import.object()]);
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, false)]);
+
+    let view = hub_view(both.iter().cloned());
+    assert_eq!(writes(&view, &key), [], "without the import nothing is known of its importers");
+    let waiting = claim_of("member-2").marked();
+    let anew = service_import("work/app");
+    let view = hub_view(both.into_iter().chain([anew.object(), waiting.object()]));
+    assert_eq!(writes(&view, &key), [], "a claim that is about to be granted again keeps its slices");
+}
+
+#[test]
+fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
+    let dying = slice_export("member-1", &slice("work/app-1")).marked().deleting();
+    let copies = ["member-2", "member-3"].map(|importer| slice_import(importer, &dying));
+    let mut objects: Vec<Object> = copies
+        .iter()
+        .map(|copy| {
+            let mut copy = copy.clone();
+            (copy.meta.deleting, copy.meta.finalizers.ours) = (false, false);
+            Object::EndpointSliceImport(copy)
+        })
+        .collect();
+    let delete = copies.each_ref().map(|copy| Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    let key = slice_key(&dying);
+    assert_eq!(writes(&hub_view(objects.clone()), &key), delete, "gone already");
+    objects.push(Object::EndpointSliceExport(dying.clone()));
+    assert_eq!(writes(&hub_view(objects), &key), delete);
+    let view = hub_view([Object::EndpointSliceExport(dying.clone())]);
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+}
+
+#[test]
+fn stamps_that_differ_below_the_second_are_equal() {
+    let mut export = slice_export("member-1", &slice("work/app-1")).marked();
+    export.spec.reference.exported_since = Some(Timestamp(5_400_000));
+    let mut copy = slice_import("member-2", &export);
+    copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub cuts it
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let with = |copy: &HubSlice| {
+        hub_view([
+            Object::EndpointSliceExport(export.clone()),
+            Object::EndpointSliceImport(copy.clone()),
+            import.clone().object(),
+        ])
+    };
+    assert_eq!(writes(&with(&copy), &slice_key(&export)), []);
+    copy.spec.reference.exported_since = Some(seconds(6));
+    assert_eq!(writes(&with(&copy), &slice_key(&export)).len(), 1);
+}
+
+#[test]
+fn a_second_export_under_a_name_that_another_namespace_holds_is_refused() {
+    let holder = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
+    let mut second = slice_export("member-2", &slice("work/app-1")).created(seconds(3));
+    second.meta.name.name = holder.meta.name.name.clone();
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
+    let copy = slice_import("member-3", &holder);
+    let standing = [Object::EndpointSliceExport(holder.clone()), Object::EndpointSliceImport(copy), import.object()];
+    let key = slice_key(&holder);
+    let view = hub_view(standing.iter().cloned().chain([Object::EndpointSliceExport(second.clone())]));
+    assert_eq!(writes(&view, &key), []);
+    // One that a hub marked before it was refused can go.
+    let dying = second.marked().deleting();
+    let view = hub_view(standing.into_iter().chain([Object::EndpointSliceExport(dying.clone())]));
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+}
+
+#[test]
+fn a_namespace_that_is_made_wakes_what_waits_for_it() {
+    let export = slice_export("member-1", &slice("work/app-1"));
+    let mut view = hub_view([
+        export_of("member-1", &http()).offered_since(seconds(2)).object(),
+        Object::EndpointSliceExport(export.clone()),
+        claim_of("member-2").object(),
+    ]);
+    assert_eq!(told(&mut view, namespace("work").object()), [app()]);
+    assert_eq!(told(&mut view, namespace("fleet-member-member-2").object()), [slice_key(&export)]);
+    assert_eq!(told(&mut view, namespace("other").object()), []);
+}

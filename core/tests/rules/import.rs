@@ -1,1 +1,482 @@
-//! import
+//! Import: what a member makes of the hub's exports.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildService, BuildSlice, BuildWish, IntoObject, SYSTEM, address,
+    claim, content, derived_service, found, imported_slice, in_hub_of, named, not_found, port, reference, resolved,
+    seconds, service, service_import, slice, slice_export, slice_import, wish,
+};
+use crate::support::view::{NOW, SEEN, events, gone, member_view, planned, told, writes};
+use crate::support::world::GRACE_MICROS;
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
+use fleetnet_core::member::{Key, View};
+use fleetnet_core::model::{
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, Kind, LoadBalancerStatus,
+    MultiClusterService, Object, Service, ServicePort, ServiceType,
+};
+use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
+
+fn app() -> Key {
+    Key::MultiClusterService(named("work/app"))
+}
+
+fn import() -> Key {
+    Key::Import(named("work/app"))
+}
+
+fn in_system(name: &str) -> ObjectName {
+    ObjectName::new(SYSTEM, name)
+}
+
+fn labels(wish: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
+    let patch = Patch::MultiClusterService {
+        finalizers: wish.meta.finalizers.with_ours(ours),
+        import_label: Some(import.into()),
+        derived_label: derived.map(Text::from),
+    };
+    Write::patch(Kind::MultiClusterService, &wish.meta, patch)
+}
+
+fn status(wish: &MultiClusterService, condition: Condition, load_balancer: LoadBalancerStatus) -> Write {
+    let conditions = vec![condition];
+    let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
+    Write::patch(Kind::MultiClusterService, &wish.meta, patch)
+}
+
+fn now(condition: Condition) -> Condition {
+    Condition { last_transition: seconds(20), ..condition }
+}
+
+fn none() -> LoadBalancerStatus {
+    LoadBalancerStatus::default()
+}
+
+fn derived(wish: &MultiClusterService) -> DerivedService {
+    DerivedService {
+        derived_from: wish.meta.name.clone(),
+        consumer_type: wish.consumer_type,
+        ports: vec![port("http", 80)],
+        internal_load_balancer: false,
+    }
+}
+
+// === MultiClusterService ===
+
+#[test]
+fn a_wish_is_marked_then_its_import_is_made_and_it_is_told_to_wait() {
+    let fresh = wish("work/app").held_by("theirs");
+    let view = member_view([fresh.clone().object()]);
+    assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
+
+    let marked = fresh.taken_on();
+    let view = member_view([marked.clone().object()]);
+    let controller = Controller { name: "app".into(), uid: "uid-wish-work/app".into() };
+    let desired = Desired::ServiceImport { controller: Some(controller), finalizer: true };
+    let create = Write::create(Kind::ServiceImport, named("work/app"), desired);
+    assert_eq!(writes(&view, &app()), [create, status(&marked, now(not_found()), none())]);
+}
+
+#[test]
+fn an_import_without_controller_is_adopted() {
+    let wish = wish("work/app").taken_on().told(&[not_found()]);
+    let import = service_import("work/app");
+    let view = member_view([wish.object(), import.clone().object()]);
+    let patch = Patch::ServiceImportOwners {
+        others: Vec::new(),
+        controller: Controller { name: "app".into(), uid: "uid-wish-work/app".into() },
+        finalizers: import.meta.finalizers.with_ours(true),
+    };
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
+}
+
+#[test]
+fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
+    let waiting = wish("work/app").taken_on().told(&[not_found()]);
+    let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
+    let view = member_view([waiting.clone().object(), import.clone().object()]);
+    assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
+
+    let named = waiting.deriving("work-app");
+    let view = member_view([named.clone().object(), import.clone().object()]);
+    let create = Write::create(Kind::Service, in_system("work-app"), Desired::Service(derived(&named)));
+    assert_eq!(writes(&view, &app()), [create]);
+    assert_eq!(events(&view, &app()), ["FoundValidService"]);
+
+    let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
+    let view = member_view([named.clone().object(), import.clone().object(), service.clone().object()]);
+    assert_eq!(writes(&view, &app()), [status(&named, now(found()), address("192.0.2.1"))]);
+    assert_eq!(events(&view, &app()), ["SuccessfulUpdateStatus"]);
+
+    let mut done = named.told(&[found()]);
+    done.load_balancer = address("192.0.2.1");
+    let view = member_view([done.object(), import.object(), service.object()]);
+    assert_eq!(planned(&view, &app()), Plan::default());
+}
+
+/// A MultiClusterService with all that belongs to it.
+fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let objects = vec![wish.clone().object(), import.object(), service.object()];
+    (wish, objects)
+}
+
+#[test]
+fn a_derived_service_is_mended_in_what_we_own() {
+    let service = derived_service("work-app", "work/app");
+    let (wish, objects) = standing(service.clone());
+    assert_eq!(writes(&member_view(objects), &app()), []);
+    let mend = |service: &Service| Write::patch(Kind::Service, &service.meta, Patch::DerivedService(derived(&wish)));
+    for wrong in [
+        service.clone().ports(&[port("http", 81)]),
+        service.clone().of_type(ServiceType::ClusterIp),
+        Service { internal_load_balancer: true, ..service.clone() },
+    ] {
+        let (_, objects) = standing(wrong.clone());
+        assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);
+    }
+    // Someone took our labels off, so it is not ours any more: another name is taken.
+    let foreign = Service { derived_from: None, ..service };
+    let (_, objects) = standing(foreign);
+    let view = member_view(objects);
+    let planned = writes(&view, &app());
+    assert!(
+        matches!(&planned[..], [Write { kind: Kind::MultiClusterService, .. }]),
+        "only the label that names it: {planned:#?}"
+    );
+}
+
+#[test]
+fn a_port_without_target_is_the_one_that_the_server_completes() {
+    let bare = ServicePort { target_port: None, ..port("http", 80) };
+    let completed = ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80)), ..bare.clone() };
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let shown = ImportStatus { ports: vec![bare], ..resolved(&["member-2"]) };
+    let import = service_import("work/app").controlled_by(&wish).showing(shown);
+    let service = derived_service("work-app", "work/app").ports(&[completed]);
+    assert_eq!(writes(&member_view([wish.object(), import.object(), service.object()]), &app()), []);
+}
+
+#[test]
+fn a_clusterip_importer_derives_a_clusterip_service() {
+    let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp).taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let view = member_view([wish.clone().object(), import.object()]);
+    let create = Write::create(Kind::Service, in_system("work-app"), Desired::Service(derived(&wish)));
+    assert_eq!(writes(&view, &app()), [create]);
+}
+
+#[test]
+fn a_derived_service_outlives_its_last_exporter_for_a_while() {
+    let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
+    let (mut wish, objects) = standing(service.clone());
+    wish.load_balancer = address("192.0.2.1");
+    let mut view = member_view(objects);
+    told(&mut view, wish.clone().object());
+    let lost = service_import("work/app").controlled_by(&wish);
+    told(&mut view, lost.object()); // at second 20
+    let until = seconds(20).plus_micros(GRACE_MICROS);
+    let mut waiting = Plan::one(status(&wish, now(not_found()), address("192.0.2.1")));
+    waiting.look_again(until);
+    assert_eq!(planned(&view, &app()), waiting);
+    let told_so = MultiClusterService { conditions: vec![not_found()], ..wish };
+    told(&mut view, told_so.clone().object());
+    assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
+
+    let ended = view.plan(&app(), until).writes;
+    let delete = Write::delete(Kind::Service, &service.meta);
+    assert_eq!(ended, [delete, status(&told_so, not_found(), none())]);
+    gone(&mut view, &service.object());
+    let last = MultiClusterService { load_balancer: none(), ..told_so };
+    told(&mut view, last.clone().object());
+    assert_eq!(view.plan(&app(), until).writes, [labels(&last, true, "app", None)]);
+}
+
+#[test]
+fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
+    let (wish, objects) = standing(derived_service("work-app", "work/app"));
+    let mut view = member_view(objects);
+    told(&mut view, service_import("work/app").controlled_by(&wish).object());
+    told(&mut view, service_import("work/app").controlled_by(&wish).showing(resolved(&["member-3"])).object());
+    let late = view.plan(&app(), seconds(20).plus_micros(2 * GRACE_MICROS));
+    assert_eq!(late, Plan::default());
+}
+
+#[test]
+fn a_deleted_wish_takes_what_was_made_for_it_then_goes() {
+    let service = derived_service("work-app", "work/app");
+    let (wish, mut objects) = standing(service.clone());
+    let dying = wish.clone().deleting();
+    objects[0] = dying.clone().object();
+    let import = service_import("work/app").controlled_by(&wish);
+    let view = member_view(objects);
+    let deletes = [Write::delete(Kind::Service, &service.meta), Write::delete(Kind::ServiceImport, &import.meta)];
+    assert_eq!(writes(&view, &app()), deletes);
+    let view = member_view([dying.clone().object()]);
+    assert_eq!(writes(&view, &app()), [labels(&dying, false, "app", Some("work-app"))]);
+    assert_eq!(events(&view, &app()), ["UnimportedService"]);
+}
+
+#[test]
+fn a_wish_that_changes_its_mind_leaves_the_old_import_first() {
+    let service = derived_service("work-app", "work/app");
+    let (wish, mut objects) = standing(service);
+    let turned = wish.clone().importing("web");
+    objects[0] = turned.clone().object();
+    let view = member_view(objects.clone());
+    assert_eq!(writes(&view, &app()), [labels(&turned, true, "web", Some("work-app"))], "it is noted first");
+    let noted = turned.taken_on();
+    objects[0] = noted.object();
+    let view = member_view(objects);
+    let stale = service_import("work/app").controlled_by(&wish);
+    let planned = writes(&view, &app());
+    assert_eq!(planned[0], Write::delete(Kind::ServiceImport, &stale.meta));
+    assert_eq!((planned[1].kind, &planned[1].at), (Kind::ServiceImport, &named("work/web")));
+}
+
+#[test]
+fn a_wish_for_nothing_imports_nothing() {
+    let fresh = wish("work/app").importing("");
+    let view = member_view([fresh.clone().object()]);
+    assert_eq!(writes(&view, &app()), [status(&fresh, now(not_found()), none())]);
+    let told = fresh.told(&[not_found()]);
+    assert_eq!(writes(&member_view([told.object()]), &app()), []);
+}
+
+#[test]
+fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
+    let waiting = wish("work/app").taken_on().told(&[not_found()]).uid("0a1b2c3d-aaaa");
+    let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
+    let theirs = service("fleet-system/work-app");
+    let view = member_view([waiting.clone().object(), import.clone().object(), theirs.clone().object()]);
+    assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app-0a1b2"))]);
+    let also_theirs = service("fleet-system/work-app-0a1b2").uid("another");
+    let view = member_view([waiting.object(), import.object(), theirs.object(), also_theirs.object()]);
+    let plan = planned(&view, &app());
+    assert_eq!(plan.writes, []);
+    assert_eq!(
+        plan.blocked.as_deref(),
+        Some(
+            "MultiClusterService work/app cannot derive a Service: every name for it in namespace fleet-system is taken \
+             by a Service of another owner; delete or rename that Service"
+        )
+    );
+}
+
+// === ServiceImport and its claim ===
+
+#[test]
+fn an_import_is_claimed_in_the_hub_as_its_wish_wants_to_consume_it() {
+    for consumer_type in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
+        let wish = wish("work/app").consumed_as(consumer_type).taken_on();
+        let unmarked = service_import("work/app");
+        let view = member_view([wish.clone().object(), unmarked.clone().object()]);
+        assert_eq!(writes(&view, &import()), [Write::finalizer(Kind::ServiceImport, &unmarked.meta, true)]);
+        let marked = service_import("work/app").controlled_by(&wish).version(7);
+        let view = member_view([wish.object(), marked.clone().object()]);
+        let reference = reference("member-1", &marked.meta, Some(seconds(1)));
+        let desired = Desired::InternalServiceImport { reference, consumer_type };
+        let at = in_hub_of("member-1", "work-app");
+        assert_eq!(writes(&view, &import()), [Write::create(Kind::InternalServiceImport, at, desired)]);
+    }
+}
+
+#[test]
+fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
+    let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
+    let held = service_import("work/app").controlled_by(&wish);
+    let answered = claim("member-1", &held).answered(resolved(&["member-2"]));
+    let view = member_view([wish.clone().object(), held.clone().object(), answered.clone().object()]);
+    let says = Write::patch(Kind::InternalServiceImport, &answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
+    let shows = Write::patch(Kind::ServiceImport, &held.meta, Patch::ImportStatus(resolved(&["member-2"])));
+    assert_eq!(writes(&view, &import()), [says, shows]);
+
+    // One that wants something else by now says nothing about this claim.
+    let turned = wish.importing("web");
+    let answered = answered.answered(ImportStatus::default());
+    let view = member_view([turned.object(), held.object(), answered.object()]);
+    assert_eq!(writes(&view, &import()), []);
+}
+
+#[test]
+fn a_claim_goes_with_its_import_then_the_mark() {
+    let held = service_import("work/app").marked();
+    let standing = claim("member-1", &held);
+    let dying = held.clone().deleting();
+    let delete = Write::delete(Kind::InternalServiceImport, &standing.meta);
+    let view = member_view([dying.clone().object(), standing.clone().object()]);
+    assert_eq!(writes(&view, &import()), std::slice::from_ref(&delete));
+    let view = member_view([dying.clone().object(), standing.clone().deleting().object()]);
+    assert_eq!(writes(&view, &import()), [Write::finalizer(Kind::ServiceImport, &dying.meta, false)]);
+    assert_eq!(
+        writes(&member_view([standing.clone().object()]), &import()),
+        std::slice::from_ref(&delete),
+        "a dangling claim"
+    );
+    let anew = held.uid("uid-anew");
+    let view = member_view([anew.object(), standing.object()]);
+    assert_eq!(writes(&view, &import()), [delete], "an import made anew claims anew");
+}
+
+// === Slices ===
+
+/// A slice that the hub gives us of member-2's `work/app`, with all it can be bound to.
+fn given() -> (HubSlice, Vec<Object>) {
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
+    let (_, objects) = standing(derived_service("work-app", "work/app"));
+    (given, objects)
+}
+
+fn key(given: &HubSlice) -> Key {
+    Key::SliceImport(given.meta.name.name.clone())
+}
+
+fn view_of(given: Option<&HubSlice>, held: Option<&EndpointSlice>, objects: &[Object]) -> View {
+    let given = given.cloned().map(Object::EndpointSliceImport);
+    let held = held.cloned().map(IntoObject::object);
+    member_view(objects.iter().cloned().chain(given).chain(held))
+}
+
+fn wanted(endpoints: &[&str], generation: i64) -> ImportedSlice {
+    ImportedSlice { service: "work-app".into(), content: content(endpoints), observed_generation: generation }
+}
+
+fn sample(first: bool) -> Option<Sample> {
+    Some(Sample::SliceImported { origin: "member-2".into(), first, exported_since: Some(seconds(5)) })
+}
+
+#[test]
+fn a_given_slice_is_marked_then_written_and_measured_once() {
+    let (given, objects) = given();
+    let mut unmarked = given.clone();
+    unmarked.meta.finalizers.ours = false;
+    let view = view_of(Some(&unmarked), None, &objects);
+    assert_eq!(writes(&view, &key(&given)), [Write::finalizer(Kind::EndpointSliceImport, &unmarked.meta, true)]);
+
+    let view = view_of(Some(&given), None, &objects);
+    let at = in_system(&given.meta.name.name);
+    let create = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted(&["10.0.0.1"], 4)));
+    assert_eq!(writes(&view, &key(&given)), [create.measured(sample(true))]);
+
+    let held = EndpointSlice { observed_generation: Some(4), ..imported_slice(&given.meta.name.name, "work-app") };
+    assert_eq!(writes(&view_of(Some(&given), Some(&held), &objects), &key(&given)), []);
+
+    let changed = given.clone().carrying(&["10.0.0.9"], 5);
+    let patch = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 5)));
+    let view = view_of(Some(&changed), Some(&held), &objects);
+    assert_eq!(writes(&view, &key(&given)), [patch.measured(sample(false))]);
+
+    // What is mended without a new generation is not measured again.
+    let bent = held.endpoints(&["10.6.6.6"]);
+    let patch = Write::patch(Kind::EndpointSlice, &bent.meta, Patch::ImportedSlice(wanted(&["10.0.0.1"], 4)));
+    assert_eq!(writes(&view_of(Some(&given), Some(&bent), &objects), &key(&given)), [patch]);
+}
+
+#[test]
+fn what_a_go_agent_observed_is_not_observed_again() {
+    let (mut given, objects) = given();
+    given.observed_generation = Some(4);
+    let planned = writes(&view_of(Some(&given), None, &objects), &key(&given));
+    assert_eq!(planned[0].sample, None);
+    given.observed_generation = Some(3);
+    let planned = writes(&view_of(Some(&given), None, &objects), &key(&given));
+    assert_eq!(planned[0].sample, sample(false));
+}
+
+#[test]
+fn a_withdrawn_slice_is_deleted_then_let_go() {
+    let (given, objects) = given();
+    let dying = given.clone().deleting();
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    let view = view_of(Some(&dying), Some(&held), &objects);
+    assert_eq!(writes(&view, &key(&given)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    let view = view_of(Some(&dying), Some(&held.clone().deleting()), &objects);
+    assert_eq!(writes(&view, &key(&given)), [], "it may still be routed to");
+    let unmark = Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false);
+    assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&given)), std::slice::from_ref(&unmark));
+    let theirs = EndpointSlice { imported: false, ..held };
+    assert_eq!(writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&given)), [unmark], "not ours to delete");
+    let mut unmarked = dying;
+    unmarked.meta.finalizers.ours = false;
+    assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&given)), []);
+}
+
+#[test]
+fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
+    let (given, objects) = given();
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "work-app") };
+    let plan = planned(&view_of(Some(&given), Some(&theirs), &objects), &key(&given));
+    assert_eq!(plan.writes, []);
+    let why = plan.blocked.expect("it says why");
+    assert!(
+        why.starts_with("EndpointSlice fleet-system/member-2-work-app-1-e095f is not managed by the importer"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_slice_of_another_address_type_is_made_anew() {
+    let (mut given, objects) = given();
+    given.spec.content.address_type = AddressType::IPv6;
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    let view = view_of(Some(&given), Some(&held), &objects);
+    assert_eq!(writes(&view, &key(&given)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+}
+
+#[test]
+fn an_imported_slice_that_somebody_deleted_is_made_anew() {
+    let (given, objects) = given();
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    let mut view = view_of(Some(&given), Some(&held), &objects);
+    assert_eq!(gone(&mut view, &held.object()), [key(&given)]);
+    let planned = writes(&view, &key(&given));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+}
+
+#[test]
+fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
+    let (given, mut objects) = given();
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    let mut view = view_of(None, Some(&held), &objects);
+    assert_eq!(planned(&view, &key(&given)), Plan::default(), "no claim is known: nobody can say that it should go");
+
+    let import = service_import("work/app");
+    let fulfilled = claim("member-1", &import).answered(resolved(&["member-2"]));
+    let dirty = told(&mut view, fulfilled.object());
+    assert!(dirty.contains(&key(&given)), "the fulfilled claim wakes it: {dirty:?}");
+    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(planned(&view, &key(&given)), Plan { again: Some(until), ..Plan::default() });
+    let delete = Write::delete(Kind::EndpointSlice, &held.meta);
+    assert_eq!(view.plan(&key(&given), until).writes, std::slice::from_ref(&delete));
+
+    // Given again in time, it stays.
+    told(&mut view, Object::EndpointSliceImport(given.clone()));
+    assert_eq!(view.plan(&key(&given), until), Plan::default());
+
+    // Nobody needs it without its derived Service.
+    objects.pop();
+    assert_eq!(writes(&view_of(None, Some(&held), &objects), &key(&given)), [delete]);
+}
+
+#[test]
+fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
+    let (given, objects) = given();
+    for missing in 0..objects.len() {
+        let mut some = objects.clone();
+        let gone = some.remove(missing);
+        let view = view_of(Some(&given), None, &some);
+        // The ServiceImport only says who comes first: it may be just being made anew.
+        let expected = usize::from(gone.kind() == Kind::ServiceImport);
+        let plan = planned(&view, &key(&given));
+        assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());
+    }
+}
+
+#[test]
+fn times_are_seen_not_read() {
+    // The plan of one view at two times differs in nothing but what it is told.
+    let (given, objects) = given();
+    let view = view_of(Some(&given), None, &objects);
+    assert_eq!(view.plan(&key(&given), SEEN), view.plan(&key(&given), NOW));
+    assert_eq!(view.plan(&app(), Timestamp(0)), view.plan(&app(), NOW));
+}

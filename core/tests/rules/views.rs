@@ -1,1 +1,303 @@
-//! views
+//! What a view is: a function of what it was told, whatever the order; and what it may decide while it is half-filled.
+
+use crate::histories::{Event, MEMBERS, an_event, cases, happen, prelude};
+use crate::support::agent::{Agent, View};
+use crate::support::random::Random;
+use crate::support::world::{Who, World};
+use fleetnet_core::ids::Timestamp;
+use fleetnet_core::member::Change;
+use fleetnet_core::model::{HubSliceSpec, Kind, Object};
+use fleetnet_core::plan::{Action, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+use fleetnet_core::{hub, member};
+use proptest::prelude::{any, prop, proptest};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+fn kind_of(change: &Change) -> Kind {
+    match change {
+        Change::Applied(object) => object.kind(),
+        Change::Removed { kind, .. } => *kind,
+    }
+}
+
+/// A new view that is told the same objects in another order, at one time.
+fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Random) -> V {
+    let mut anew = view.forgetful();
+    let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(Change::Applied(object))).collect();
+    let states = V::KINDS.iter().map(|kind| (*kind, view.watches().state(*kind)));
+    let known = states.filter(|(_, state)| *state != WatchState::Incomplete);
+    told.extend(known.map(|(kind, state)| News::State(kind, state)));
+    for index in (1..told.len()).rev() {
+        told.swap(index, random.below(index + 1));
+    }
+    for news in told {
+        match news {
+            News::Changed(change) => anew.observe(change, now, &mut Vec::new()),
+            News::State(kind, state) => anew.watched(kind, state, now, &mut Vec::new()),
+        }
+    }
+    anew
+}
+
+#[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
+enum News {
+    Changed(Change),
+    State(Kind, WatchState),
+}
+
+/// The view holds what a rebuild from its objects holds, and gives the same plans.
+fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Random) {
+    let anew = rebuilt(&agent.view, now, random);
+    assert_eq!(agent.view, anew, "indexes and times are those of a rebuild");
+}
+
+/// Every key for which there is something to do, and what.
+fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
+    let keys: BTreeSet<V::Key> = view.every_key().into_iter().collect();
+    keys.into_iter().map(|key| (key.clone(), view.decide(&key, now))).filter(|(_, plan)| !plan.is_empty()).collect()
+}
+
+/// The agent hears the next news of a kind, and marks every key dirty for which there is something to do from then on.
+fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
+    let before = wanted(&agent.view, now);
+    agent.hear(kind, now);
+    for (key, plan) in wanted(&agent.view, now) {
+        let wanted_before = before.get(&key).is_some_and(|before| same_targets(before, &plan));
+        assert!(wanted_before || agent.dirty.contains(&key), "{key:?} is not planned anew, although it wants {plan:?}");
+    }
+}
+
+fn same_targets(one: &Plan, other: &Plan) -> bool {
+    let targets = |plan: &Plan| {
+        let what = |write: &Write| (write.kind, write.at.clone(), std::mem::discriminant(&write.action));
+        plan.writes.iter().map(what).collect::<Vec<_>>()
+    };
+    targets(one) == targets(other)
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_dirty(
+        events in prop::collection::vec(an_event(), 1..25),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        world.tick_micros = 0;
+        let mut random = Random::new(seed);
+        for event in prelude(seed).iter().chain(&events).filter(|event| !matches!(event, Event::Pass { .. })) {
+            happen(&mut world, event);
+            while let Some((who, kind)) = next_news(&world) {
+                let now = world.now;
+                match who {
+                    Who::Hub => {
+                        hear_attentively(&mut world.hub_agent, kind, now);
+                        assert_equals_rebuild(&world.hub_agent, now, &mut random);
+                    }
+                    Who::Member(index) => {
+                        let agent = &mut world.members[index].agent;
+                        hear_attentively(agent, kind, now);
+                        assert_equals_rebuild(agent, now, &mut random);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn next_news(world: &World) -> Option<(Who, Kind)> {
+    let waiting =
+        |inbox: &BTreeMap<Kind, VecDeque<_>>| inbox.iter().find(|(_, news)| !news.is_empty()).map(|(kind, _)| *kind);
+    let of_hub = waiting(&world.hub_agent.inbox).map(|kind| (Who::Hub, kind));
+    of_hub.or_else(|| {
+        let mut members = world.members.iter().enumerate();
+        members.find_map(|(index, member)| Some((Who::Member(index), waiting(&member.agent.inbox)?)))
+    })
+}
+
+/// Tells a new view all that an agent was told in a history: each kind in its order, the kinds mixed at random.
+fn retold<V: View>(view: &V, told: &[(Who, Change)], who: Who, now: Timestamp, random: &mut Random) -> V {
+    let mut queues: Vec<VecDeque<&Change>> = V::KINDS
+        .iter()
+        .map(|kind| told.iter().filter(|(to, change)| *to == who && kind_of(change) == *kind).map(|(_, c)| c).collect())
+        .collect();
+    let mut anew = view.forgetful();
+    for kind in V::KINDS {
+        anew.watched(*kind, WatchState::Complete, now, &mut Vec::new());
+    }
+    loop {
+        queues.retain(|queue| !queue.is_empty());
+        if queues.is_empty() {
+            return anew;
+        }
+        let chosen = random.below(queues.len());
+        let change = queues[chosen].pop_front().expect("not empty");
+        let again = if random.below(8) == 0 { 2 } else { 1 }; // told twice is told once
+        for _ in 0..again {
+            anew.observe(change.clone(), now, &mut Vec::new());
+        }
+    }
+}
+
+fn assert_order_does_not_matter<V: View>(
+    view: &V,
+    told: &[(Who, Change)],
+    who: Who,
+    now: Timestamp,
+    random: &mut Random,
+) {
+    let one = retold(view, told, who, now, random);
+    let other = retold(view, told, who, now, random);
+    assert_eq!(one, other, "{who:?}: the same view");
+    assert_eq!(wanted(&one, now), wanted(&other, now), "{who:?}: the same plans");
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans(
+        events in prop::collection::vec(an_event(), 1..25),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        world.told = Some(Vec::new());
+        for event in prelude(seed).iter().chain(&events) {
+            happen(&mut world, event);
+        }
+        let told = world.told.take().unwrap_or_default();
+        let mut random = Random::new(seed);
+        let now = world.now;
+        assert_order_does_not_matter(&world.hub_agent.view, &told, Who::Hub, now, &mut random);
+        for (index, member) in world.members.iter().enumerate() {
+            assert_order_does_not_matter(&member.agent.view, &told, Who::Member(index), now, &mut random);
+        }
+    }
+}
+
+/// A view of all objects but some of one kind, whose watch has not told them yet.
+fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Random) -> V {
+    let mut half = view.forgetful();
+    for object in view.held() {
+        if object.kind() != hidden || random.below(2) == 0 {
+            half.observe(Change::Applied(object), now, &mut Vec::new());
+        }
+    }
+    for kind in V::KINDS {
+        let state = if *kind == hidden { state } else { WatchState::Complete };
+        half.watched(*kind, state, now, &mut Vec::new());
+    }
+    half
+}
+
+/// Kinds that a member's decisions require.
+fn required_by_member(key: &member::Key) -> &'static [Kind] {
+    use Kind::*;
+    match key {
+        member::Key::Export(_) => &[Service, ServiceExport, InternalServiceExport],
+        member::Key::SliceExport(_) => {
+            &[Service, ServiceExport, EndpointSlice, EndpointSliceExport, EndpointSliceImport]
+        }
+        member::Key::MultiClusterService(_) => &[MultiClusterService, ServiceImport, Service],
+        member::Key::Import(_) => &[ServiceImport, MultiClusterService, InternalServiceImport],
+        member::Key::SliceImport(_) => {
+            &[EndpointSliceImport, EndpointSlice, MultiClusterService, ServiceImport, Service, InternalServiceImport]
+        }
+    }
+}
+
+/// Kinds that the hub's decisions require.
+fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
+    use Kind::*;
+    match key {
+        hub::Key::Service(_) => &[InternalServiceExport, InternalServiceImport, ServiceImport],
+        hub::Key::Slice(_) => &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport],
+    }
+}
+
+/// Whether a write takes something away from somebody.
+fn shrinks<V: View>(view: &V, write: &Write) -> bool {
+    let held = view.held().into_iter().find(|object| object.kind() == write.kind && object.meta().name == write.at);
+    match (&write.action, held) {
+        (Action::Delete { .. }, _) => true,
+        (Action::Patch { patch: Patch::Finalizers(after), .. }, Some(held)) => {
+            held.meta().finalizers.ours && !after.ours
+        }
+        (
+            Action::Patch { patch: Patch::HubSlice(after), .. },
+            Some(Object::EndpointSliceExport(held) | Object::EndpointSliceImport(held)),
+        ) => fewer(&held.spec, after),
+        (Action::Patch { patch: Patch::ImportedSlice(after), .. }, Some(Object::EndpointSlice(held))) => {
+            held.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
+        }
+        (Action::Patch { patch: Patch::Claims { importers, .. }, .. }, Some(Object::ServiceImport(held))) => {
+            held.claims.importers.keys().any(|importer| !importers.contains_key(importer))
+        }
+        (Action::Patch { patch: Patch::ImportStatus(after), .. }, Some(Object::ServiceImport(held))) => {
+            held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
+        }
+        (Action::Patch { patch: Patch::ImportStatus(after), .. }, Some(Object::InternalServiceImport(held))) => {
+            held.status.clusters.iter().any(|cluster| !after.clusters.contains(cluster))
+        }
+        _ => false,
+    }
+}
+
+fn fewer(before: &HubSliceSpec, after: &HubSliceSpec) -> bool {
+    before.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
+}
+
+/// Whatever part of one kind is still unknown, nothing is taken away because of it.
+fn assert_patient<V: View>(
+    view: &V,
+    required: fn(&V::Key) -> &'static [Kind],
+    settled: bool,
+    now: Timestamp,
+    random: &mut Random,
+) {
+    for kind in V::KINDS {
+        for state in [WatchState::Incomplete, WatchState::Unknown] {
+            let half = half_filled(view, *kind, state, now, random);
+            for (key, plan) in wanted(&half, now) {
+                // Namespaces are optional: they decide nothing.
+                if settled && *kind != Kind::Namespace {
+                    assert_eq!(plan.writes, Vec::new(), "{key:?} of a settled fleet without all of {kind:?}");
+                }
+                let impatient = plan.writes.iter().find(|write| shrinks(&half, write));
+                assert!(
+                    !required(&key).contains(kind) || impatient.is_none(),
+                    "{key:?} without all of {kind:?} wants {impatient:?}"
+                );
+            }
+        }
+    }
+}
+
+fn assert_all_patient(world: &World, settled: bool, random: &mut Random) {
+    assert_patient(&world.hub_agent.view, required_by_hub, settled, world.now, random);
+    for member in &world.members {
+        assert_patient(&member.agent.view, required_by_member, settled, world.now, random);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn nothing_is_taken_away_while_a_required_watch_is_incomplete(
+        events in prop::collection::vec(an_event(), 1..25),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        let mut random = Random::new(seed);
+        for event in prelude(seed).iter().chain(&events) {
+            happen(&mut world, event);
+        }
+        assert_all_patient(&world, false, &mut random);
+        world.run_for(DAY_MICROS);
+        assert_all_patient(&world, true, &mut random);
+    }
+}

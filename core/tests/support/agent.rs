@@ -5,7 +5,7 @@ use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Plan, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_core::watches::{WatchState, Watches};
 use fleetnet_core::{hub, member};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -21,6 +21,9 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
+    fn watches(&self) -> &Watches;
+    /// All objects that it holds.
+    fn held(&self) -> Vec<Object>;
 }
 
 impl View for member::View {
@@ -53,6 +56,22 @@ impl View for member::View {
         self.all_keys(&mut keys);
         keys
     }
+    fn watches(&self) -> &Watches {
+        &self.watches
+    }
+    fn held(&self) -> Vec<Object> {
+        let mut held = Vec::new();
+        held.extend(self.services.iter().cloned().map(Object::Service));
+        held.extend(self.slices.iter().cloned().map(Object::EndpointSlice));
+        held.extend(self.exports.iter().cloned().map(Object::ServiceExport));
+        held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
+        held.extend(self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService));
+        held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
+        held.extend(self.internal_imports.iter().cloned().map(Object::InternalServiceImport));
+        held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
+        held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
+        held
+    }
 }
 
 impl View for hub::View {
@@ -82,10 +101,24 @@ impl View for hub::View {
         self.all_keys(&mut keys);
         keys
     }
+    fn watches(&self) -> &Watches {
+        &self.watches
+    }
+    fn held(&self) -> Vec<Object> {
+        let mut held = Vec::new();
+        held.extend(self.imports.iter().cloned().map(Object::ServiceImport));
+        held.extend(self.internal_exports.iter().cloned().map(Object::InternalServiceExport));
+        held.extend(self.internal_imports.iter().cloned().map(Object::InternalServiceImport));
+        held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
+        held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
+        held.extend(self.namespaces.iter().cloned().map(Object::Namespace));
+        held
+    }
 }
 
 /// What a watch has still to tell.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum News {
     Changed(Change),
     /// All objects of the list before were told.
@@ -233,10 +266,5 @@ impl<V: View> Agent<V> {
         if failed {
             self.dirty.insert(key.clone());
         }
-    }
-
-    /// Nothing to hear, plan or carry out.
-    pub(crate) fn idle(&self) -> bool {
-        self.dirty.is_empty() && self.in_flight.is_empty() && self.inbox.values().all(VecDeque::is_empty)
     }
 }

@@ -146,12 +146,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     SliceContent {
         address_type: AddressType::IPv4,
         endpoints: addresses.iter().map(|address| Endpoint { addresses: vec![(*address).into()] }).collect(),
-        ports: vec![EndpointPort {
-            name: "http".into(),
-            protocol: "TCP".into(),
-            port: Some(8080),
-            app_protocol: None,
-        }],
+        ports: vec![EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None }],
     }
 }
 

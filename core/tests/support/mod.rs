@@ -6,4 +6,5 @@ pub(crate) mod cluster;
 pub(crate) mod oracle;
 pub(crate) mod random;
 pub(crate) mod server;
+pub(crate) mod view;
 pub(crate) mod world;

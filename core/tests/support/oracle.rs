@@ -50,7 +50,10 @@ fn says(conditions: &[Condition], condition_type: &str) -> Option<Text> {
 }
 
 /// The exports that users want and that are eligible: cluster id to ServiceExport and ports.
-fn wanted_exports<'a>(world: &'a World, service: &ObjectName) -> BTreeMap<String, (&'a ServiceExport, &'a [ServicePort])> {
+fn wanted_exports<'a>(
+    world: &'a World,
+    service: &ObjectName,
+) -> BTreeMap<String, (&'a ServiceExport, &'a [ServicePort])> {
     let mut wanted = BTreeMap::new();
     for (index, member) in world.members.iter().enumerate() {
         let export = all!(member.cluster, ServiceExport).find(|export| export.meta.name == *service);
@@ -98,13 +101,10 @@ fn assert_exports_are_judged_alike(world: &World) {
             let verdict = says(&export.conditions, "Conflict");
             assert_eq!(verdict.as_deref(), Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
             let Some((wish, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
-            if weighs(wish) {
-                assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-                assert_eq!(says(&wish.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
-                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("True"));
-            } else {
-                assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some("False"));
-            }
+            assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
+            assert_eq!(says(&wish.conditions, "Conflict"), verdict, "{service} of {cluster}: told the verdict");
+            let valid = if weighs(wish) { "True" } else { "False" };
+            assert_eq!(says(&wish.conditions, "Valid").as_deref(), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let offers = offered.contains_key(&*cluster);
@@ -199,7 +199,8 @@ fn assert_claims_are_fair(world: &World) {
 }
 
 fn assert_nothing_is_left_over(world: &World) {
-    let is_member = |index: usize, kind: Kind, name: &ObjectName| world.members[index].cluster.get(kind, name).is_some();
+    let is_member =
+        |index: usize, kind: Kind, name: &ObjectName| world.members[index].cluster.get(kind, name).is_some();
     let member_of = |namespace: &str| {
         (0..world.members.len()).find(|index| &*settings(*index).hub_namespace == namespace).expect("a member")
     };

@@ -3,7 +3,7 @@
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, Meta, Object, Owner, Service, ServiceImport, ServiceType,
+    InternalServiceImport, LoadBalancerStatus, Meta, Object, Owner, Service, ServiceImport, ServiceType, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 
@@ -98,6 +98,9 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
         service.load_balancer = LoadBalancerStatus::default(); // the cloud takes the address back
     }
     service.ports = derived.ports;
+    for port in &mut service.ports {
+        port.target_port.get_or_insert(TargetPort::Number(port.port)); // as the API server completes it
+    }
     service.derived_from = Some(derived.derived_from);
     service.internal_load_balancer = derived.internal_load_balancer;
 }
@@ -129,10 +132,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice), Patch::HubSlice(spec)) => {
             slice.spec = spec;
         }
-        (
-            Object::MultiClusterService(wish),
-            Patch::MultiClusterService { finalizers, import_label, derived_label },
-        ) => {
+        (Object::MultiClusterService(wish), Patch::MultiClusterService { finalizers, import_label, derived_label }) => {
             wish.meta.finalizers = finalizers;
             wish.import_label = import_label;
             wish.derived_label = derived_label;

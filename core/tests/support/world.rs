@@ -1,12 +1,12 @@
 //! A fleet in memory: a hub and members, their agents, and the order in which everything happens.
 
 use super::agent::{Agent, View};
-use super::build::SYSTEM;
+use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
 use super::cluster::{Answer, Cluster};
 use super::random::Random;
 use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::member::Settings;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{hub, member};
@@ -89,10 +89,15 @@ pub(crate) struct World {
     chaos: Option<Random>,
     /// Microseconds that each step takes.
     pub(crate) tick_micros: i64,
+    /// What happened last.
+    pub(crate) last: Option<Step>,
+    /// Every change so far that the watches told of, with whom it concerns; kept where a test asks for it.
+    pub(crate) told: Option<Vec<(Who, member::Change)>>,
 }
 
+/// What happens in a step.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(crate) enum Step {
     Hear(Who, Kind),
     Plan(Who, usize),
     CarryOut(Who, usize),
@@ -123,10 +128,8 @@ pub(crate) fn settings(index: usize) -> Settings {
 impl World {
     /// A hub and that many members, all agents just started.
     pub(crate) fn new(members: usize) -> Self {
-        let member = |index| Member {
-            cluster: Cluster::default(),
-            agent: Agent::new(member::View::new(settings(index))),
-        };
+        let member =
+            |index| Member { cluster: Cluster::default(), agent: Agent::new(member::View::new(settings(index))) };
         let mut world = Self {
             hub: Cluster::default(),
             hub_agent: Agent::new(hub::View::default()),
@@ -135,6 +138,8 @@ impl World {
             ledger: Vec::new(),
             chaos: None,
             tick_micros: 1_000,
+            last: None,
+            told: None,
         };
         world.restart_all();
         world
@@ -194,12 +199,15 @@ impl World {
             for (index, member) in self.members.iter_mut().enumerate() {
                 if settings(index).hub_namespace == namespace {
                     member.agent.notify(change.clone());
+                    self.told.iter_mut().for_each(|told| told.push((Who::Member(index), change.clone())));
                 }
             }
+            self.told.iter_mut().for_each(|told| told.push((Who::Hub, change.clone())));
             self.hub_agent.notify(change);
         }
-        for member in &mut self.members {
+        for (index, member) in self.members.iter_mut().enumerate() {
             for change in std::mem::take(&mut member.cluster.changes) {
+                self.told.iter_mut().for_each(|told| told.push((Who::Member(index), change.clone())));
                 member.agent.notify(change);
             }
         }
@@ -255,6 +263,7 @@ impl World {
         }
         let chosen = self.chaos.as_mut().map_or(0, |random| random.below(steps.len()));
         self.now = self.now.plus_micros(self.tick_micros);
+        self.last = Some(steps[chosen]);
         match steps[chosen] {
             Step::Hear(who, kind) => self.hear(who, kind),
             Step::Plan(who, key) => self.plan(who, key),
@@ -376,7 +385,10 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    steps[1].extend((0..agent.dirty.len()).map(|key| Step::Plan(who, key)));
+    // A key is planned anew when its own writes are answered: what depends on an outcome is in a later plan.
+    let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
+    let keys = agent.dirty.iter().enumerate().filter(|(_, key)| free(key));
+    steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
     steps[2].extend((0..agent.in_flight.len()).map(|write| Step::CarryOut(who, write)));
 }
 
@@ -408,4 +420,18 @@ fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
         agent.again.remove(&key);
         agent.dirty.insert(key);
     }
+}
+
+/// What most tests begin with: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
+pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
+    let mut world = World::new(1 + importers);
+    world.run();
+    world.create(Who::Member(0), service("work/app").object());
+    world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
+    world.create(Who::Member(0), service_export("work/app").object());
+    for importer in 1..=importers {
+        world.create(Who::Member(importer), wish("work/app").consumed_as(consumer).object());
+    }
+    world.run();
+    world
 }

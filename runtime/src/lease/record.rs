@@ -109,10 +109,7 @@ impl Lease {
     /// It has expired once we have seen it unchanged for the duration that its holder promised to renew it within.
     pub(super) fn held_by_another(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
-        let promised = self
-            .spec("leaseDurationSeconds")
-            .and_then(Value::as_u64)
-            .filter(|seconds| *seconds > 0);
+        let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         let duration = promised.map_or(self.lease_duration, Duration::from_secs);
         let expired = self.seen_at.elapsed() >= duration;
         (!expired).then_some(holder)
@@ -126,18 +123,11 @@ impl Lease {
         let transitions = self.spec("leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
         let mut changes = Map::new();
         changes.insert("holderIdentity".to_owned(), json!(self.identity));
-        changes.insert(
-            "leaseDurationSeconds".to_owned(),
-            json!(whole_seconds(self.lease_duration)),
-        );
+        changes.insert("leaseDurationSeconds".to_owned(), json!(whole_seconds(self.lease_duration)));
         changes.insert("renewTime".to_owned(), json!(now));
         if !ours {
             changes.insert("acquireTime".to_owned(), json!(now));
-            let transitions = if self.object.is_some() {
-                transitions.saturating_add(1)
-            } else {
-                0
-            };
+            let transitions = if self.object.is_some() { transitions.saturating_add(1) } else { 0 };
             changes.insert("leaseTransitions".to_owned(), json!(transitions));
         }
         self.write(changes).await?;
@@ -227,9 +217,7 @@ impl Lease {
 
     /// The holder's identity, if it names one.
     fn holder(&self) -> Option<&str> {
-        self.spec("holderIdentity")
-            .and_then(Value::as_str)
-            .filter(|holder| !holder.is_empty())
+        self.spec("holderIdentity").and_then(Value::as_str).filter(|holder| !holder.is_empty())
     }
 
     fn spec(&self, field: &str) -> Option<&Value> {
@@ -272,22 +260,15 @@ impl Lease {
             Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
         };
         let timed_out = |_| Err(format!("no answer within {:?}", self.request_timeout));
-        let (status, body) = timeout(self.request_timeout, answer)
-            .await
-            .unwrap_or_else(timed_out)
-            .map_err(RecordError::Unanswered)?;
+        let (status, body) =
+            timeout(self.request_timeout, answer).await.unwrap_or_else(timed_out).map_err(RecordError::Unanswered)?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         classify(status, body, creates)
     }
 }
 
 fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, RecordError> {
-    let message = || {
-        body["message"]
-            .as_str()
-            .unwrap_or("the server gave no reason")
-            .to_owned()
-    };
+    let message = || body["message"].as_str().unwrap_or("the server gave no reason").to_owned();
     match status {
         _ if status.is_success() && body.is_object() => Ok(body),
         _ if status.is_success() => Err(RecordError::Unanswered("the answer is no object".to_owned())),
@@ -295,10 +276,7 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
         // The namespace is what is missing where an object was to be made.
         StatusCode::NOT_FOUND if !creates => Err(RecordError::Missing),
         _ if status.is_server_error() => Err(RecordError::Unanswered(format!("{status}: {}", message()))),
-        _ => Err(RecordError::Refused {
-            status,
-            message: message(),
-        }),
+        _ => Err(RecordError::Refused { status, message: message() }),
     }
 }
 

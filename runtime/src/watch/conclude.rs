@@ -18,11 +18,7 @@ impl<L: Logic> Watcher<L> {
                 if !heard && self.server_went_back().await {
                     return Some(self.list_anew_after_going_back());
                 }
-                Some(if soon && !heard {
-                    self.next_wait()
-                } else {
-                    Duration::ZERO
-                })
+                Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
             End::Expired => {
                 self.restarted("expired");
@@ -41,11 +37,7 @@ impl<L: Logic> Watcher<L> {
                 Some(Duration::ZERO)
             }
             End::NotServed { status, message } => self.after_not_served(status, message).await,
-            End::Failed {
-                reason,
-                message,
-                retry_after,
-            } => self.after_failure(reason, message, retry_after).await,
+            End::Failed { reason, message, retry_after } => self.after_failure(reason, message, retry_after).await,
         }
     }
 
@@ -74,29 +66,14 @@ impl<L: Logic> Watcher<L> {
     }
 
     fn log_not_served(&self, status: u16, message: &str) {
-        let SourceSpec {
-            cluster,
-            resource,
-            optional,
-            ..
-        } = &*self.spec;
+        let SourceSpec { cluster, resource, optional, .. } = &*self.spec;
         let remedy = if status == StatusCode::FORBIDDEN.as_u16() {
             format!("grant this agent get, list and watch on {}", resource.plural)
         } else {
-            format!(
-                "install the definition of {} ({})",
-                resource.kind,
-                resource.api_version()
-            )
+            format!("install the definition of {} ({})", resource.kind, resource.api_version())
         };
         match (optional, self.refusals) {
-            (false, _) => tracing::warn!(
-                cluster = cluster.name,
-                kind = resource.kind,
-                message,
-                remedy,
-                "cannot watch"
-            ),
+            (false, _) => tracing::warn!(cluster = cluster.name, kind = resource.kind, message, remedy, "cannot watch"),
             (true, 1) => tracing::info!(
                 cluster = cluster.name,
                 kind = resource.kind,
@@ -104,12 +81,7 @@ impl<L: Logic> Watcher<L> {
                 remedy,
                 "an optional kind cannot be watched: what needs it is off"
             ),
-            (true, _) => tracing::debug!(
-                cluster = cluster.name,
-                kind = resource.kind,
-                message,
-                "still cannot watch"
-            ),
+            (true, _) => tracing::debug!(cluster = cluster.name, kind = resource.kind, message, "still cannot watch"),
         }
     }
 

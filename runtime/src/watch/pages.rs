@@ -53,24 +53,16 @@ impl<L: Logic> Watcher<L> {
     async fn request_page(&self, objects: usize, token: Option<&str>) -> Result<Page, PageError> {
         let request = wire::page_request(&self.spec, objects, token);
         let answer = async {
-            let response = self
-                .spec
-                .cluster
-                .requests
-                .send(request)
-                .await
-                .map_err(PageError::failed)?;
+            let response = self.spec.cluster.requests.send(request).await.map_err(PageError::failed)?;
             if !response.status().is_success() {
                 return Err(PageError::Refused(Refusal::read(response).await));
             }
             let body = read_page(response.into_body()).await?;
             Page::parse(&body).map_err(PageError::Failed)
         };
-        timeout(LIST_PAGE_TIMEOUT, answer).await.unwrap_or_else(|_| {
-            Err(PageError::Failed(format!(
-                "no page of the list within {LIST_PAGE_TIMEOUT:?}"
-            )))
-        })
+        timeout(LIST_PAGE_TIMEOUT, answer)
+            .await
+            .unwrap_or_else(|_| Err(PageError::Failed(format!("no page of the list within {LIST_PAGE_TIMEOUT:?}"))))
     }
 
     /// Whether the server is behind what it has told already. A watch from a version that the server has not reached

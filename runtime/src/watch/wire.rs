@@ -84,11 +84,7 @@ pub(super) enum LineError {
 
 impl Lines {
     pub(super) fn new(body: Body) -> Self {
-        Self {
-            body,
-            buffer: BytesMut::new(),
-            scanned: 0,
-        }
+        Self { body, buffer: BytesMut::new(), scanned: 0 }
     }
 
     /// The next line without its end; `None` once the server has ended the body after a whole line.
@@ -120,12 +116,7 @@ pub(super) enum Event<'a> {
     /// ADDED or MODIFIED: the object's JSON.
     Applied(&'a [u8]),
     /// DELETED: who it was, and the version of the deletion.
-    Deleted {
-        namespace: Box<str>,
-        name: Box<str>,
-        uid: Box<str>,
-        resource_version: u64,
-    },
+    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
     /// BOOKMARK.
     Bookmark { resource_version: u64, ends_list: bool },
     /// ERROR, and what the server says about it.
@@ -180,10 +171,7 @@ pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
         "BOOKMARK" => parse_bookmark(raw.object),
         "ERROR" => {
             let status: RawStatus = serde_json::from_str(raw.object.get()).unwrap_or_default();
-            Ok(Event::Error {
-                code: status.code,
-                message: status_text(&status),
-            })
+            Ok(Event::Error { code: status.code, message: status_text(&status) })
         }
         other => Err(format!("its type {other:?} is not known")),
     }
@@ -191,11 +179,7 @@ pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
 
 fn parse_metadata(object: &RawValue) -> Result<(RawMetadata, u64), String> {
     let object: RawObject = serde_json::from_str(object.get()).map_err(|error| format!("its metadata: {error}"))?;
-    let version = object
-        .metadata
-        .resource_version
-        .parse()
-        .map_err(|_| "it has no resourceVersion".to_owned())?;
+    let version = object.metadata.resource_version.parse().map_err(|_| "it has no resourceVersion".to_owned())?;
     Ok((object.metadata, version))
 }
 
@@ -204,25 +188,15 @@ fn parse_deleted<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     if metadata.name.is_empty() || metadata.uid.is_empty() {
         return Err("a deleted object has no name or no UID".to_owned());
     }
-    let RawMetadata {
-        namespace, name, uid, ..
-    } = metadata;
-    Ok(Event::Deleted {
-        namespace,
-        name,
-        uid,
-        resource_version,
-    })
+    let RawMetadata { namespace, name, uid, .. } = metadata;
+    Ok(Event::Deleted { namespace, name, uid, resource_version })
 }
 
 fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     let (metadata, resource_version) = parse_metadata(object)?;
     let annotations = metadata.annotations.unwrap_or_default();
     let ends_list = annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true");
-    Ok(Event::Bookmark {
-        resource_version,
-        ends_list,
-    })
+    Ok(Event::Bookmark { resource_version, ends_list })
 }
 
 /// A page of a list.
@@ -279,16 +253,10 @@ impl Refusal {
     /// Reads why a request was refused, as far as the server says so in reasonable length.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, REFUSAL_BYTES)
-            .collect()
-            .await
-            .map(|body| body.to_bytes())
-            .unwrap_or_default();
+        let body = Limited::new(body, REFUSAL_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let status: RawStatus = serde_json::from_slice(&body).unwrap_or_default();
         let details_seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
-        let seconds = retry_after_seconds(&head.headers)
-            .or(details_seconds)
-            .filter(|seconds| *seconds > 0);
+        let seconds = retry_after_seconds(&head.headers).or(details_seconds).filter(|seconds| *seconds > 0);
         Self {
             status: head.status,
             message: format!("{}: {}", head.status, status_text(&status)),
@@ -310,7 +278,7 @@ fn status_text(status: &RawStatus) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+#[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use futures::StreamExt as _;
     use http_body_util::StreamBody;
@@ -325,16 +293,10 @@ mod tests {
             let pieces = pieces.lock().unwrap().take().unwrap();
             let frames = futures::stream::iter(pieces)
                 .map(|piece| piece.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
-            let response = Response::new(StreamBody::new(
-                frames.map(|frame| frame.map_err(std::io::Error::other)),
-            ));
+            let response = Response::new(StreamBody::new(frames.map(|frame| frame.map_err(std::io::Error::other))));
             std::future::ready(Ok::<_, std::io::Error>(response))
         });
-        kube::Client::new(service, "default")
-            .send(Request::new(Body::empty()))
-            .await
-            .unwrap()
-            .into_body()
+        kube::Client::new(service, "default").send(Request::new(Body::empty())).await.unwrap().into_body()
     }
 
     async fn all_lines(body: Body) -> (Vec<String>, Option<String>) {
@@ -360,10 +322,7 @@ mod tests {
     async fn a_body_that_ends_inside_a_line_was_cut() {
         let (read, error) = all_lines(body(vec![Ok("one\ntw")]).await).await;
         assert_eq!(read, ["one"]);
-        assert_eq!(
-            error.as_deref(),
-            Some("the connection was cut: in the middle of an event")
-        );
+        assert_eq!(error.as_deref(), Some("the connection was cut: in the middle of an event"));
 
         let (read, error) = all_lines(body(vec![Ok("one\n"), Err("reset")]).await).await;
         assert_eq!(read, ["one"]);
@@ -391,20 +350,11 @@ mod tests {
         ));
         assert!(matches!(
             parse_event(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#),
-            Ok(Event::Bookmark {
-                resource_version: 9,
-                ends_list: false
-            })
+            Ok(Event::Bookmark { resource_version: 9, ends_list: false })
         ));
         let end = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9",
             "annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
-        assert!(matches!(
-            parse_event(end),
-            Ok(Event::Bookmark {
-                resource_version: 9,
-                ends_list: true
-            })
-        ));
+        assert!(matches!(parse_event(end), Ok(Event::Bookmark { resource_version: 9, ends_list: true })));
         assert!(matches!(
             parse_event(br#"{"type":"ERROR","object":{"code":410,"message":"too old"}}"#),
             Ok(Event::Error { code: 410, message }) if message == "too old"
@@ -446,9 +396,7 @@ mod tests {
         let by_header = Response::builder()
             .status(429)
             .header("Retry-After", "3")
-            .body(Body::from(
-                br#"{"message":"slow down","details":{"retryAfterSeconds":9}}"#.to_vec(),
-            ))
+            .body(Body::from(br#"{"message":"slow down","details":{"retryAfterSeconds":9}}"#.to_vec()))
             .unwrap();
         let refusal = Refusal::read(by_header).await;
         assert_eq!(refusal.message, "429 Too Many Requests: slow down");
@@ -458,15 +406,9 @@ mod tests {
             .status(503)
             .body(Body::from(br#"{"details":{"retryAfterSeconds":9}}"#.to_vec()))
             .unwrap();
-        assert_eq!(
-            Refusal::read(by_details).await.retry_after,
-            Some(Duration::from_secs(9))
-        );
+        assert_eq!(Refusal::read(by_details).await.retry_after, Some(Duration::from_secs(9)));
 
-        let bare = Response::builder()
-            .status(500)
-            .body(Body::from(b"oops".to_vec()))
-            .unwrap();
+        let bare = Response::builder().status(500).body(Body::from(b"oops".to_vec())).unwrap();
         let refusal = Refusal::read(bare).await;
         assert_eq!(refusal.message, "500 Internal Server Error: the server gave no reason");
         assert_eq!(refusal.retry_after, None);

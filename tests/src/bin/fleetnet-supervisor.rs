@@ -8,13 +8,13 @@
 
 use anyhow::Context as _;
 use clap::Parser;
+use fleetnet_tests::limits;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -30,17 +30,13 @@ struct Arguments {
     command: Vec<OsString>,
 }
 
-/// How often, and how long apart, the removal of the scratch folder is tried: another process that is being killed just
-/// now may still write there.
-const REMOVALS: usize = 100;
-const BETWEEN_REMOVALS: Duration = Duration::from_millis(50);
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let mut owner = Owner::new()?;
     let mut child = start(&arguments.command)?;
-    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the child has no process id")?;
+    let pid =
+        child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).context("the child has no process id")?;
     println!("started {pid}");
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
@@ -100,7 +96,7 @@ struct Owner {
 
 impl Owner {
     fn new() -> anyhow::Result<Self> {
-        let (sender, orders) = mpsc::channel(1);
+        let (sender, orders) = mpsc::channel(limits::ORDERS);
         // A thread of its own: a read of the input cannot be interrupted. It ends with the process.
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
@@ -144,9 +140,11 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 async fn remove(folder: &Path) {
-    for _ in 0..REMOVALS {
+    for _ in 0..limits::REMOVALS {
         match std::fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => tokio::time::sleep(BETWEEN_REMOVALS).await,
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tokio::time::sleep(limits::BETWEEN_REMOVALS).await;
+            }
             _ => return,
         }
     }

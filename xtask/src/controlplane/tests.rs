@@ -18,7 +18,8 @@ echo binary > "$2"
 fn build(folder: &TempDir, go_script: &str) -> Build {
     let sources = folder.path().join("sources");
     fs::create_dir_all(&sources).expect("a folder");
-    fs::write(sources.join("go.mod"), "module m\n\ngo 1.25.0\n\nrequire (\n\tk8s.io/kubernetes v1.35.4\n)\n").expect("go.mod");
+    fs::write(sources.join("go.mod"), "module m\n\ngo 1.25.0\n\nrequire (\n\tk8s.io/kubernetes v1.35.4\n)\n")
+        .expect("go.mod");
     fs::write(sources.join("go.sum"), "sums\n").expect("go.sum");
     fs::write(sources.join("main.go"), "package main\n").expect("main.go");
     let go = folder.path().join("go");

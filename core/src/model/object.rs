@@ -1,0 +1,70 @@
+//! Any object, where its kind is told by the value.
+
+use super::{
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, Meta, MultiClusterService, Namespace,
+    Service, ServiceExport, ServiceImport,
+};
+
+/// Any of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Object {
+    Service(Service),
+    EndpointSlice(EndpointSlice),
+    ServiceExport(ServiceExport),
+    ServiceImport(ServiceImport),
+    MultiClusterService(MultiClusterService),
+    InternalServiceExport(InternalServiceExport),
+    InternalServiceImport(InternalServiceImport),
+    EndpointSliceExport(HubSlice),
+    EndpointSliceImport(HubSlice),
+    Namespace(Namespace),
+}
+
+impl Object {
+    /// Its metadata.
+    pub fn meta(&self) -> &Meta {
+        match self {
+            Self::Service(object) => &object.meta,
+            Self::EndpointSlice(object) => &object.meta,
+            Self::ServiceExport(object) => &object.meta,
+            Self::ServiceImport(object) => &object.meta,
+            Self::MultiClusterService(object) => &object.meta,
+            Self::InternalServiceExport(object) => &object.meta,
+            Self::InternalServiceImport(object) => &object.meta,
+            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
+            Self::Namespace(object) => &object.meta,
+        }
+    }
+
+    /// Its metadata, to change.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        match self {
+            Self::Service(object) => &mut object.meta,
+            Self::EndpointSlice(object) => &mut object.meta,
+            Self::ServiceExport(object) => &mut object.meta,
+            Self::ServiceImport(object) => &mut object.meta,
+            Self::MultiClusterService(object) => &mut object.meta,
+            Self::InternalServiceExport(object) => &mut object.meta,
+            Self::InternalServiceImport(object) => &mut object.meta,
+            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
+            Self::Namespace(object) => &mut object.meta,
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::ServiceExport(_) => Kind::ServiceExport,
+            Self::ServiceImport(_) => Kind::ServiceImport,
+            Self::MultiClusterService(_) => Kind::MultiClusterService,
+            Self::InternalServiceExport(_) => Kind::InternalServiceExport,
+            Self::InternalServiceImport(_) => Kind::InternalServiceImport,
+            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
+            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
+            Self::Namespace(_) => Kind::Namespace,
+        }
+    }
+}

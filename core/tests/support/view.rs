@@ -1,0 +1,72 @@
+//! Views filled by hand, for tables of plans.
+
+use super::agent::View;
+use super::build::seconds;
+use super::world::settings;
+use fleetnet_core::ids::Timestamp;
+use fleetnet_core::member::Change;
+use fleetnet_core::model::Object;
+use fleetnet_core::plan::{Plan, Write};
+use fleetnet_core::watches::WatchState;
+use fleetnet_core::{hub, member};
+
+/// When the objects of a view by hand were seen.
+pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
+/// When it is planned.
+pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
+
+/// What member-1 knows of these objects, with all watches complete.
+pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
+    filled(member::View::new(settings(0)), objects)
+}
+
+/// What the hub agent knows of these objects, with all watches complete.
+pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
+    filled(hub::View::default(), objects)
+}
+
+fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
+    for kind in V::KINDS {
+        view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
+    }
+    for object in objects {
+        view.observe(Change::Applied(object), SEEN, &mut Vec::new());
+    }
+    view
+}
+
+/// Tells a view of a change at second 20; the keys that are then dirty.
+pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
+    let mut dirty = Vec::new();
+    view.observe(Change::Applied(object), seconds(20), &mut dirty);
+    dirty.sort();
+    dirty.dedup();
+    dirty
+}
+
+/// Tells a view that an object is gone, at second 20; the keys that are then dirty.
+pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
+    let (kind, meta) = (object.kind(), object.meta());
+    let mut dirty = Vec::new();
+    let change = Change::Removed { kind, name: meta.name.clone(), uid: meta.uid.clone() };
+    view.observe(change, seconds(20), &mut dirty);
+    dirty.sort();
+    dirty.dedup();
+    dirty
+}
+
+/// The plan for a key.
+pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
+    view.decide(key, NOW)
+}
+
+/// Its writes without the events that they tell.
+pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
+    let silent = |write: Write| Write { events: Vec::new(), ..write };
+    planned(view, key).writes.into_iter().map(silent).collect()
+}
+
+/// Reasons of the events that its writes tell.
+pub(crate) fn events<V: View>(view: &V, key: &V::Key) -> Vec<&'static str> {
+    planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason)).collect()
+}

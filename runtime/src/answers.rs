@@ -1,0 +1,134 @@
+//! How to read what a server answers, and what it means that it did not.
+
+use std::error::Error;
+use std::time::Duration;
+
+use http::{HeaderMap, header};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits::REFUSAL_MESSAGE_BYTES;
+use crate::token::TokenError;
+
+/// What a refusal says (a metav1.Status), as far as it can be read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ApiStatus {
+    pub(crate) reason: String,
+    message: String,
+    pub(crate) details: StatusDetails,
+    #[serde(skip)]
+    code: u16,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct StatusDetails {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    retry_after_seconds: u64,
+}
+
+impl ApiStatus {
+    pub(crate) fn read(code: u16, body: &[u8]) -> Self {
+        match serde_json::from_slice::<Self>(body) {
+            Ok(status) => Self { code, ..status },
+            Err(_) => Self { code, message: String::from_utf8_lossy(body).into_owned(), ..Self::default() },
+        }
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{} {}", self.code, self.message.trim());
+        if text.len() > REFUSAL_MESSAGE_BYTES {
+            text.truncate(text.floor_char_boundary(REFUSAL_MESSAGE_BYTES));
+            text.push('…');
+        }
+        text
+    }
+}
+
+/// Whether an answered object is on its way out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ending {
+    metadata: EndingMetadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct EndingMetadata {
+    deletion_timestamp: Option<String>,
+    deletion_grace_period_seconds: Option<i64>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl Ending {
+    pub(crate) fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    pub(crate) fn of(object: &Value) -> Self {
+        Self::deserialize(object).unwrap_or_default()
+    }
+
+    /// Deleted and still there.
+    pub(crate) fn lingers(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some() && !self.is_final()
+    }
+
+    /// Deleted, and nothing keeps it any more: this answer is the last that will be seen of it. (Not so for
+    /// Namespaces, whose finalizers are in their spec; no agent writes those.)
+    pub(crate) fn is_final(&self) -> bool {
+        let metadata = &self.metadata;
+        metadata.deletion_timestamp.is_some()
+            && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+            && metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
+    }
+}
+
+/// Whether an object already is what the merge patch would make of it (RFC 7386).
+pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
+    match (object, patch) {
+        (Value::Object(fields), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| contains(fields.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| contains(&Value::Null, wanted)),
+        (object, patch) => object == patch,
+    }
+}
+
+/// Seconds only: an API server never sends the form with a date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Whether a request certainly did not reach the server: no token, or no connection.
+pub(crate) fn never_sent(error: &kube::Error) -> bool {
+    causes(error).any(|cause| {
+        cause.is::<TokenError>()
+            || cause.downcast_ref::<hyper_util::client::legacy::Error>().is_some_and(|error| error.is_connect())
+            || cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    for cause in causes(error) {
+        let cause = cause.to_string();
+        // Many errors of the HTTP stack repeat their cause in their own text.
+        if !text.contains(&cause) {
+            text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
+        }
+    }
+    text
+}

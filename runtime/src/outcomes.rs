@@ -1,0 +1,166 @@
+//! What the engine makes of a write that has ended: what was learned, whether it is tried again, and who may go on.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::engine::{Engine, target_of};
+use crate::limits::RETRY_AFTER_LONGEST;
+use crate::logic::{Logic, Refusal, Request, SourceSpec, Verb};
+use crate::retries::{Attempt, Class};
+use crate::slots::{ClusterIndex, Target};
+use crate::writer::{Outcome, Seen, Verdict};
+
+/// A write that has ended, with what was known when it began.
+pub(crate) struct Ended<L: Logic> {
+    pub(crate) key: L::Key,
+    pub(crate) attempt: Attempt,
+    pub(crate) held_before: Option<(Box<str>, u64)>,
+    pub(crate) request: Request<L>,
+    pub(crate) outcome: Outcome<L::Object>,
+}
+
+impl<L: Logic> Engine<L> {
+    /// Takes in what came of a write: what was learned, then what it means for trying again, then who may go on.
+    pub(crate) fn on_ended(&mut self, ended: Ended<L>) {
+        let target = target_of(&ended.request);
+        let Some(source) = self.sources.get(&target.source) else {
+            return;
+        };
+        let (spec, cluster) = (Arc::clone(&source.spec), source.cluster);
+        self.count(&spec, &ended);
+        self.learn_from_answer(&target, &ended);
+        let waiting = self.slots.end(cluster, &target);
+        self.settle_retries(&spec, cluster, &target, &ended);
+        if ended.outcome.verdict == Verdict::Done
+            && let Some(receipt) = ended.request.receipt
+        {
+            for record in self.logic.written(receipt, ended.outcome.at) {
+                self.record(&record);
+            }
+        }
+        self.mark_dirty(waiting);
+        self.end_of_write(&ended.key);
+        self.mark_dirty([ended.key]);
+    }
+
+    fn end_of_write(&mut self, key: &L::Key) {
+        if let Some(count) = self.under_way.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.under_way.remove(key);
+            }
+        }
+    }
+
+    fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
+        let Some(source) = self.sources.get_mut(&target.source) else {
+            return;
+        };
+        let mut news = Vec::new();
+        match &ended.outcome.seen {
+            Seen::Object(observed) => {
+                let is_held = source.versions.answered(observed.clone(), &mut news);
+                if is_held && ended.outcome.verdict == Verdict::Done {
+                    source.versions.remember_echo(&target.namespace, &target.name, ended.attempt.content);
+                }
+            }
+            Seen::Gone => {
+                let meant = match &ended.request.verb {
+                    Verb::Delete { uid } => Some(uid),
+                    Verb::Create { .. } | Verb::Patch { .. } => ended.held_before.as_ref().map(|(uid, _)| uid),
+                };
+                if let Some(uid) = meant {
+                    source.versions.gone(&target.namespace, &target.name, uid, &mut news);
+                }
+            }
+            Seen::Nothing => {}
+        }
+        self.learn(target.source, news, ended.outcome.at);
+    }
+
+    fn settle_retries(
+        &mut self,
+        spec: &SourceSpec<L>,
+        cluster: ClusterIndex,
+        target: &Target<L::Source>,
+        ended: &Ended<L>,
+    ) {
+        let now = Instant::now();
+        let (class, retry_after) = match &ended.outcome.verdict {
+            Verdict::Done => return self.retries.succeeded(&ended.key, target),
+            // The next plan sees what the conflict was with. Where nothing new was learned it would be in vain.
+            Verdict::Conflict { .. } if self.held(target) != ended.held_before => return,
+            Verdict::Conflict { .. } => (Class::Ordinary, None),
+            Verdict::Refused { .. } => (Class::Parked, None),
+            Verdict::Denied { .. } => (Class::Slow, None),
+            Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
+        };
+        self.retries.failed(&ended.key, target, ended.attempt, class, retry_after, now);
+        if let Some(asked) = retry_after {
+            self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
+        }
+        if let Verdict::Refused { status, reason, message } = &ended.outcome.verdict {
+            self.tell_refusal(spec, ended, *status, reason, message);
+        }
+    }
+
+    fn tell_refusal(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>, status: u16, reason: &str, message: &str) {
+        let refusal = Refusal {
+            source: spec.source,
+            cluster: spec.cluster.name.clone(),
+            kind: spec.resource.kind.to_owned(),
+            namespace: ended.request.namespace.clone(),
+            name: ended.request.name.clone(),
+            verb: ended.request.verb.as_str(),
+            status,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        };
+        for record in self.logic.refused(&ended.key, &refusal) {
+            self.record(&record);
+        }
+    }
+
+    fn count(&self, spec: &SourceSpec<L>, ended: &Ended<L>) {
+        let (cluster, kind) = (spec.cluster.name.as_str(), spec.resource.kind);
+        let (verb, verdict) = (ended.request.verb.as_str(), &ended.outcome.verdict);
+        self.metrics.wrote(cluster, kind, verb, verdict.as_str(), ended.outcome.took);
+        let (namespace, name) = (&*ended.request.namespace, &*ended.request.name);
+        match verdict {
+            Verdict::Done => tracing::debug!(cluster, kind, namespace, name, verb, "written"),
+            Verdict::Conflict { message } => {
+                tracing::debug!(
+                    cluster,
+                    kind,
+                    namespace,
+                    name,
+                    verb,
+                    message,
+                    "the object is not what it was taken for: planned anew"
+                );
+            }
+            Verdict::Refused { message, .. } => tracing::error!(
+                cluster,
+                kind,
+                namespace,
+                name,
+                verb,
+                message,
+                "a write was refused for its content; it is not sent again until it changes"
+            ),
+            Verdict::Denied { message, .. } => tracing::warn!(
+                cluster,
+                kind,
+                namespace,
+                name,
+                verb,
+                message,
+                "a write was denied; check the role of this agent and that the namespace and the CRD exist"
+            ),
+            Verdict::Failed { message, .. } => {
+                tracing::warn!(cluster, kind, namespace, name, verb, message, "a write failed and will be tried again");
+            }
+        }
+    }
+}

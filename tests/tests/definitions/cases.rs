@@ -1,0 +1,188 @@
+//! Bad objects: how each differs from the valid one, and what the server says to it.
+
+use serde_json::{Value, json};
+
+/// A difference from a kind's valid object that makes it bad.
+pub(crate) struct Case {
+    pub(crate) change: Change,
+    /// A part of the server's refusal.
+    pub(crate) refusal: &'static str,
+}
+
+pub(crate) enum Change {
+    /// Another name.
+    Name(String),
+    /// A merge patch of the object.
+    Object(Value),
+    /// A merge patch of its status, without the `status` around it.
+    Status(Value),
+}
+
+impl Case {
+    /// The difference, for messages.
+    pub(crate) fn change(&self) -> String {
+        match &self.change {
+            Change::Name(name) => format!("the name {name}"),
+            Change::Object(patch) => patch.to_string(),
+            Change::Status(patch) => format!("status {patch}"),
+        }
+    }
+}
+
+fn name_of(length: usize) -> Case {
+    Case { change: Change::Name("n".repeat(length)), refusal: "metadata.name max length is 63" }
+}
+
+fn object(patch: Value, refusal: &'static str) -> Case {
+    Case { change: Change::Object(patch), refusal }
+}
+
+fn spec(patch: Value, refusal: &'static str) -> Case {
+    object(json!({"spec": patch}), refusal)
+}
+
+fn status(patch: Value, refusal: &'static str) -> Case {
+    Case { change: Change::Status(patch), refusal }
+}
+
+/// A status with one good condition that `patch` makes bad.
+fn condition(patch: Value, refusal: &'static str) -> Case {
+    let mut condition = good_condition();
+    if let (Some(condition), Value::Object(patch)) = (condition.as_object_mut(), patch) {
+        condition.extend(patch);
+        condition.retain(|_, value| !value.is_null());
+    }
+    status(json!({"conditions": [condition]}), refusal)
+}
+
+fn good_condition() -> Value {
+    json!({
+        "type": "Conflict", "status": "False", "reason": "NoConflictFound", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    })
+}
+
+fn repeated_condition() -> Case {
+    status(json!({"conditions": [good_condition(), good_condition()]}), "status.conditions[1]: Duplicate value")
+}
+
+pub(crate) fn multi_cluster_service() -> Vec<Case> {
+    vec![
+        name_of(64),
+        object(json!({"spec": null}), "spec: Required value"),
+        spec(json!({"serviceImport": {"name": null}}), "spec.serviceImport.name: Required value"),
+        spec(json!({"serviceImport": {"name": "App"}}), "spec.serviceImport.name in body should match"),
+        spec(json!({"serviceImport": {"name": ""}}), "spec.serviceImport.name in body should match"),
+        spec(json!({"serviceImport": {"name": "n".repeat(64)}}), "spec.serviceImport.name: Too long"),
+        spec(json!({"type": "NodePort"}), "spec.type: Unsupported value: \"NodePort\""),
+        condition(json!({"status": "Perhaps"}), "status.conditions[0].status: Unsupported value: \"Perhaps\""),
+        repeated_condition(),
+    ]
+}
+
+pub(crate) fn service_export() -> Vec<Case> {
+    vec![
+        name_of(64),
+        condition(json!({"status": "Perhaps"}), "status.conditions[0].status: Unsupported value: \"Perhaps\""),
+        condition(json!({"reason": ""}), "conditions[0].reason in body should be at least 1 chars long"),
+        condition(json!({"reason": "no camel"}), "conditions[0].reason in body should match"),
+        condition(json!({"reason": null}), "status.conditions[0].reason: Required value"),
+        condition(json!({"message": null}), "status.conditions[0].message: Required value"),
+        condition(json!({"message": "m".repeat(32_769)}), "status.conditions[0].message: Too long"),
+        condition(json!({"lastTransitionTime": null}), "status.conditions[0].lastTransitionTime: Required value"),
+        condition(json!({"lastTransitionTime": "noon"}), "must be of type date-time: \"noon\""),
+        condition(json!({"observedGeneration": -1}), "conditions[0].observedGeneration in body should be greater"),
+        condition(json!({"type": "not a type"}), "conditions[0].type in body should match"),
+        repeated_condition(),
+    ]
+}
+
+/// Bad statuses of ServiceImport and InternalServiceImport, which share it.
+fn import_status() -> Vec<Case> {
+    vec![
+        status(json!({"type": "NodePort"}), "status.type: Unsupported value: \"NodePort\""),
+        status(json!({"ips": ["10.0.0.1", "10.0.0.2"]}), "status.ips: Too many: 2: must have at most 1 item"),
+        status(json!({"ports": [{"name": "http"}]}), "status.ports[0].port: Required value"),
+        status(json!({"ports": [{"port": 0}]}), "ports[0].port in body should be greater than or equal to 1"),
+        status(json!({"ports": [{"port": 80, "protocol": "HTTP"}]}), "status.ports[0].protocol: Unsupported value"),
+        status(json!({"clusters": [{}]}), "status.clusters[0].cluster: Required value"),
+        status(json!({"clusters": [{"cluster": "a"}, {"cluster": "a"}]}), "status.clusters[1]: Duplicate value"),
+    ]
+}
+
+pub(crate) fn service_import() -> Vec<Case> {
+    let mut cases = import_status();
+    cases.push(name_of(64));
+    cases
+}
+
+/// Bad specs of EndpointSliceExport and EndpointSliceImport, which share it.
+fn slice_spec() -> Vec<Case> {
+    vec![
+        object(json!({"spec": null}), "spec: Required value"),
+        spec(json!({"addressType": "FQDN"}), "spec.addressType: Unsupported value: \"FQDN\""),
+        spec(json!({"endpoints": null}), "spec.endpoints: Required value"),
+        spec(json!({"endpoints": [{}]}), "spec.endpoints[0].addresses: Required value"),
+        spec(
+            json!({"endpoints": [{"addresses": []}]}),
+            "spec.endpoints[0].addresses in body should have at least 1 items",
+        ),
+        spec(
+            json!({"endpoints": [{"addresses": vec!["10.0.0.1"; 101]}]}),
+            "spec.endpoints[0].addresses: Too many: 101: must have at most 100 items",
+        ),
+        spec(
+            json!({"endpoints": [{"addresses": ["10.0.0.1"], "hostname": "a.b"}]}),
+            "spec.endpoints[0].hostname in body should match",
+        ),
+        spec(
+            json!({"drainingEndpoints": [{"addresses": []}]}),
+            "spec.drainingEndpoints[0].addresses in body should have at least 1 items",
+        ),
+        spec(json!({"ports": [{"port": "web"}]}), "spec.ports[0].port in body must be of type integer"),
+        spec(json!({"endpointSliceReference": null}), "spec.endpointSliceReference: Required value"),
+        spec(json!({"endpointSliceReference": {"uid": null}}), "spec.endpointSliceReference.uid: Required value"),
+        spec(json!({"endpointSliceReference": {"exportedSince": "noon"}}), "must be of type date-time: \"noon\""),
+        spec(json!({"ownerServiceReference": {"name": null}}), "spec.ownerServiceReference.name: Required value"),
+    ]
+}
+
+pub(crate) fn endpoint_slice_export() -> Vec<Case> {
+    slice_spec()
+}
+
+pub(crate) fn endpoint_slice_import() -> Vec<Case> {
+    slice_spec()
+}
+
+pub(crate) fn internal_service_export() -> Vec<Case> {
+    vec![
+        spec(json!({"ports": null}), "spec.ports: Required value"),
+        spec(json!({"ports": [{"port": 65_536}]}), "spec.ports[0].port in body should be less than or equal to 65535"),
+        spec(
+            json!({"ports": [{"port": 80, "protocol": "HTTP"}]}),
+            "spec.ports[0].protocol: Unsupported value: \"HTTP\"",
+        ),
+        spec(json!({"ports": [{"port": 80, "targetPort": true}]}), "spec.ports[0].targetPort"),
+        spec(json!({"serviceReference": null}), "spec.serviceReference: Required value"),
+        spec(json!({"serviceReference": {"clusterId": null}}), "spec.serviceReference.clusterId: Required value"),
+        spec(json!({"sessionAffinity": "Sometimes"}), "spec.sessionAffinity: Unsupported value: \"Sometimes\""),
+        spec(json!({"headless": "yes"}), "spec.headless in body must be of type boolean"),
+        condition(json!({"status": "Perhaps"}), "status.conditions[0].status: Unsupported value: \"Perhaps\""),
+        repeated_condition(),
+    ]
+}
+
+pub(crate) fn internal_service_import() -> Vec<Case> {
+    let mut cases = import_status();
+    cases.extend([
+        object(json!({"spec": null}), "spec: Required value"),
+        spec(json!({"serviceImportReference": null}), "spec.serviceImportReference: Required value"),
+        spec(json!({"serviceImportReference": {"name": null}}), "spec.serviceImportReference.name: Required value"),
+        spec(
+            json!({"serviceImportReference": {"generation": "7"}}),
+            "spec.serviceImportReference.generation in body must be of type integer",
+        ),
+    ]);
+    cases
+}

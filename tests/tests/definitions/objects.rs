@@ -1,0 +1,86 @@
+//! A valid object of each kind.
+
+use serde_json::{Value, json};
+
+/// A kind and what makes a valid object of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub(crate) kind: &'static str,
+    pub(crate) version: &'static str,
+    /// Everything but the metadata.
+    pub(crate) body: fn() -> Value,
+}
+
+impl Kind {
+    /// A valid object, named `valid`.
+    pub(crate) fn valid(&self) -> Value {
+        let mut object = (self.body)();
+        object["metadata"] = json!({"name": "valid"});
+        object
+    }
+}
+
+pub(crate) const MULTI_CLUSTER_SERVICE: Kind = Kind {
+    kind: "MultiClusterService",
+    version: "v1alpha1",
+    body: || json!({"spec": {"serviceImport": {"name": "app"}, "type": "LoadBalancer"}}),
+};
+pub(crate) const SERVICE_EXPORT: Kind = Kind { kind: "ServiceExport", version: "v1beta1", body: || json!({}) };
+pub(crate) const SERVICE_IMPORT: Kind = Kind { kind: "ServiceImport", version: "v1alpha1", body: || json!({}) };
+pub(crate) const ENDPOINT_SLICE_EXPORT: Kind =
+    Kind { kind: "EndpointSliceExport", version: "v1alpha1", body: || json!({"spec": slice()}) };
+pub(crate) const ENDPOINT_SLICE_IMPORT: Kind =
+    Kind { kind: "EndpointSliceImport", version: "v1alpha1", body: || json!({"spec": slice()}) };
+pub(crate) const INTERNAL_SERVICE_EXPORT: Kind = Kind {
+    kind: "InternalServiceExport",
+    version: "v1alpha1",
+    body: || {
+        json!({"spec": {
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web", "appProtocol": "http"}],
+            "serviceReference": reference(),
+            "sessionAffinity": "ClientIP",
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
+            "headless": false,
+        }})
+    },
+};
+pub(crate) const INTERNAL_SERVICE_IMPORT: Kind = Kind {
+    kind: "InternalServiceImport",
+    version: "v1alpha1",
+    body: || json!({"spec": {"serviceImportReference": reference()}}),
+};
+
+pub(crate) const KINDS: [Kind; 7] = [
+    MULTI_CLUSTER_SERVICE,
+    SERVICE_EXPORT,
+    SERVICE_IMPORT,
+    ENDPOINT_SLICE_EXPORT,
+    ENDPOINT_SLICE_IMPORT,
+    INTERNAL_SERVICE_EXPORT,
+    INTERNAL_SERVICE_IMPORT,
+];
+
+fn slice() -> Value {
+    json!({
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.1.0.7"], "zone": "z1"}, {"addresses": ["10.1.0.9"], "hostname": "web-1"}],
+        "drainingEndpoints": [{"addresses": ["10.1.0.8"]}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+        "endpointSliceReference": reference(),
+        "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"},
+    })
+}
+
+fn reference() -> Value {
+    json!({
+        "clusterId": "member-1",
+        "kind": "",
+        "namespace": "work",
+        "name": "app",
+        "namespacedName": "work/app",
+        "uid": "6f3cf4f8-0000-4000-8000-000000000001",
+        "resourceVersion": "123456",
+        "generation": 7,
+        "exportedSince": "2026-01-01T00:00:00.123456Z",
+    })
+}

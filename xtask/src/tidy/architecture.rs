@@ -1,0 +1,202 @@
+//! Rules about what may know what.
+
+use super::source::{File, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What core may depend on directly, each with its reason.
+const CORE_MAY: &[&str] = &[
+    "sha2",      // object names end in a part of a hash
+    "thiserror", // errors that name what they speak of
+];
+
+/// What must not be below core, by the beginning of the package's name.
+const CORE_MUST_NOT: &[&str] = &[
+    "k8s-openapi",
+    "kube",
+    "tokio",
+    "hyper",
+    "futures",
+    "async",
+    "chrono",
+    "jiff",
+    "time",
+    "rand",
+    "tracing",
+    "fleetnet-",
+];
+
+/// What a pure crate does not say.
+const IMPURE: &[&str] = &[
+    "SystemTime",
+    "Instant",
+    "std::env",
+    "std::fs",
+    "std::io",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::sync::atomic",
+    "std::sync::mpsc",
+    "LazyLock",
+    "Mutex",
+    "OnceLock",
+    "RwLock",
+    "async",
+    "await",
+    "println!",
+    "eprintln!",
+    "HashMap",
+    "HashSet",
+    "RandomState",
+];
+
+/// The agents: what they want of an API server they say as data, and the runtime does it.
+const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
+
+/// How requests are made with kube and http.
+const REQUESTS: &[&str] = &[
+    "Api<",
+    "Api::",
+    "kube::api",
+    "kube::Api",
+    "http::Request",
+    "Request::builder",
+    "WatchParams",
+    "ListParams",
+    "PatchParams",
+    "PostParams",
+    "DeleteParams",
+    "request_text",
+    "request_stream",
+    "hyper::",
+];
+
+/// The modules of the runtime that make requests of their own, by the beginning of their path, and what for.
+const RUNTIME_MAY_REQUEST: &[&str] = &[
+    "runtime/src/writer", // writes
+    "runtime/src/lease",  // writes of Leases
+    "runtime/src/watch",  // watches and lists
+    "runtime/src/events", // writes of Events
+    "runtime/src/client", // carries the requests of the others
+    "runtime/src/token",  // puts the bearer token on them
+    "runtime/src/admin",  // serves metrics and probes; asks nothing
+];
+
+/// The API group; in two pieces, so that this file passes.
+const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
+
+/// Names with the group in them that are not written on its objects: the Leases that agents hold, Go's and ours.
+const LEASE_PREFIX: &str = "2bf2b407.";
+
+pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
+    let Some(manifest) = tree.file("core/Cargo.toml") else {
+        return vec!["core/Cargo.toml is not there".to_owned()];
+    };
+    let Some(lock) = tree.file("Cargo.lock") else {
+        return vec!["Cargo.lock is not there".to_owned()];
+    };
+    let direct = dependencies(&manifest.text);
+    let mut places: Vec<String> = direct
+        .iter()
+        .filter(|name| !CORE_MAY.contains(&name.as_str()))
+        .map(|name| format!("core/Cargo.toml: {name} is not on the short list of what core may depend on"))
+        .collect();
+    let below = closure(&packages(&lock.text), direct);
+    let impure = below.iter().filter(|name| CORE_MUST_NOT.iter().any(|banned| name.starts_with(banned)));
+    places.extend(impure.map(|name| format!("core/Cargo.toml: {name} is below core")));
+    places
+}
+
+pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in tree.sources("core") {
+        places.extend(IMPURE.iter().flat_map(|word| file.places(&file.code, word)));
+    }
+    places
+}
+
+pub(super) fn requests_in_agents(tree: &Tree) -> Vec<String> {
+    AGENTS.iter().flat_map(|agent| tree.sources(agent)).flat_map(requests).collect()
+}
+
+pub(super) fn requests_in_runtime(tree: &Tree) -> Vec<String> {
+    let may = |file: &&File| RUNTIME_MAY_REQUEST.iter().any(|module| file.path.starts_with(module));
+    tree.sources("runtime").filter(|file| !may(file)).flat_map(requests).collect()
+}
+
+fn requests(file: &File) -> Vec<String> {
+    REQUESTS.iter().flat_map(|word| file.places(&file.code, word)).collect()
+}
+
+pub(super) fn names_outside_api(tree: &Tree) -> Vec<String> {
+    let group = format!("{}{}", GROUP.0, GROUP.1);
+    let mut places = Vec::new();
+    for file in tree.rust().filter(|file| !file.path.starts_with("api/") && !file.path.starts_with("tests/")) {
+        for (number, line) in file.production_lines(&file.uncommented) {
+            let lease = |at: usize| {
+                let word = line[..at].rfind(|letter: char| !letter.is_alphanumeric() && letter != '.');
+                line[word.map_or(0, |at| at + 1)..at].starts_with(LEASE_PREFIX)
+            };
+            if line.match_indices(&group).any(|(at, _)| !lease(at)) {
+                places.push(format!("{}:{number}", file.path));
+            }
+        }
+    }
+    places
+}
+
+pub(super) fn queues_without_limit(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in tree.rust() {
+        places.extend(file.places(&file.code, "unbounded_channel"));
+        for (number, line) in file.production_lines(&file.code) {
+            let Some((_, capacity)) =
+                line.split_once("mpsc::channel(").or_else(|| line.split_once("broadcast::channel("))
+            else {
+                continue;
+            };
+            let folder = file.path.split_once("/src/").map_or("", |(folder, _)| folder);
+            let limits = tree.file(&format!("{folder}/src/limits.rs"));
+            let name: String = capacity.chars().take_while(|letter| *letter != ')').collect();
+            let constant = name.rsplit("::").next().unwrap_or_default();
+            if !limits.is_some_and(|limits| limits.text.contains(&format!("const {constant}: usize"))) {
+                places.push(format!("{}:{number}: {folder}/src/limits.rs has no {constant}", file.path));
+            }
+        }
+    }
+    places
+}
+
+/// The names in a manifest's section `[dependencies]`.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
+    let lines = section.unwrap_or_default().lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What each package in a lock file depends on; packages of several versions are taken together.
+fn packages(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut packages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for section in lock.split("[[package]]").skip(1) {
+        let quoted = |line: &str| line.split('"').nth(1).and_then(|name| name.split(' ').next()).map(str::to_owned);
+        let mut lines = section.lines();
+        let name = lines.by_ref().find(|line| line.starts_with("name = ")).and_then(quoted);
+        let below = lines.skip_while(|line| !line.starts_with("dependencies = [")).skip(1).filter_map(quoted);
+        packages.entry(name.unwrap_or_default()).or_default().extend(below);
+    }
+    packages
+}
+
+fn closure(packages: &BTreeMap<String, BTreeSet<String>>, direct: BTreeSet<String>) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut left: Vec<String> = direct.into_iter().collect();
+    while let Some(name) = left.pop() {
+        left.extend(packages.get(&name).into_iter().flatten().filter(|below| !all.contains(*below)).cloned());
+        all.insert(name);
+    }
+    all
+}

@@ -1,0 +1,73 @@
+//! Rules about single files.
+
+use super::source::{File, Tree};
+
+const FILE_LINES: usize = 500;
+const FUNCTION_LINES: usize = 70;
+
+/// Parts of paths that one machine or one workplace has; in two pieces each, so that this file passes.
+const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
+
+/// Files that tools write and nobody reads.
+const GENERATED: &[&str] = &["Cargo.lock", "tools/controlplane/go.sum", "tools/controlplane/go.mod"];
+
+pub(super) fn modules_without_a_first_line(tree: &Tree) -> Vec<String> {
+    tree.rust().filter(|file| !file.text.starts_with("//! ")).map(|file| file.path.clone()).collect()
+}
+
+pub(super) fn long_files(tree: &Tree) -> Vec<String> {
+    let long = tree.rust().filter_map(|file| {
+        let lines = file.production_lines(&file.text).count();
+        (lines > FILE_LINES).then(|| format!("{}: {lines} lines", file.path))
+    });
+    long.collect()
+}
+
+pub(super) fn long_functions(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in tree.rust() {
+        let functions = file.functions();
+        let long = functions.iter().filter(|function| function.lines > FUNCTION_LINES);
+        places.extend(long.map(|it| format!("{}:{}: {} has {} lines", file.path, it.line, it.name, it.lines)));
+    }
+    places
+}
+
+pub(super) fn loose_ends(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in written(tree) {
+        for (index, line) in file.text.split('\n').enumerate() {
+            if line.ends_with([' ', '\t', '\r']) {
+                places.push(format!("{}:{}", file.path, index + 1));
+            }
+        }
+        if !file.text.is_empty() && !file.text.ends_with('\n') {
+            places.push(format!("{}: no line end at its end", file.path));
+        }
+    }
+    places
+}
+
+pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in written(tree) {
+        for (index, line) in file.text.lines().enumerate() {
+            for (first, second) in MACHINE_PATHS {
+                let path = format!("{first}{second}");
+                if line.match_indices(&path).any(|(at, _)| !line[..at].ends_with(goes_on)) {
+                    places.push(format!("{}:{}: {path}", file.path, index + 1));
+                }
+            }
+        }
+    }
+    places
+}
+
+/// What makes a path a part of a longer name: `namespaces/...` and the like.
+fn goes_on(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
+}
+
+fn written(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| !GENERATED.contains(&file.path.as_str()))
+}

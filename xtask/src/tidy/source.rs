@@ -1,0 +1,303 @@
+//! The tree as the rules see it: its text files, and of Rust files what is comment, what is text and what is test.
+
+use anyhow::Context as _;
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+/// Folders that are not ours to keep tidy.
+const LEFT_OUT: &[&str] = &[".git", "target"];
+
+/// The text files of a work tree, ordered by path.
+pub(super) struct Tree {
+    pub(super) files: Vec<File>,
+}
+
+/// A text file.
+pub(super) struct File {
+    /// From the root, with `/` between folders.
+    pub(super) path: String,
+    pub(super) text: String,
+    /// For Rust files: the text with comments made blank.
+    pub(super) uncommented: String,
+    /// For Rust files: the text with comments, strings and characters made blank.
+    pub(super) code: String,
+    /// For Rust files: what is compiled for tests only.
+    tests: Vec<Range<usize>>,
+    /// All of it is.
+    only_test: bool,
+}
+
+/// A function with a body.
+pub(super) struct Function {
+    pub(super) name: String,
+    /// The line of its `fn`, from 1.
+    pub(super) line: usize,
+    /// How many lines it has, from `fn` to its last brace.
+    pub(super) lines: usize,
+}
+
+impl Tree {
+    /// Reads all text files below `root`.
+    pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
+        let mut texts = Vec::new();
+        collect(root, "", &mut texts)?;
+        Ok(Self::of(texts))
+    }
+
+    /// A tree of these paths and texts.
+    pub(super) fn of(mut texts: Vec<(String, String)>) -> Self {
+        texts.sort();
+        let mut files: Vec<File> = texts.into_iter().map(|(path, text)| File::new(path, text)).collect();
+        let test_modules: BTreeSet<String> = files.iter().flat_map(File::test_modules).collect();
+        for file in &mut files {
+            let below = |module: &String| file.path.starts_with(&format!("{}/", module.trim_end_matches(".rs")));
+            file.only_test |= test_modules.contains(&file.path) || test_modules.iter().any(below);
+        }
+        Self { files }
+    }
+
+    /// The Rust files.
+    pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with(".rs"))
+    }
+
+    /// The Rust files of a crate's library and binaries, by the crate's folder.
+    pub(super) fn sources(&self, folder: &str) -> impl Iterator<Item = &File> {
+        let prefix = format!("{folder}/src/");
+        self.rust().filter(move |file| file.path.starts_with(&prefix) && !file.only_test)
+    }
+
+    /// One file.
+    pub(super) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}
+
+impl File {
+    fn new(path: String, text: String) -> Self {
+        let rust = path.ends_with(".rs");
+        let (uncommented, code) = if rust { (mask(&text, false), mask(&text, true)) } else { Default::default() };
+        let tests = test_items(&code);
+        let only_test = path.contains("/tests/") || path.contains("/benches/");
+        Self { path, text, uncommented, code, tests, only_test }
+    }
+
+    /// The lines that are compiled for more than tests: number, from 1, and text as `of` has it.
+    pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+        let mut begin = 0;
+        of.split('\n').enumerate().filter_map(move |(index, line)| {
+            let at = begin;
+            begin += line.len() + 1;
+            let test = self.tests.iter().any(|range| range.contains(&at));
+            (!test && !self.only_test).then_some((index + 1, line))
+        })
+    }
+
+    /// The places where a line of production code, as `of` has it, contains `needle` as whole words.
+    pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
+        let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));
+        found.map(|(number, _)| format!("{}:{number}: {needle}", self.path)).collect()
+    }
+
+    /// Its functions that have a body, tests too.
+    pub(super) fn functions(&self) -> Vec<Function> {
+        let mut functions = Vec::new();
+        for (at, _) in self.code.match_indices("fn ") {
+            let name: String = self.code[at + 3..].chars().take_while(|letter| is_word(*letter)).collect();
+            let starts = !self.code[..at].ends_with(is_word);
+            if let (true, false, Some(body)) =
+                (starts, name.is_empty(), item(&self.code, at).filter(|item| item.has_body))
+            {
+                let line = self.code[..at].matches('\n').count() + 1;
+                functions.push(Function { name, line, lines: self.code[at..body.end].matches('\n').count() + 1 });
+            }
+        }
+        functions
+    }
+
+    /// The files of modules that are declared for tests only.
+    fn test_modules(&self) -> Vec<String> {
+        let mut modules = Vec::new();
+        for range in &self.tests {
+            let text = &self.text[range.clone()];
+            let Some(name) = text.trim_end().strip_suffix(';').and_then(|text| text.rsplit_once("mod ")) else {
+                continue;
+            };
+            let (folder, file) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+            let path = text.split_once("#[path = \"").and_then(|(_, rest)| rest.split_once('"'));
+            modules.push(match (path, file) {
+                (Some((path, _)), _) => format!("{folder}/{path}"),
+                (None, "lib.rs" | "main.rs" | "mod.rs") => format!("{folder}/{}.rs", name.1),
+                (None, file) => format!("{folder}/{}/{}.rs", file.trim_end_matches(".rs"), name.1),
+            });
+        }
+        modules
+    }
+}
+
+fn collect(folder: &Path, prefix: &str, texts: &mut Vec<(String, String)>) -> anyhow::Result<()> {
+    let context = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let entry = entry.with_context(context)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        if entry.file_type().with_context(context)?.is_dir() {
+            if !LEFT_OUT.contains(&name.as_str()) {
+                collect(&entry.path(), &format!("{path}/"), texts)?;
+            }
+        } else if let Ok(text) = String::from_utf8(fs::read(entry.path()).with_context(context)?) {
+            texts.push((path, text));
+        }
+    }
+    Ok(())
+}
+
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether `needle` stands in `line` and, where it begins or ends with a letter, no word goes on there.
+fn contains_words(line: &str, needle: &str) -> bool {
+    line.match_indices(needle).any(|(at, _)| {
+        let before = needle.starts_with(is_word) && line[..at].ends_with(is_word);
+        let after = needle.ends_with(is_word) && line[at + needle.len()..].starts_with(is_word);
+        !before && !after
+    })
+}
+
+/// Where an item ends.
+struct Item {
+    end: usize,
+    /// It ends with a brace and not with a semicolon.
+    has_body: bool,
+}
+
+/// The item that begins at `from`: up to its semicolon or the brace that closes its first one.
+fn item(code: &str, from: usize) -> Option<Item> {
+    let mut round: usize = 0;
+    let mut braces: usize = 0;
+    for (offset, letter) in code[from..].char_indices() {
+        let end = from + offset + 1;
+        match letter {
+            '(' | '[' => round += 1,
+            ')' | ']' => round = round.saturating_sub(1),
+            ';' if round == 0 && braces == 0 => return Some(Item { end, has_body: false }),
+            '{' => braces += 1,
+            '}' if braces <= 1 => return Some(Item { end, has_body: true }),
+            '}' => braces -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the items are that stand under `#[cfg(test)]`, the attribute included.
+fn test_items(code: &str) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (at, _) in code.match_indices("#[cfg(test)]") {
+        let nested = ranges.last().is_some_and(|last| last.contains(&at));
+        if let (false, Some(item)) = (nested, item(code, at)) {
+            ranges.push(line_begin(code, at)..item.end);
+        }
+    }
+    ranges
+}
+
+fn line_begin(code: &str, at: usize) -> usize {
+    code[..at].rfind('\n').map_or(0, |end| end + 1)
+}
+
+/// The text with comments made blank, and with `strings` the contents of strings and characters too. Line ends and the
+/// places of all else stay.
+fn mask(text: &str, strings: bool) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (length, blank) = match token(rest, masked.ends_with(is_word)) {
+            Token::Comment(length) => (length, true),
+            Token::Text(length) => (length, strings),
+            Token::Other => (first.len_utf8(), false),
+        };
+        let (taken, left) = rest.split_at(length);
+        if blank {
+            // As many bytes as there were, so that places stay.
+            masked.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        } else {
+            masked.push_str(taken);
+        }
+        rest = left;
+    }
+    masked
+}
+
+enum Token {
+    Comment(usize),
+    Text(usize),
+    Other,
+}
+
+/// What `text` begins with; `in_word` where it goes on with a word.
+fn token(text: &str, in_word: bool) -> Token {
+    if text.starts_with("//") {
+        return Token::Comment(text.find('\n').unwrap_or(text.len()));
+    }
+    if text.starts_with("/*") {
+        return Token::Comment(block_comment(text));
+    }
+    if text.starts_with('"') {
+        return Token::Text(quoted(text, '"'));
+    }
+    if let Some(rest) = text.strip_prefix('r').filter(|_| !in_word) {
+        let hashes = rest.len() - rest.trim_start_matches('#').len();
+        if rest[hashes..].starts_with('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let begin = 1 + hashes + 1;
+            return Token::Text(text[begin..].find(&end).map_or(text.len(), |at| begin + at + end.len()));
+        }
+    }
+    if let Some(rest) = text.strip_prefix('\'') {
+        let mut letters = rest.chars();
+        let (first, second) = (letters.next(), letters.next());
+        // Otherwise it is a lifetime.
+        if first == Some('\\') || second == Some('\'') {
+            return Token::Text(quoted(text, '\''));
+        }
+    }
+    Token::Other
+}
+
+fn block_comment(text: &str) -> usize {
+    let mut depth: usize = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with("/*") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
+
+fn quoted(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if letter == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}

@@ -1,0 +1,128 @@
+//! This tree keeps every rule, and every rule finds what breaks it.
+
+use super::source::Tree;
+use super::{RULES, Rule, architecture, layout};
+use crate::root;
+
+fn tree(files: &[(&str, &str)]) -> Tree {
+    Tree::of(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
+}
+
+#[test]
+fn this_tree_is_tidy() {
+    let tree = Tree::read(&root()).expect("the tree that this was compiled in");
+    assert!(tree.rust().count() > 20, "the tree was read");
+    let mut untidy = String::new();
+    for Rule { asks, broken } in RULES {
+        for place in broken(&tree) {
+            untidy.push_str(&format!("{asks}: {place}\n"));
+        }
+    }
+    assert!(untidy.is_empty(), "{untidy}");
+}
+
+#[test]
+fn a_module_without_a_first_line_is_found() {
+    let tree = tree(&[("a/src/lib.rs", "//! What it is.\n"), ("a/src/b.rs", "use x;\n"), ("a/b.txt", "no module\n")]);
+    assert_eq!(layout::modules_without_a_first_line(&tree), ["a/src/b.rs"]);
+}
+
+#[test]
+fn a_long_file_is_found_but_its_tests_do_not_count() {
+    let code = "fn f() {}\n".repeat(499);
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "fn f() {}\n".repeat(300));
+    let tree = tree(&[
+        ("a/src/fits.rs", &format!("{code}{tests}")),
+        ("a/src/long.rs", &format!("{code}{code}{tests}")),
+        ("a/src/lib.rs", "#[cfg(test)]\n#[path = \"checks.rs\"]\nmod checks;\n#[cfg(test)]\nmod toy;\n"),
+        ("a/src/checks.rs", &code.repeat(2)),
+        ("a/src/toy.rs", &code.repeat(2)),
+        ("a/tests/whole.rs", &code.repeat(2)),
+    ]);
+    assert_eq!(layout::long_files(&tree), ["a/src/long.rs: 999 lines"]);
+}
+
+#[test]
+fn a_long_function_is_found_whatever_its_text_and_comments_say() {
+    let body = |lines: usize| "    let brace = \"}\"; let quote = '\"'; // }\n".repeat(lines);
+    let fits = format!("fn fits<'a>(array: [u8; 2]) {{\n{}}}\n", body(68));
+    let long = format!("pub async fn long() -> X where X: Y {{\n{}}}\n", body(69));
+    let tree = tree(&[("a/src/lib.rs", &format!("{fits}trait T {{ fn none(); }}\n{long}"))]);
+    assert_eq!(layout::long_functions(&tree), ["a/src/lib.rs:72: long has 71 lines"]);
+}
+
+#[test]
+fn spaces_at_the_end_of_a_line_are_found() {
+    let tree = tree(&[("a.md", "good\nbad \n"), ("b.md", "no end"), ("Cargo.lock", "bad ")]);
+    assert_eq!(layout::loose_ends(&tree), ["a.md:2", "b.md: no line end at its end"]);
+}
+
+#[test]
+fn paths_of_one_machine_are_found_but_not_parts_of_other_paths() {
+    let (home, project) = (concat!("/ro", "ot/x"), concat!("see ../sha", "red/design"));
+    let fine = concat!("/api/v1/namespaces/wo", "rk/services and {namespace}/wo", "rk/x");
+    let tree = tree(&[("a.md", &format!("{fine}\n{home}\n{project}\n"))]);
+    assert_eq!(layout::machine_paths(&tree), [concat!("a.md:2: /ro", "ot/"), concat!("a.md:3: sha", "red/")]);
+}
+
+#[test]
+fn a_dependency_of_core_that_is_not_pure_is_found_however_deep() {
+    let lock = "[[package]]\nname = \"sha2\"\ndependencies = [\n \"digest\",\n]\n\n\
+                [[package]]\nname = \"digest\"\ndependencies = [\n \"tokio-util 0.7.0\",\n]\n";
+    let manifest = "[package]\nname = \"x\"\n\n[dependencies]\nsha2.workspace = true\nserde = \"1\"\n\n\
+                    [dev-dependencies]\ntokio = \"1\"\n";
+    let tree = tree(&[("core/Cargo.toml", manifest), ("Cargo.lock", lock)]);
+    assert_eq!(
+        architecture::impure_dependencies(&tree),
+        [
+            "core/Cargo.toml: serde is not on the short list of what core may depend on",
+            "core/Cargo.toml: tokio-util is below core"
+        ]
+    );
+}
+
+#[test]
+fn a_clock_in_core_is_found_but_not_in_its_tests_or_comments() {
+    let text = "//! Instant.\nfn f() { Instant::now(); }\n#[cfg(test)]\nmod tests { use std::env; }\n";
+    let tree = tree(&[("core/src/lib.rs", text), ("core/tests/all.rs", "use std::env;\n")]);
+    assert_eq!(architecture::impure_core(&tree), ["core/src/lib.rs:2: Instant"]);
+}
+
+#[test]
+fn requests_are_found_in_agents_and_in_modules_of_the_runtime_that_have_no_business_with_them() {
+    let text = "fn f() { let pods: Api<Pod> = g(); }\n";
+    let tree = tree(&[
+        ("hub-agent/src/lib.rs", text),
+        ("runtime/src/engine.rs", text),
+        ("runtime/src/writer.rs", text),
+        ("tests/src/lib.rs", text),
+    ]);
+    assert_eq!(architecture::requests_in_agents(&tree), ["hub-agent/src/lib.rs:1: Api<"]);
+    assert_eq!(architecture::requests_in_runtime(&tree), ["runtime/src/engine.rs:1: Api<"]);
+}
+
+#[test]
+fn a_label_of_our_group_is_found_outside_api_but_not_the_names_of_leases() {
+    let label = concat!("const L: &str = \"networking.fleet", ".azure.com/x\";\n");
+    let lease = concat!("const L: &str = \"2bf2b407.mcs.hub.networking.fleet", ".azure.com\";\n");
+    let tree = tree(&[
+        ("api/src/names.rs", label),
+        ("core/src/a.rs", &format!("{lease}{label}")),
+        ("core/src/b.rs", &format!("// {label}#[cfg(test)]\nmod tests {{\n{label}}}\n")),
+        ("tests/tests/a.rs", label),
+    ]);
+    assert_eq!(architecture::names_outside_api(&tree), ["core/src/a.rs:2"]);
+}
+
+#[test]
+fn a_queue_without_a_named_limit_is_found() {
+    let tree = tree(&[
+        ("a/src/limits.rs", "pub const ORDERS: usize = 1;\n"),
+        ("a/src/lib.rs", "fn f() { mpsc::channel(limits::ORDERS); mpsc::unbounded_channel(); }\n"),
+        ("a/src/b.rs", "fn f() {\n    mpsc::channel(7)\n}\n"),
+    ]);
+    assert_eq!(
+        architecture::queues_without_limit(&tree),
+        ["a/src/b.rs:2: a/src/limits.rs has no 7", "a/src/lib.rs:1: unbounded_channel"]
+    );
+}
