@@ -391,11 +391,15 @@ fn a_service_deleted_and_made_again_is_exported_again() -> anyhow::Result<()> {
     })
 }
 
-/// Waits until the Events of the user's namespace have exactly these reasons, each once.
+/// Waits until the agents' Events of the user's namespace have exactly these reasons, each once. (The API server tells of
+/// its own repairs there too.)
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_told = |held: &BTreeMap<String, Event>| {
-        let mut told: Vec<&str> = held.values().filter_map(|event| event.reason.as_deref()).collect();
+        let by_agents = held.values().filter(|event| {
+            event.reporting_instance.as_deref().is_some_and(|instance| instance.contains("-agent_"))
+        });
+        let mut told: Vec<&str> = by_agents.filter_map(|event| event.reason.as_deref()).collect();
         told.sort_unstable();
         told == reasons
     };
