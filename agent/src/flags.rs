@@ -139,7 +139,7 @@ pub fn refuse(why: &dyn std::fmt::Display) -> ExitCode {
 }
 
 /// clap explains over many lines; an operator's log wants one that names the flag.
-fn one_line(error: &clap::Error) -> String {
+pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let head = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
     head.trim_start_matches("error: ").to_owned()
@@ -172,6 +172,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
+    #[command(args_override_self = true)]
     struct Flags {
         #[command(flatten)]
         common: CommonFlags,
@@ -199,6 +200,12 @@ mod tests {
         let common = flags(&["-leader-elect=F", "-v=4", "--leader-election-lease-duration", "1m0s"]).expect("valid");
         assert!(!common.leader_elect);
         assert_eq!((common.v, common.leader_election_lease_duration), (4, Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn of_a_flag_given_twice_the_last_counts_as_in_go() {
+        let common = flags(&["--v=2", "-v=4", "--leader-elect=false", "--leader-elect"]).expect("valid");
+        assert_eq!((common.v, common.leader_elect), (4, true));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::Change as CoreChange;
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Event, Plan as CorePlan, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, Event, Patch, Plan as CorePlan, Sample, Write};
 use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Timestamp;
@@ -21,6 +21,8 @@ pub struct Receipt {
     pub events: Vec<Event>,
     /// What to measure.
     pub sample: Option<Sample>,
+    /// The imported slice that was written, and its source generation.
+    pub imported: Option<(Text, i64)>,
 }
 
 /// How a kind is watched.
@@ -135,7 +137,14 @@ where
         }
         encode::Body::Delete { uid } => Verb::Delete { uid: (&*uid).into() },
     };
-    let receipt = Receipt { events: write.events, sample: write.sample };
+    let imported = match &write.action {
+        Action::Create(Desired::EndpointSlice(slice))
+        | Action::Patch { patch: Patch::ImportedSlice(slice), resource_version: _ } => {
+            Some((write.at.name.clone(), slice.observed_generation))
+        }
+        Action::Create(_) | Action::Patch { .. } | Action::Delete { .. } => None,
+    };
+    let receipt = Receipt { events: write.events, sample: write.sample, imported };
     let told = !receipt.events.is_empty() || receipt.sample.is_some();
     Request {
         source: write.kind,

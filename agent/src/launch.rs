@@ -27,6 +27,8 @@ pub struct Process {
     pub crate_name: &'static str,
     /// Flags of every agent.
     pub common: CommonFlags,
+    /// All flags as they were taken, for the log; without what may be secret.
+    pub flags: String,
     /// Where to serve metrics and probes.
     pub addresses: Vec<BindAddress>,
     /// Name of the agent's own cluster: ready is who knows all of it.
@@ -103,7 +105,7 @@ where
 {
     let identity = lease::identity(process.name);
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
-    tracing::info!(flags = ?process.common, "flags of every agent");
+    tracing::info!(flags = process.flags, "flags");
     if let Some(warning) = &process.warning {
         tracing::warn!("{warning}");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
 /// it, "0" turns one off.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "hub-agent", version)]
+#[command(name = "hub-agent", version, args_override_self = true)]
 pub struct Flags {
     /// What every agent takes.
     #[command(flatten)]

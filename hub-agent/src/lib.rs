@@ -36,7 +36,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     };
     launch::launch(process, async |_registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
-        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: vec![LEASE.to_owned()] })
+        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: leases() })
     })
 }
 
@@ -57,11 +57,17 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
         name: "hub-agent",
         crate_name: env!("CARGO_CRATE_NAME"),
         common: flags.common.clone(),
+        flags: format!("{flags:?}"),
         addresses,
         own_cluster: CLUSTER,
         warning: common::klog_warning(ignored),
         notes,
     })
+}
+
+/// Names of the Leases to hold.
+pub fn leases() -> Vec<String> {
+    vec![LEASE.to_owned()]
 }
 
 /// What the hub agent watches, in all namespaces of the hub.

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Every address serves /metrics, /healthz and /readyz; equal addresses are bound once, ":0" takes a free port and logs
 /// it, "0" turns one off.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "member-agent", version)]
+#[command(name = "member-agent", version, args_override_self = true)]
 pub struct Flags {
     /// What every agent takes.
     #[command(flatten)]
@@ -82,23 +82,28 @@ pub struct Flags {
     pub health_probe_bind_address: String,
 
     /// URL of the hub's API server.
-    #[arg(long, env = "HUB_SERVER_URL", hide = true)]
+    #[arg(long, value_name = "URL", env = "HUB_SERVER_URL")]
     pub hub_server_url: Option<String>,
 
     /// File with the bearer token for the hub.
-    #[arg(long, env = "CONFIG_PATH", hide = true)]
+    #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config_path: Option<PathBuf>,
 
     /// Certificate authority of the hub, base64 of PEM.
-    #[arg(long, env = "HUB_CERTIFICATE_AUTHORITY", hide = true)]
+    #[arg(long, value_name = "BASE64", env = "HUB_CERTIFICATE_AUTHORITY", hide_env_values = true)]
     pub hub_certificate_authority: Option<String>,
 
     /// MIME header block added to each request to the hub.
-    #[arg(long, env = "HUB_KUBE_HEADER", hide = true)]
+    #[arg(long, value_name = "HEADERS", env = "HUB_KUBE_HEADER", hide_env_values = true)]
     pub hub_kube_header: Option<String>,
 }
 
 impl Flags {
+    /// The same for a log: headers may carry credentials.
+    pub fn without_secrets(&self) -> Self {
+        Self { hub_kube_header: self.hub_kube_header.as_ref().map(|_| "(set)".to_owned()), ..self.clone() }
+    }
+
     /// All addresses to listen on, with the flags that give them; some may be equal.
     pub fn addresses(&self) -> [(&'static str, &str); 6] {
         [

@@ -8,6 +8,7 @@ mod flags;
 pub mod import;
 mod latency;
 mod logic;
+mod observed;
 mod settings;
 
 pub use flags::Flags;
@@ -48,10 +49,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let hub = Arc::new(connect_hub(&settings.hub).await?);
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
         Ok(Part {
-            logic: Member::new(&settings, latencies),
-            sources: sources(&settings, &member, &hub),
+            logic: Member::new(settings.member.clone(), settings.parts, latencies),
+            sources: sources(&settings.member.hub_namespace, &member, &hub),
             own_cluster: member,
-            leases: settings.leases(),
+            leases: settings.parts.leases(),
         })
     })
 }
@@ -73,6 +74,7 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Pro
         name: "member-agent",
         crate_name: env!("CARGO_CRATE_NAME"),
         common: flags.common.clone(),
+        flags: format!("{:?}", flags.without_secrets()),
         addresses,
         own_cluster: MEMBER,
         warning: common::klog_warning(ignored),
@@ -88,10 +90,10 @@ async fn connect_hub(hub: &Hub) -> Result<Cluster, ClientError> {
 }
 
 /// What the member agent watches: its whole cluster, and its namespace in the hub.
-pub fn sources(settings: &Settings, member: &Arc<Cluster>, hub: &Arc<Cluster>) -> Vec<SourceSpec<Member>> {
-    let namespace = &*settings.member.hub_namespace;
+pub fn sources(hub_namespace: &str, member: &Arc<Cluster>, hub: &Arc<Cluster>) -> Vec<SourceSpec<Member>> {
     let local = export::LOCAL.into_iter().chain(import::LOCAL).map(|kind| glue::source(kind, member, None));
-    let remote = export::REMOTE.into_iter().chain(import::REMOTE).map(|kind| glue::source(kind, hub, Some(namespace)));
+    let remote =
+        export::REMOTE.into_iter().chain(import::REMOTE).map(|kind| glue::source(kind, hub, Some(hub_namespace)));
     local.chain(remote).collect()
 }
 

@@ -1,10 +1,11 @@
 //! The member agent as the runtime sees it: core's view and plans, and what is measured and told when a write is done.
 
 use crate::latency::Latencies;
-use crate::settings::{Parts, Settings};
+use crate::observed::{Known, Observed};
+use crate::settings::Parts;
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_core::ids::{ObjectName, Text};
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::Sample;
 use fleetnet_runtime::clock::Timestamp;
@@ -17,14 +18,15 @@ pub struct Member {
     view: View,
     parts: Parts,
     latencies: Latencies,
+    observed: Observed,
     /// What stands in the way of a key, so that it is said once.
     blocked: BTreeMap<Key, String>,
 }
 
 impl Member {
     /// An agent that knows nothing yet.
-    pub fn new(settings: &Settings, latencies: Latencies) -> Self {
-        Self { view: View::new(settings.member.clone()), parts: settings.parts, latencies, blocked: BTreeMap::new() }
+    pub fn new(settings: Settings, parts: Parts, latencies: Latencies) -> Self {
+        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: BTreeMap::new() }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -78,6 +80,9 @@ impl Logic for Member {
     type Receipt = Receipt;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        if let (Kind::EndpointSliceImport, Change::Removed { name, .. }) = (source, &change) {
+            self.observed.forget(name);
+        }
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
@@ -112,7 +117,14 @@ impl Logic for Member {
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Kind>> {
         match &receipt.sample {
             Some(Sample::SliceImported { origin, first, exported_since }) => {
-                self.latencies.slice_imported(origin, *first, *exported_since, glue::core_time(at));
+                let known = receipt
+                    .imported
+                    .as_ref()
+                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
+                if known != Known::Generation {
+                    let first = *first && known == Known::Nothing;
+                    self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));
+                }
             }
             Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
             None => {}

@@ -29,6 +29,23 @@ pub struct Parts {
     pub multi_cluster_service: bool,
 }
 
+impl Parts {
+    /// All of them.
+    pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true };
+
+    /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
+    pub fn leases(self) -> Vec<String> {
+        let mut leases = Vec::new();
+        if self.export || self.import {
+            leases.extend(MEMBER_LEASES);
+        }
+        if self.multi_cluster_service {
+            leases.extend(MCS_LEASES);
+        }
+        leases.into_iter().map(str::to_owned).collect()
+    }
+}
+
 /// How the hub is reached.
 #[derive(Clone, Debug)]
 pub enum Hub {
@@ -77,18 +94,6 @@ impl Settings {
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
         };
         Ok(Self { member, hub: hub(flags)?, parts: parts(flags)? })
-    }
-
-    /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
-    pub fn leases(&self) -> Vec<String> {
-        let mut leases = Vec::new();
-        if self.parts.export || self.parts.import {
-            leases.extend(MEMBER_LEASES);
-        }
-        if self.parts.multi_cluster_service {
-            leases.extend(MCS_LEASES);
-        }
-        leases.into_iter().map(str::to_owned).collect()
     }
 }
 
@@ -140,7 +145,7 @@ fn parts(flags: &Flags) -> Result<Parts, UsageError> {
     }
     for name in flags.controllers.iter().map(|name| name.trim()) {
         match name {
-            "*" => parts = Parts { export: true, import: true, multi_cluster_service: true },
+            "*" => parts = Parts::ALL,
             "export" => parts.export = true,
             "import" => parts.import = true,
             "multiclusterservice" => parts.multi_cluster_service = true,
@@ -173,7 +178,7 @@ mod tests {
         let settings = settings(&COMPLETE).expect("complete");
         assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
         assert_eq!(settings.member.derived_service_grace_micros, 60_000_000);
-        assert_eq!(settings.leases().len(), 4);
+        assert_eq!(settings.parts.leases().len(), 4);
     }
 
     #[test]
@@ -181,7 +186,7 @@ mod tests {
         let with = |list: &str| {
             let mut arguments = COMPLETE.to_vec();
             arguments.push(list);
-            settings(&arguments).map(|settings| settings.leases())
+            settings(&arguments).map(|settings| settings.parts.leases())
         };
         assert_eq!(with("--controllers=export").expect("valid"), MEMBER_LEASES);
         assert_eq!(with("--controllers=multiclusterservice").expect("valid"), MCS_LEASES);

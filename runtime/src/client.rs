@@ -42,6 +42,9 @@ const OWN_HEADERS: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
+/// Where a proxy would be asked for, as client-go reads it.
+const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
+
 /// A cluster and the ways to talk to it. Cheap to clone: clones share their connections.
 #[derive(Clone)]
 pub struct Cluster {
@@ -157,6 +160,9 @@ impl Cluster {
             return Err(setting("an extra header", format!("{header} is set by the agent itself")));
         }
         config.headers.clone_from(&hub.extra_headers);
+        if PROXY_VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
+            warn_of_proxy(name);
+        }
         Self::from_config(name, config, user_agent)
     }
 
@@ -308,9 +314,13 @@ async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Res
         if proxy_asked_for {
             return Err(ClientError::Proxy { cluster: cluster.to_owned(), origin: origin.to_owned() });
         }
-        tracing::warn!(cluster, "HTTPS_PROXY is set and not used: API servers are reached directly");
+        warn_of_proxy(cluster);
     }
     Ok(config)
+}
+
+fn warn_of_proxy(cluster: &str) {
+    tracing::warn!(cluster, "HTTPS_PROXY is set and not used: API servers are reached directly");
 }
 
 fn parse_server_url(text: &str) -> Result<Uri, String> {

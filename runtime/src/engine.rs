@@ -40,8 +40,8 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) retries: Retries<L::Key, Target<L::Source>>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Keys with writes in flight, and how many.
-    pub(crate) under_way: BTreeMap<L::Key, usize>,
+    /// Keys with creates in flight, and how many.
+    pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
@@ -91,7 +91,7 @@ impl<L: Logic> Engine<L> {
             retries: Retries::new(jitter),
             slots: Slots::new(clusters.len(), writes_per_second),
             writes: JoinSet::new(),
-            under_way: BTreeMap::new(),
+            creating: BTreeMap::new(),
             recorder,
             clock,
             metrics,
@@ -206,11 +206,11 @@ impl<L: Logic> Engine<L> {
 
     /// Plans one key and begins what may begin.
     ///
-    /// Not while writes of its own last plan are in flight: a plan may depend on all of their outcomes. (One that saw a
-    /// create under way as nothing made would clean up nothing, and leave what comes into being behind.) Each outcome
-    /// marks the key dirty, so the next plan comes with the last of them.
+    /// Not while it is making an object: a plan that took what is under way for not there would clean up nothing, and
+    /// leave behind what then comes into being. Other writes in flight hold up their own targets only, so that a cluster
+    /// that hangs does not hold up another. The outcome marks the key dirty, so the next plan comes with it.
     pub(crate) fn plan(&mut self, key: &L::Key) {
-        if self.under_way.contains_key(key) {
+        if self.creating.contains_key(key) {
             return;
         }
         let begun = Instant::now();
@@ -258,7 +258,9 @@ impl<L: Logic> Engine<L> {
         if !self.slots.begin(source.cluster, target, lane, key, now) {
             return None;
         }
-        *self.under_way.entry(key.clone()).or_default() += 1;
+        if matches!(request.verb, Verb::Create { .. }) {
+            *self.creating.entry(key.clone()).or_default() += 1;
+        }
         let (spec, key, held_before) = (Arc::clone(spec), key.clone(), self.held(target));
         let carry_out = writer::carry_out(spec, request, self.clock.clone());
         self.writes.spawn(async move {

@@ -97,7 +97,7 @@ async fn two_keys_that_want_one_target_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_planned_again_only_when_all_writes_of_its_last_plan_have_ended() {
+async fn a_key_is_not_planned_while_it_is_making_an_object() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
     let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
@@ -110,6 +110,24 @@ async fn a_key_is_planned_again_only_when_all_writes_of_its_last_plan_have_ended
     world.pass(5_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
     assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_hangs_in_one_cluster_does_not_hold_up_the_same_keys_writes_to_another() {
+    let mut world = World::new().await;
+    let wish = |value| Thing { local: true, ..Thing::wish("a", value) };
+    world.wish_thing(wish("1")).await;
+    world.pass(100).await;
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
+    world.wish_thing(wish("2")).await;
+    world.pass(1).await;
+    world.wish_thing(wish("3")).await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
+    assert_eq!(world.member.log(), ["POST locals/a = 1", "PATCH locals/a@101 = 2", "PATCH locals/a@102 = 3"]);
+    world.pass(5_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2", "PATCH copies/a@102 = 3"]);
+    assert_eq!(world.member.log().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

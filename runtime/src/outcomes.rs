@@ -40,15 +40,17 @@ impl<L: Logic> Engine<L> {
             }
         }
         self.mark_dirty(waiting);
-        self.end_of_write(&ended.key);
+        if matches!(ended.request.verb, Verb::Create { .. }) {
+            self.made(&ended.key);
+        }
         self.mark_dirty([ended.key]);
     }
 
-    fn end_of_write(&mut self, key: &L::Key) {
-        if let Some(count) = self.under_way.get_mut(key) {
+    fn made(&mut self, key: &L::Key) {
+        if let Some(count) = self.creating.get_mut(key) {
             *count -= 1;
             if *count == 0 {
-                self.under_way.remove(key);
+                self.creating.remove(key);
             }
         }
     }

@@ -257,6 +257,8 @@ fn b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export() -> anyhow
         let stage = Stage::set(2).await?;
         stage.export_and_import(&["10.1.0.1"]).await?;
         let exporter = stage.user(0);
+        let of_a_go_agent = json!({"metadata": {"annotations": {"networking.fleet.azure.com/fleet-unique-name": "x"}}});
+        exporter.merge::<EndpointSlice>("app-1", of_a_go_agent).await?;
         let mark = stage.fleet.mark().await?;
 
         exporter.recycle_slice("app", "app-1", &[]).await?;
@@ -316,6 +318,31 @@ fn b1_a_deleted_slice_is_withdrawn_by_its_event() -> anyhow::Result<()> {
 }
 
 #[test]
+fn an_imported_slice_deleted_by_hand_is_made_anew_and_not_measured_anew() -> anyhow::Result<()> {
+    run(async {
+        let stage = Stage::set(2).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let slices = stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        let slice = slices.into_values().next().expect("one slice was seen");
+        let in_system = User::of(stage.fleet.members[1].control_plane, fleetnet_tests::fleet::FLEET_SYSTEM);
+        let name = slice.metadata.name.unwrap_or_default();
+        in_system.delete::<EndpointSlice>(&name).await?;
+        let anew = |seen: &EndpointSlice| seen.metadata.uid != slice.metadata.uid;
+        eventually::object(&in_system.api::<EndpointSlice>(), &name, "the slice to be made anew", anew).await?;
+        stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+
+        let (_, metrics) = stage.agents[2].get("/metrics").await?;
+        let series = "fleet_networking_endpointslice_export_import_duration_milliseconds_count";
+        let mut samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(series)).collect();
+        samples.sort_unstable();
+        let counts: Vec<&str> = samples.iter().filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(counts, ["1", "1"], "one first import and one change: {samples:?}");
+        Ok(())
+    })
+}
+
+#[test]
 fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()>
 {
     run(async {
@@ -328,6 +355,7 @@ fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_
         let stage = Stage { fleet, namespace, agents: vec![hub_agent, exporting, importing] };
         stage.export_and_import(&["10.1.0.1"]).await?;
 
+        let mark = stage.fleet.mark().await?;
         stage.user(0).delete::<ServiceExport>("app").await?;
         stage.user(1).sees_no_slice("app").await?;
         stage.user(1).no_derived_service("app").await?;
@@ -336,6 +364,7 @@ fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_
         hub_is_empty(&stage, 0).await?;
         let imports: Api<fleetnet_api::crd::ServiceImport> = Api::namespaced(stage.fleet.hub.admin(), &stage.namespace);
         eventually::gone(&imports, "app").await?;
+        assert_eq!(stage.ledger(&mark).await?, unexport(&stage));
 
         // Exported again, it is imported again.
         stage.user(0).export("app").await?;
@@ -350,12 +379,14 @@ fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub(
         let stage = Stage::set(2).await?;
         stage.export_and_import(&["10.1.0.1"]).await?;
 
+        let mark = stage.fleet.mark().await?;
         stage.user(1).delete::<MultiClusterService>("app").await?;
         eventually::gone(&stage.user(1).api::<MultiClusterService>(), "app").await?;
         stage.user(1).sees_no_slice("app").await?;
         stage.user(1).no_derived_service("app").await?;
         eventually::gone(&stage.user(1).api::<fleetnet_api::crd::ServiceImport>(), "app").await?;
         hub_is_empty(&stage, 1).await?;
+        assert_eq!(stage.ledger(&mark).await?, unimport(&stage));
 
         // Imported again, also while nothing of the old import has to be waited for.
         stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
@@ -370,12 +401,16 @@ fn a_service_deleted_and_made_again_is_exported_again() -> anyhow::Result<()> {
         stage.export_and_import(&["10.1.0.1"]).await?;
         let exporter = stage.user(0);
 
+        let mark = stage.fleet.mark().await?;
         exporter.delete::<Service>("app").await?;
         exporter.sees_export("app", "Valid", "False", "ServiceNotFound").await?;
         stage.user(1).sees("app", &[]).await?;
         exporter.create_service_with_port("app", 81).await?;
         exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
         stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        let refused = |ledger: &Ledger| ledger.filter(|entry| entry.status >= 400).count();
+        let told = stage.fleet.objects_since(&mark).await?;
+        assert_eq!(refused(&told.hub) + told.members.iter().map(refused).sum::<usize>(), 0, "{told}");
 
         // In one go: the agents may never see it gone.
         exporter.delete::<Service>("app").await?;
@@ -391,14 +426,66 @@ fn a_service_deleted_and_made_again_is_exported_again() -> anyhow::Result<()> {
     })
 }
 
+/// What it costs to take back the only export of an imported Service with one slice.
+fn unexport(stage: &Stage) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("delete internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
+            (1, format!("delete serviceimports in {user} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("delete endpointsliceexports in {exporter} by member-agent-1")),
+            (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+        ]),
+        counts(&[(1, format!("patch serviceexports in {user} by member-agent"))]),
+        counts(&[
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices in {user} by member-agent")),
+            (1, "delete services in fleet-system by member-agent".to_owned()),
+            (1, "delete endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
+}
+
+/// What it costs to take back an import with one slice.
+fn unimport(stage: &Stage) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.fleet.members[0].hub_namespace, &stage.fleet.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("delete internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+        ]),
+        BTreeMap::new(),
+        counts(&[
+            (1, format!("patch multiclusterservices in {user} by member-agent")),
+            (1, format!("delete serviceimports in {user} by member-agent")),
+            (1, format!("patch serviceimports in {user} by member-agent")),
+            (1, "delete services in fleet-system by member-agent".to_owned()),
+            (1, "delete endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
+}
+
 /// Waits until the agents' Events of the user's namespace have exactly these reasons, each once. (The API server tells of
 /// its own repairs there too.)
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_told = |held: &BTreeMap<String, Event>| {
-        let by_agents = held.values().filter(|event| {
-            event.reporting_instance.as_deref().is_some_and(|instance| instance.contains("-agent_"))
-        });
+        let by_agents = held
+            .values()
+            .filter(|event| event.reporting_instance.as_deref().is_some_and(|instance| instance.contains("-agent_")));
         let mut told: Vec<&str> = by_agents.filter_map(|event| event.reason.as_deref()).collect();
         told.sort_unstable();
         told == reasons

@@ -141,7 +141,11 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     });
     match judged.map(|condition| &*condition.status) {
         Some("True") => {
-            let message = format!("service {name} is in conflict with other exported services");
+            let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
+            let message = format!(
+                "service {name} is in conflict with other exported services; the events of InternalServiceExport \
+                 {internal} in the hub name the ports, the clusters and the winner"
+            );
             let event =
                 Event { component: VERDICT_COMPONENT, ..warning(export, "ServiceExportConflictFound", message) };
             Some((CONFLICT, Verdict::conflict(name), vec![event]))

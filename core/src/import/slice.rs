@@ -84,7 +84,8 @@ fn blocked_by(held: &EndpointSlice) -> Plan {
 }
 
 /// At most one sample for each generation of the source: what was observed is remembered on the imported slice, in the
-/// write that brings it; where a Go agent left it on the hub's object, that counts too (seeds; spec section 3).
+/// write that brings it; where a Go agent left it on the hub's object, that counts too (seeds; spec section 3). Where
+/// somebody deleted the imported slice, the agent's own memory of what it observed decides.
 fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
     let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
     let reference = &given.spec.reference;
