@@ -1,6 +1,8 @@
 //! The harness itself: processes under a supervisor.
 
 use anyhow::Context as _;
+use fleetnet_tests::eventually::Deadline;
+use fleetnet_tests::limits::POLL;
 use fleetnet_tests::process::{Ended, Process, Signal, Spec};
 use fleetnet_tests::run;
 use std::path::Path;
@@ -87,7 +89,12 @@ fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
         let log = process.log().clone();
         process.end().await?;
         log.ended().await?;
-        assert!(!Path::new(&format!("/proc/{child}")).exists() || zombie(child));
+        // It closes its files before it is gone.
+        let deadline = Deadline::start();
+        while Path::new(&format!("/proc/{child}")).exists() && !zombie(child) {
+            deadline.check()?;
+            tokio::time::sleep(POLL).await;
+        }
         Ok(())
     })
 }
