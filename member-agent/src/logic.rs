@@ -37,6 +37,21 @@ impl Member {
         }
     }
 
+    /// An imported slice that is gone takes with it what it remembered of its latency, also what an earlier process wrote.
+    fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
+        let Change::Removed { namespace, name, .. } = change else { return };
+        match source {
+            Kind::EndpointSliceImport => self.observed.forget(name),
+            Kind::EndpointSlice => {
+                let slice = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
+                if let Some(generation) = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation) {
+                    self.observed.note(&slice.name, generation);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn note_blocked(&mut self, key: &Key, why: Option<String>) {
         match why {
             None => {
@@ -80,9 +95,7 @@ impl Logic for Member {
     type Receipt = Receipt;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        if let (Kind::EndpointSliceImport, Change::Removed { name, .. }) = (source, &change) {
-            self.observed.forget(name);
-        }
+        self.remember_observed(source, &change);
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
@@ -117,10 +130,9 @@ impl Logic for Member {
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Kind>> {
         match &receipt.sample {
             Some(Sample::SliceImported { origin, first, exported_since }) => {
-                let known = receipt
-                    .imported
-                    .as_ref()
-                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
+                let known = receipt.imported.as_ref().map_or(Known::Nothing, |(slice, generation)| {
+                    self.observed.note(slice, *generation)
+                });
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
                     self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));

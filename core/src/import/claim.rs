@@ -41,12 +41,14 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let mut plan = Plan::default();
     let mut present = false;
+    let mut answered = false;
     for held in claims_of(view, &import.meta.name) {
         present = true; // one that is still going holds the name (B4)
         if held.meta.deleting {
             continue;
         }
-        if held.reference.uid != import.meta.uid {
+        // Of another import that bore the name, or a second one that somebody made by hand: two answers would fight.
+        if held.reference.uid != import.meta.uid || std::mem::replace(&mut answered, true) {
             plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
             continue;
         }

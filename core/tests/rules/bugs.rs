@@ -2,9 +2,9 @@
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildSlice, BuildWish,
-    IntoObject, SYSTEM, accepted_export, content, derived_service, imported_slice, in_hub_of, internal_export, named,
-    no_conflict, port, resolved, seconds, service, service_export, service_import, slice, slice_export, slice_import,
-    valid, wish,
+    IntoObject, SYSTEM, accepted_export, claim, content, derived_service, imported_slice, in_hub_of, internal_export,
+    named, no_conflict, not_found, pending, port, resolved, seconds, service, service_export, service_import, slice,
+    slice_export, slice_import, valid, wish,
 };
 use crate::support::cluster::Answer;
 use crate::support::oracle::assert_settled;
@@ -190,6 +190,69 @@ fn b4_an_import_made_anew_while_the_old_one_is_dying_is_not_lost() {
         world.run();
         assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"], "{kind:?}");
         assert_settled(&world);
+    }
+}
+
+#[test]
+fn b4_a_service_is_not_offered_anew_while_its_export_is_dying() {
+    let source = service("work/app");
+    let export = service_export("work/app").marked().saying(&[valid("work/app"), pending("work/app")]);
+    let same = internal_export("member-1", &source).offered_since(seconds(2)).deleting();
+    let of_an_earlier_service = internal_export("member-1", &service("work/app").uid("uid-earlier")).deleting();
+    let key = Key::Export(named("work/app"));
+    let held = in_hub_of("member-1", "work-app");
+    for (case, dying) in [("the same Service", same), ("an earlier Service", of_an_earlier_service)] {
+        let mut view = member_view([source.clone().object(), export.clone().object(), dying.clone().object()]);
+        assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
+        assert_eq!(gone(&mut view, &dying.object()), std::slice::from_ref(&key), "{case}: its end wakes the export");
+        let planned = writes(&view, &key);
+        assert!(
+            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
+            "{case}: {planned:#?}"
+        );
+    }
+}
+
+#[test]
+fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
+    let wish = wish("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&wish);
+    let same = claim("member-1", &import).deleting();
+    let of_an_earlier_import = claim("member-1", &import.clone().uid("uid-earlier")).deleting();
+    let key = Key::Import(named("work/app"));
+    let held = in_hub_of("member-1", "work-app");
+    for (case, dying) in [("the same import", same), ("an earlier import", of_an_earlier_import)] {
+        let mut view = member_view([wish.clone().object(), import.clone().object(), dying.clone().object()]);
+        assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
+        assert_eq!(gone(&mut view, &dying.object()), std::slice::from_ref(&key), "{case}: its end wakes the import");
+        let planned = writes(&view, &key);
+        assert!(
+            matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),
+            "{case}: {planned:#?}"
+        );
+    }
+}
+
+#[test]
+fn b4_a_wish_neither_uses_nor_adopts_a_dying_import_and_makes_it_anew_when_it_is_gone() {
+    let wish = wish("work/app").taken_on().told(&[not_found()]);
+    let key = Key::MultiClusterService(named("work/app"));
+    let unresolved = service_import("work/app").controlled_by(&wish);
+    for (case, import) in [
+        ("nobody's", service_import("work/app")),
+        ("ours", unresolved.clone()),
+        ("ours, with exporters", unresolved.showing(resolved(&["member-2"]))),
+    ] {
+        let dying = import.deleting();
+        let mut view = member_view([wish.clone().object(), dying.clone().object()]);
+        assert_eq!(writes(&view, &key), [], "{case}");
+        let dirty = gone(&mut view, &dying.object());
+        assert!(dirty.contains(&key), "{case}: its end wakes the wish: {dirty:?}");
+        let planned = writes(&view, &key);
+        assert!(
+            matches!(&planned[..], [Write { kind: Kind::ServiceImport, action: Action::Create(_), .. }]),
+            "{case}: {planned:#?}"
+        );
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
-    in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service, service_import, slice,
-    slice_export, slice_import,
+    content, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service,
+    service_import, slice, slice_export, slice_import,
 };
-use crate::support::view::{NOW, hub_view, planned, told, writes};
+use crate::support::view::{NOW, gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::Key;
 use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::{
@@ -122,6 +122,27 @@ fn who_offers_its_ports_for_longest_wins_and_who_offers_the_same_joins() {
         let (accepted, shown) = resolution(&offers);
         assert_eq!(accepted.iter().map(|cluster| &**cluster).collect::<Vec<_>>(), clusters, "{case}");
         assert_eq!(shown, ports, "{case}");
+    }
+}
+
+#[test]
+fn an_export_without_mark_and_current_stamp_is_stamped_before_it_is_judged() {
+    let standing = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let stamped_once = export_of("member-2", &http()).offered_since(seconds(3));
+    let mut unmarked = stamped_once.clone();
+    unmarked.meta.finalizers.ours = false;
+    let mut of_other_ports = stamped_once;
+    of_other_ports.ports = vec![port("http", 81)];
+    let table = [
+        ("fresh", export_of("member-2", &http()), NOW),
+        ("marked only", export_of("member-2", &http()).marked(), NOW),
+        ("stamped only", unmarked, seconds(3)),
+        ("stamped for other ports", of_other_ports, NOW),
+    ];
+    for (case, export, since) in table {
+        let view = hub_view([standing.clone().object(), export.clone().object(), import.clone().object()]);
+        assert_eq!(writes(&view, &app()), [stamped(&export, since)], "{case}");
     }
 }
 
@@ -414,6 +435,40 @@ fn a_second_export_under_a_name_that_another_namespace_holds_is_refused() {
     let dying = second.marked().deleting();
     let view = hub_view(standing.into_iter().chain([Object::EndpointSliceExport(dying.clone())]));
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+}
+
+#[test]
+fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first_namespace() {
+    let made = |cluster: &str, endpoint: &str, at: i64| {
+        let export = slice_export(cluster, &slice("work/app-1")).called("app-1").carrying(&[endpoint], 1);
+        export.marked().created(seconds(at))
+    };
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
+    let key = Key::Slice("app-1".into());
+    for (of_first, of_second, holder) in [(2, 3, "10.0.1.1"), (3, 2, "10.0.2.2"), (2, 2, "10.0.1.1")] {
+        let exports = [made("member-1", "10.0.1.1", of_first), made("member-2", "10.0.2.2", of_second)];
+        let view = hub_view(exports.map(Object::EndpointSliceExport).into_iter().chain([import.clone().object()]));
+        let planned = writes(&view, &key);
+        let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
+            panic!("one copy, not {planned:#?}");
+        };
+        assert_eq!(spec.content, content(&[holder]), "made at second {of_first} and {of_second}");
+    }
+}
+
+#[test]
+fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let dying = Object::EndpointSliceImport(slice_import("member-2", &export).deleting());
+    let changed = export.carrying(&["10.0.0.9"], 2);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let mut view = hub_view([Object::EndpointSliceExport(changed.clone()), dying.clone(), import.object()]);
+    let key = slice_key(&changed);
+    assert_eq!(writes(&view, &key), []);
+    assert_eq!(gone(&mut view, &dying), std::slice::from_ref(&key));
+    let at = in_hub_of("member-2", &changed.meta.name.name);
+    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
+    assert_eq!(writes(&view, &key), [create]);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, Kind, LoadBalancerStatus,
-    MultiClusterService, Object, Service, ServicePort, ServiceType,
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceImport, Kind,
+    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 
@@ -299,6 +299,35 @@ fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
 }
 
 #[test]
+fn a_claim_that_is_to_be_the_one_is_made_anew_and_one_that_is_to_be_among_many_is_turned() {
+    let exclusive = wish("work/app").taken_on();
+    let shared = exclusive.clone().consumed_as(ConsumerType::ClusterIp);
+    let held = service_import("work/app").controlled_by(&exclusive);
+    let view = |wish: &MultiClusterService, claim: &InternalServiceImport| {
+        member_view([wish.clone().object(), held.clone().object(), claim.clone().object()])
+    };
+
+    let one = claim("member-1", &held);
+    let turn = Patch::ConsumerType(ConsumerType::ClusterIp);
+    assert_eq!(writes(&view(&exclusive, &one), &import()), []);
+    assert_eq!(writes(&view(&shared, &one), &import()), [Write::patch(Kind::InternalServiceImport, &one.meta, turn)]);
+
+    // As it was, its `created` would put it before those that have waited for longer.
+    let among_many = claim("member-1", &held).east_west().answered(resolved(&["member-2"]));
+    let answered = held.clone().showing(resolved(&["member-2"]));
+    assert_eq!(writes(&member_view([shared.object(), answered.object(), among_many.clone().object()]), &import()), []);
+    let delete = Write::delete(Kind::InternalServiceImport, &among_many.meta);
+    assert_eq!(writes(&view(&exclusive, &among_many), &import()), [delete], "nor is its answer shown any more");
+    let mut view = view(&exclusive, &among_many.clone().deleting());
+    assert_eq!(writes(&view, &import()), []);
+    gone(&mut view, &among_many.object());
+    let reference = reference("member-1", &held.meta, Some(seconds(1)));
+    let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
+    let at = in_hub_of("member-1", "work-app");
+    assert_eq!(writes(&view, &import()), [Write::create(Kind::InternalServiceImport, at, desired)]);
+}
+
+#[test]
 fn a_claim_goes_with_its_import_then_the_mark() {
     let held = service_import("work/app").marked();
     let standing = claim("member-1", &held);
@@ -469,6 +498,23 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
         let expected = usize::from(gone.kind() == Kind::ServiceImport);
         let plan = planned(&view, &key(&given));
         assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());
+    }
+}
+
+#[test]
+fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
+    let (given, _) = given();
+    let wish = wish("work/app").taken_on().deriving("theirs").told(&[found()]);
+    let lost = service_import("work/app").controlled_by(&wish);
+    for (case, theirs) in [
+        ("nobody's", service("fleet-system/theirs").with_address("192.0.2.9")),
+        ("another wish's", derived_service("theirs", "work/other").with_address("192.0.2.9")),
+    ] {
+        let objects = [wish.clone().object(), lost.clone().object(), theirs.object()];
+        let view = view_of(Some(&given), None, &objects);
+        assert_eq!(writes(&view, &key(&given)), [], "{case}: no slice is bound to it");
+        let drop_label = Plan::one(labels(&wish, true, "app", None));
+        assert_eq!(planned(&view, &app()), drop_label, "{case}: neither kept for a while nor shown as the address");
     }
 }
 

@@ -116,6 +116,15 @@ impl View for hub::View {
     }
 }
 
+/// Writes of one plan may run in any order, so no two of them are to one object.
+pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
+    let mut targets = BTreeSet::new();
+    for write in &plan.writes {
+        let first = targets.insert((write.kind, &write.at));
+        assert!(first, "two writes to {:?} {} in one plan: {:#?}", write.kind, write.at, plan.writes);
+    }
+}
+
 /// What a watch has still to tell.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
@@ -226,6 +235,7 @@ impl<V: View> Agent<V> {
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.dirty.remove(key);
         let plan = self.view.decide(key, now);
+        assert_targets_are_distinct(&plan);
         match plan.again {
             Some(at) => self.again.insert(key.clone(), at),
             None => self.again.remove(key),

@@ -1,6 +1,6 @@
 //! Views filled by hand, for tables of plans.
 
-use super::agent::View;
+use super::agent::{View, assert_targets_are_distinct};
 use super::build::seconds;
 use super::world::settings;
 use fleetnet_core::ids::Timestamp;
@@ -57,7 +57,9 @@ pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
 
 /// The plan for a key.
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
-    view.decide(key, NOW)
+    let plan = view.decide(key, NOW);
+    assert_targets_are_distinct(&plan);
+    plan
 }
 
 /// Its writes without the events that they tell.
