@@ -22,9 +22,9 @@ lint:
     cargo clippy --workspace --all-targets -- -D warnings
     cargo xtask tidy
 
-# The main job, shown from end to end.
-demo:
-    cargo xtask demo
+# A fleet to watch; `just sandbox --help` says what else it can do.
+sandbox *arguments:
+    cargo run --quiet --release -p fleetnet -- sandbox {{arguments}}
 
 # Writes deploy/crds anew.
 crds:

@@ -130,9 +130,10 @@ impl Logic for Member {
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Kind>> {
         match &receipt.sample {
             Some(Sample::SliceImported { origin, first, exported_since }) => {
-                let known = receipt.imported.as_ref().map_or(Known::Nothing, |(slice, generation)| {
-                    self.observed.note(slice, *generation)
-                });
+                let known = receipt
+                    .imported
+                    .as_ref()
+                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
                     self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));

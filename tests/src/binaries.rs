@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +38,7 @@ async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> 
     }
     let binary = folder()?.join(name);
     if !usable(&binary)? {
-        build(name)?;
+        build(name, &folder()?)?;
         ensure!(binary.is_file(), "cargo built {name}, but there is no {}", binary.display());
     }
     found.insert(name, binary.clone());
@@ -75,11 +76,15 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
     fs::metadata(path)?.modified()
 }
 
-fn build(name: &str) -> anyhow::Result<()> {
+/// Builds with the profile of this program: its binary goes to the folder that this one is in.
+fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // The folder of the profile `dev` is the only one that has another name.
+    let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);
     let output = Command::new(cargo)
         .current_dir(xtask::root())
         .args(["build", "--quiet", "--workspace", "--bin", name])
+        .args(profile.into_iter().flatten())
         .output()
         .with_context(|| format!("cannot call cargo to build {name}"))?;
     if !output.status.success() {

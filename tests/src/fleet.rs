@@ -78,7 +78,7 @@ impl Fleet {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = TURN.lock().await;
         agent::none_left().await;
-        let hub = HUB.get_or_try_init(start_hub);
+        let hub = HUB.get_or_try_init(|| start_hub(MEMBERS));
         let started = (0..members).map(|index| MEMBER[index].get_or_try_init(move || start_member(index)));
         let (hub, control_planes) = futures::future::try_join(hub, futures::future::try_join_all(started)).await?;
         let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
@@ -88,8 +88,7 @@ impl Fleet {
             sweep::sweep(control_plane).await?;
         }
         for member in &fleet.members {
-            hub.create_namespace(&member.hub_namespace).await?;
-            roles::bind_member_in_hub(hub, &member.hub_namespace, &member.hub_user).await?;
+            admit(hub, &member.hub_namespace, &member.hub_user).await?;
         }
         Ok(fleet)
     }
@@ -202,25 +201,45 @@ impl std::fmt::Display for FleetLedger {
     }
 }
 
-fn hub_user(index: usize) -> String {
+/// The identity in the hub of the agent of the member of that index, from 0.
+#[must_use]
+pub fn hub_user(index: usize) -> String {
     format!("{MEMBER_AGENT}-{}", index + 1)
 }
 
-async fn start_hub() -> anyhow::Result<ControlPlane> {
-    let users = std::iter::once(HUB_AGENT.to_owned()).chain((0..MEMBERS).map(hub_user)).collect();
+/// Starts a hub with the definitions, [`FLEET_SYSTEM`] and users for the agents of that many members; the hub agent's
+/// roles are bound.
+///
+/// # Errors
+/// Where the control plane cannot be started or furnished.
+pub async fn start_hub(members: usize) -> anyhow::Result<ControlPlane> {
+    let users = std::iter::once(HUB_AGENT.to_owned()).chain((0..members).map(hub_user)).collect();
     let hub = ControlPlane::start(Options { name: "hub".to_owned(), users, ..Options::default() }).await?;
     furnish(&hub).await?;
     roles::bind_hub_agent(&hub, HUB_AGENT).await?;
     Ok(hub)
 }
 
-async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
+/// Starts the member of that index, from 0, with the definitions, [`FLEET_SYSTEM`] and its agent's roles.
+///
+/// # Errors
+/// Where the control plane cannot be started or furnished.
+pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let users = vec![MEMBER_AGENT.to_owned()];
     let options = Options { name: format!("member-{}", index + 1), users, ..Options::default() };
     let member = ControlPlane::start(options).await?;
     furnish(&member).await?;
     roles::bind_member_agent(&member, MEMBER_AGENT).await?;
     Ok(member)
+}
+
+/// Makes a member's namespace in the hub and lets its agent in.
+///
+/// # Errors
+/// Where the hub refuses.
+pub async fn admit(hub: &ControlPlane, hub_namespace: &str, hub_user: &str) -> anyhow::Result<()> {
+    hub.create_namespace(hub_namespace).await?;
+    roles::bind_member_in_hub(hub, hub_namespace, hub_user).await
 }
 
 async fn furnish(control_plane: &ControlPlane) -> anyhow::Result<()> {

@@ -27,10 +27,18 @@ impl Access {
     /// # Errors
     /// Where the certificate or the address cannot be read.
     pub async fn client(&self) -> anyhow::Result<kube::Client> {
-        let kubeconfig: Kubeconfig = serde_json::from_value(self.document())?;
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let mut config = self.config().await?;
         config.default_retry = false;
         Ok(kube::Client::try_from(config)?)
+    }
+
+    /// The settings of a client.
+    ///
+    /// # Errors
+    /// Where the certificate or the address cannot be read.
+    pub async fn config(&self) -> anyhow::Result<kube::Config> {
+        let kubeconfig: Kubeconfig = serde_json::from_value(self.document())?;
+        Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
     }
 
     /// The authority as the agents' environment carries it.

@@ -9,11 +9,13 @@
 //! agent (hub-agent, member-agent)
 //!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
 //! eventually (waits on a watch, and tells what it saw last)
+//! conformance (the same calls on a control plane and on memkube, compared)
 //! ```
 
 pub mod agent;
 pub mod audit;
 pub mod binaries;
+pub mod conformance;
 pub mod control_plane;
 pub mod eventually;
 pub mod fleet;

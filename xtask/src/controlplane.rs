@@ -1,4 +1,5 @@
-//! `cargo xtask controlplane`: etcd, kube-apiserver, kube-controller-manager and kubectl for tests and demo.
+//! `cargo xtask controlplane`: etcd, kube-apiserver, kube-controller-manager and kubectl for tests and the
+//! sandbox's `--real`.
 //!
 //! They are built once from `tools/controlplane` and kept outside the work tree under a name made from the sources, so that
 //! every checkout and every clean build shares them. `KUBEBUILDER_ASSETS`, the folder of ready-made binaries that

@@ -4,7 +4,6 @@
 
 pub mod controlplane;
 mod crds;
-mod demo;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -22,12 +21,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build the control plane for tests and demo, once, and print where it is.
+    /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Show the main job from end to end: control planes, agents, an export, an import and changes of endpoints.
-    Demo(demo::DemoArgs),
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
@@ -42,7 +39,6 @@ pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => controlplane::run(),
         Command::Crds(arguments) => crds::run(&arguments),
-        Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }

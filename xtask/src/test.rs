@@ -133,7 +133,7 @@ mod tests {
     fn metadata(end_to_end: &str) -> Value {
         json!({"packages": [
             {"name": "fleetnet-core", "targets": [{"name": "fleetnet_core", "kind": ["lib"]}, {"name": "rules", "kind": ["test"]}]},
-            {"name": "fleetnet-tests", "targets": [{"name": end_to_end, "kind": ["test"]}, {"name": "demo", "kind": ["bin"]}]},
+            {"name": "fleetnet-tests", "targets": [{"name": end_to_end, "kind": ["test"]}, {"name": "helper", "kind": ["bin"]}]},
         ]})
     }
 

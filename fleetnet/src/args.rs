@@ -1,0 +1,217 @@
+//! The command line, checked as far as it can be without touching anything.
+
+use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
+use clap::{Parser, Subcommand, ValueEnum};
+use fleetnet_agent::flags::{one_line, refuse};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Multi-cluster Services for Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "fleetnet", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What there is to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a whole fleet on this machine and show what happens in it.
+    ///
+    /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
+    /// Service and imports it from all, and its endpoints change all the time. Ctrl-C ends it and leaves nothing behind.
+    /// RUST_LOG (such as RUST_LOG=info) shows the agents' logs on standard error.
+    Sandbox(Options),
+}
+
+/// How to run the sandbox.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Members of the fleet, beside the hub.
+    #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(MEMBERS_MAX)))]
+    pub(crate) members: u16,
+
+    /// End after the scenario, or after some changes: with exit code 0 if all was imported rightly, else 1.
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// Changes that --once makes.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANGES_MAX)))]
+    pub(crate) changes: u32,
+
+    /// Changes of endpoints in each second, at most [default: 2, with --once 20].
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
+    pub(crate) changes_per_second: Option<f64>,
+
+    /// Say what happens as one JSON object on each line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write a kubeconfig for every cluster into this folder, for kubectl while the sandbox runs.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) kubeconfigs: Option<PathBuf>,
+
+    /// Serve the hub on this port and the members on those after it, in place of free ones. Needs --kubeconfigs.
+    #[arg(long, value_name = "PORT", requires = "kubeconfigs", conflicts_with = "real", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+
+    /// Run on real control planes (etcd and kube-apiserver, built with Go the first time).
+    #[arg(long)]
+    pub(crate) real: bool,
+
+    /// Play a failure to watch.
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) scenario: Option<Scenario>,
+}
+
+/// The failures that can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// The hub cannot be reached for a while: imports stay as they are, and what was missed arrives after it.
+    HubDown,
+    /// A member's agent is killed without a word: its successor waits for the Leases and makes good what was missed.
+    AgentKilled,
+    /// Two members export a Service with different ports: the first keeps it, the second is told, and can mend it.
+    Conflict,
+    /// Many slices change many times at once: all arrive, and what is outdated on its way is left out.
+    SliceStorm,
+}
+
+impl Scenario {
+    /// As the command line has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::HubDown => "hub-down",
+            Self::AgentKilled => "agent-killed",
+            Self::Conflict => "conflict",
+            Self::SliceStorm => "slice-storm",
+        }
+    }
+
+    /// How many members it needs.
+    fn members_min(self) -> u16 {
+        match self {
+            Self::Conflict | Self::AgentKilled => 2,
+            Self::HubDown | Self::SliceStorm => 1,
+        }
+    }
+}
+
+impl Options {
+    /// Checks what one option alone cannot tell. The error is one line.
+    fn check(&self) -> Result<(), String> {
+        if self.real && self.members > REAL_MEMBERS_MAX {
+            return Err(format!(
+                "--members {} is too many for --real: it takes at most {REAL_MEMBERS_MAX}",
+                self.members
+            ));
+        }
+        if let Some(port) = self.port
+            && port.checked_add(self.members).is_none()
+        {
+            return Err(format!("--port {port} leaves no {} ports behind it for the members", self.members));
+        }
+        match self.scenario {
+            Some(scenario) if self.members < scenario.members_min() => Err(format!(
+                "--scenario {} needs at least {} members, not {}",
+                scenario.name(),
+                scenario.members_min(),
+                self.members
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Parses a command line; the first argument is the program. What is wrong with it is said here, on one line.
+///
+/// # Errors
+/// The exit code, where there is nothing to do: 0 after `--help`, 2 where the line is wrong.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
+    let command = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) if !error.use_stderr() => {
+            // Whoever asked for help and closed the pipe has had enough of it.
+            let _ = error.print();
+            return Err(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(refuse(&told(&error))),
+    };
+    let Command::Sandbox(options) = &command;
+    options.check().map_err(|why| refuse(&why))?;
+    Ok(command)
+}
+
+/// clap has the choices in a paragraph of its own.
+fn told(error: &clap::Error) -> String {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+            "say what to do: `fleetnet sandbox`, or `fleetnet --help`".to_owned()
+        }
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) => {
+            let line = one_line(error);
+            let line = line.split(" [possible values").next().unwrap_or_default();
+            format!("{line}: use one of {}", valid.join(", "))
+        }
+        _ => one_line(error),
+    }
+}
+
+fn rate(written: &str) -> Result<f64, String> {
+    match written.parse::<f64>() {
+        Ok(rate) if (0.01..=1000.0).contains(&rate) => Ok(rate),
+        _ => Err("not a number from 0.01 to 1000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(arguments: &str) -> Result<Options, String> {
+        let all = std::iter::once("fleetnet").chain(arguments.split_whitespace());
+        let Command::Sandbox(options) = Arguments::try_parse_from(all).map_err(|error| told(&error))?.command;
+        options.check()?;
+        Ok(options)
+    }
+
+    #[test]
+    fn the_sandbox_needs_no_options() {
+        let options = line("sandbox").unwrap();
+        assert_eq!((options.members, options.once, options.json, options.real), (2, false, false, false));
+        assert_eq!((options.scenario, options.kubeconfigs), (None, None));
+    }
+
+    #[test]
+    fn scenarios_are_named_as_in_the_help() {
+        for scenario in Scenario::value_variants() {
+            let options = line(&format!("sandbox --scenario {}", scenario.name())).unwrap();
+            assert_eq!(options.scenario, Some(*scenario));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_on_one_line() {
+        let table = [
+            ("sandbox --members 0", "--members"),
+            ("sandbox --members 10000", "1..=50"),
+            ("sandbox --members 6 --real", "at most 5"),
+            ("sandbox --scenario flood", "hub-down, agent-killed, conflict, slice-storm"),
+            ("sandbox --scenario conflict --members 1", "at least 2"),
+            ("sandbox --changes-per-second 0", "0.01 to 1000"),
+            ("sandbox --changes-per-second NaN", "0.01 to 1000"),
+            ("sandbox --port 8001", "--kubeconfigs"),
+            ("sandbox --port 65535 --kubeconfigs x", "no 2 ports"),
+            ("sandbox --nonsense", "--nonsense"),
+            ("", "fleetnet sandbox"),
+        ];
+        for (arguments, named) in table {
+            let error = line(arguments).unwrap_err();
+            assert!(error.contains(named), "{arguments:?}: {error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `fleetnet sandbox`: a whole fleet in one process, and what can be seen in it.
+//!
+//! ```text
+//! fleet (hub + members, agents) ──watches──> eyes ──> World ──────────┐ (what clusters show; pure)
+//!   ^                                                                 v
+//!   └──── scene (Services, exports, imports, changes) <── scenario ── waits on the World
+//!                     │
+//!                     └── tells Events ──> view: terminal, lines or json ──> standard output
+//! ```
+
+mod event;
+mod eyes;
+mod fleet;
+mod kubeconfigs;
+mod measure;
+mod observe;
+mod real;
+mod scenario;
+mod scene;
+mod stop;
+mod view;
+
+use crate::args::Options;
+use crate::limits::WORKER_THREADS;
+use anyhow::Context as _;
+use event::Event;
+use eyes::Eyes;
+use fleet::Fleet;
+use fleetnet_agent::flags::refuse;
+use fleetnet_runtime::{clock::Clock, logging};
+use kubeconfigs::Kubeconfigs;
+use scene::Scene;
+use std::process::ExitCode;
+use stop::Stop;
+use view::Stage;
+
+/// The shell's code of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// How it ended, where nothing broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// All was as it should be.
+    Passed,
+    /// Something was not imported rightly.
+    Failed,
+    /// Somebody had enough of it.
+    Interrupted,
+}
+
+/// Runs it. What it was told that cannot be is said on one line, with exit code 2.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let kubeconfigs = match Kubeconfigs::prepare(options) {
+        Ok(kubeconfigs) => kubeconfigs,
+        Err(why) => return refuse(&format!("{why:#}")),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
+    let ended = match runtime.context("no threads or timers are to be had") {
+        Ok(runtime) => {
+            let ended = runtime.block_on(perform(options, kubeconfigs));
+            // The build of a control plane may be under way, which nobody waits for any more.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(error),
+    };
+    match ended {
+        Ok(Ending::Passed) => ExitCode::SUCCESS,
+        Ok(Ending::Failed) => ExitCode::FAILURE,
+        Ok(Ending::Interrupted) if options.once => ExitCode::from(INTERRUPTED),
+        Ok(Ending::Interrupted) => ExitCode::SUCCESS,
+        Err(error) => {
+            refuse(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// From the first word to the last; the terminal is as it was when this returns.
+async fn perform(options: &Options, kubeconfigs: Kubeconfigs) -> anyhow::Result<Ending> {
+    show_logs_if_asked()?;
+    let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
+    let (stage, view) = view::open(options, &stop);
+    let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
+    view.close(stage).await;
+    ended
+}
+
+async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
+    stage.tell(Event::starting(options)).await;
+    let Some(fleet) = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()? else {
+        return Ok(Ending::Interrupted);
+    };
+    let shown = stop.unless_requested(Box::pin(show(options, &fleet, kubeconfigs, stage))).await;
+    stop.unless_insisted(fleet.end()).await.unwrap_or(Ok(()))?;
+    shown.unwrap_or(Ok(Ending::Interrupted))
+}
+
+/// Sets the scene, plays what was asked for, and, unless it was to be once, changes things for ever.
+async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
+    let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
+    let eyes = Eyes::open(fleet, stage);
+    let mut scene = Scene::new(options, fleet, &eyes, stage);
+    let mut wrong = scene.set().await?;
+    if wrong.is_empty() {
+        wrong = match options.scenario {
+            Some(scenario) => scenario::play(scenario, &mut scene).await?,
+            None if options.once => scene.make_changes(options.changes).await?,
+            None => Vec::new(),
+        };
+    }
+    if options.once || options.scenario.is_some() {
+        let new: Vec<String> = scene.differences().into_iter().filter(|line| !wrong.contains(line)).collect();
+        wrong.extend(new);
+        scene.summarise(&wrong).await;
+    }
+    if !options.once {
+        scene.change_for_ever().await;
+    }
+    Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
+}
+
+/// The agents' logs would tear a terminal view apart, so they are shown only to who asks for them.
+fn show_logs_if_asked() -> anyhow::Result<()> {
+    if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
+        return Ok(());
+    }
+    let settings = logging::LogSettings { format: logging::LogFormat::Text, verbosity: 1, own_crates: &[] };
+    Ok(logging::init(settings, &Clock::system())?)
+}

@@ -1,0 +1,231 @@
+//! Watches the members as a user does, so that the [`World`] is what they show, and tells when that changes.
+
+use super::event::{Event, Export, Import};
+use super::fleet::{FLEET_SYSTEM, Fleet};
+use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
+use super::view::Stage;
+use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use futures::StreamExt as _;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{ResourceExt as _, WatchParams};
+use kube::core::{NamespaceResourceScope, WatchEvent};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::sync::watch::Sender;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+/// On the bookmark that ends what was there when a watch began.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+/// The label that binds a slice to its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// The watches of a fleet. They end when this is dropped.
+pub(crate) struct Eyes {
+    world: Arc<Sender<World>>,
+    announced: Arc<Mutex<Announced>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Eyes {
+    /// Begins to look.
+    pub(crate) fn open(fleet: &Fleet, stage: &Stage) -> Self {
+        let world = Arc::new(Sender::new(World::new(fleet.member_names())));
+        let mut tasks = JoinSet::new();
+        for (index, member) in fleet.members.iter().enumerate() {
+            let client = member.server.admin();
+            let look = |kind| Look { member: index, kind, world: Arc::clone(&world) };
+            let exports: Api<ServiceExport> = Api::namespaced(client.clone(), NAMESPACE);
+            tasks.spawn(follow(exports, look(Kind::Export), |export: &ServiceExport| {
+                let conditions = export.status.as_ref().and_then(|status| status.conditions.as_deref());
+                let [valid, conflict] = ["Valid", "Conflict"].map(|name| condition(conditions, name));
+                Fact::Export(Export { valid, conflict })
+            }));
+            let wishes: Api<MultiClusterService> = Api::namespaced(client.clone(), NAMESPACE);
+            tasks.spawn(follow(wishes, look(Kind::Wish), |wish: &MultiClusterService| {
+                let conditions = wish.status.as_ref().and_then(|status| status.conditions.as_deref());
+                Fact::Wish(condition(conditions, "Valid") == Some(true))
+            }));
+            let slices: Api<EndpointSlice> = Api::namespaced(client, FLEET_SYSTEM);
+            tasks.spawn(follow(slices, look(Kind::Slice), |slice: &EndpointSlice| {
+                let derived = slice.labels().get(SERVICE_NAME).cloned().unwrap_or_default();
+                let endpoints = slice.endpoints.iter().flatten();
+                Fact::Slice(Slice { derived, addresses: endpoints.flat_map(|it| it.addresses.clone()).collect() })
+            }));
+        }
+        let announced = Arc::default();
+        tasks.spawn(announce_changes(Arc::clone(&world), Arc::clone(&announced), stage.clone()));
+        Self { world, announced, _tasks: tasks }
+    }
+
+    /// Waits until the world is so, at most for so long; tells whether it came to be.
+    pub(crate) async fn see(&self, limit: Duration, so: impl FnMut(&World) -> bool) -> bool {
+        let mut world = self.world.subscribe();
+        timeout(limit, world.wait_for(so)).await.is_ok_and(|seen| seen.is_ok())
+    }
+
+    /// Tells now what is not told yet of the world.
+    pub(crate) async fn announce(&self, stage: &Stage) {
+        announce(&self.world, &self.announced, stage).await;
+    }
+
+    /// A look at the world as it is. Nothing may wait in it.
+    pub(crate) fn look<T>(&self, at: impl FnOnce(&World) -> T) -> T {
+        at(&self.world.borrow())
+    }
+
+    /// Tells the world what to look out for.
+    pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
+        let mut told = None;
+        self.world.send_if_modified(|world| {
+            told = Some(how(world));
+            false
+        });
+        told.expect("the closure is called once, always")
+    }
+}
+
+/// Where what is seen belongs.
+struct Look {
+    member: usize,
+    kind: Kind,
+    world: Arc<Sender<World>>,
+}
+
+impl Look {
+    fn learn(&self, name: &str, fact: Option<Fact>) {
+        let at = Instant::now();
+        self.world.send_modify(|world| world.learn(self.member, self.kind, name, fact, at));
+    }
+
+    fn keep_only(&self, names: &BTreeSet<String>) {
+        self.world.send_modify(|world| world.keep_only(self.member, self.kind, names));
+    }
+}
+
+/// Follows all objects of a kind for ever; what breaks is begun anew.
+async fn follow<K>(api: Api<K>, look: Look, fact: fn(&K) -> Fact)
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let all = WatchParams::default().initial_events().timeout(WATCH_SECONDS);
+    loop {
+        if let Ok(events) = api.watch(&all, "").await {
+            let mut events = events.boxed();
+            // What the watch begins with, until it says that this was all.
+            let mut initial = Some(BTreeSet::new());
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        let name = object.name_any();
+                        look.learn(&name, Some(fact(&object)));
+                        initial.iter_mut().for_each(|names| _ = names.insert(name.clone()));
+                    }
+                    WatchEvent::Deleted(object) => look.learn(&object.name_any(), None),
+                    WatchEvent::Bookmark(bookmark) if bookmark.metadata.annotations.contains_key(INITIAL_END) => {
+                        initial.take().iter().for_each(|names| look.keep_only(names));
+                    }
+                    WatchEvent::Bookmark(_) => {}
+                    WatchEvent::Error(_) => break,
+                }
+            }
+        }
+        sleep(WATCH_AGAIN).await;
+    }
+}
+
+fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
+    let found = conditions?.iter().find(|condition| condition.type_ == name)?;
+    match found.status.as_str() {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Tells what changed, a moment after it did: what changes back and forth, or grows piece by piece, is told once.
+async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
+    let mut changes = world.subscribe();
+    while changes.changed().await.is_ok() {
+        sleep(ANNOUNCE).await;
+        announce(&world, &announced, &stage).await;
+    }
+}
+
+async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &Stage) {
+    let mut announced = announced.lock().await;
+    let (exports, imports) = {
+        let world = world.borrow();
+        (world.exports(), world.imports())
+    };
+    for event in announced.news(exports, imports) {
+        stage.tell(event).await;
+    }
+}
+
+/// What was told last.
+#[derive(Default)]
+struct Announced {
+    exports: BTreeMap<(String, String), Export>,
+    imports: BTreeMap<(String, String), Import>,
+}
+
+impl Announced {
+    fn news(
+        &mut self,
+        exports: BTreeMap<(String, String), Export>,
+        imports: BTreeMap<(String, String), Import>,
+    ) -> Vec<Event> {
+        let mut news = Vec::new();
+        for ((cluster, service), export) in &exports {
+            if self.exports.get(&(cluster.clone(), service.clone())) != Some(export) {
+                let (cluster, service, export) = (cluster.clone(), service.clone(), export.clone());
+                news.push(Event::Export { cluster, service, export });
+            }
+        }
+        for ((cluster, service), import) in &imports {
+            if self.imports.get(&(cluster.clone(), service.clone())) != Some(import) {
+                let (cluster, service, import) = (cluster.clone(), service.clone(), import.clone());
+                news.push(Event::Import { cluster, service, import });
+            }
+        }
+        for (cluster, service) in self.exports.keys().filter(|key| !exports.contains_key(key)).cloned() {
+            news.push(Event::Gone { what: "export", cluster, service });
+        }
+        for (cluster, service) in self.imports.keys().filter(|key| !imports.contains_key(key)).cloned() {
+            news.push(Event::Gone { what: "import", cluster, service });
+        }
+        *self = Self { exports, imports };
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_told_and_what_went_too() {
+        let key = |cluster: &str| (cluster.to_owned(), "work/app".to_owned());
+        let export = Export { valid: Some(true), conflict: None };
+        let exports = BTreeMap::from([(key("member-1"), export.clone()), (key("member-2"), export)]);
+        let imports = BTreeMap::from([(key("member-1"), Import::default())]);
+        let mut announced = Announced::default();
+        assert_eq!(announced.news(exports.clone(), imports.clone()).len(), 3);
+        assert_eq!(announced.news(exports.clone(), imports), []);
+        let mut fewer = exports;
+        fewer.remove(&key("member-1"));
+        let gone = |what, (cluster, service)| Event::Gone { what, cluster, service };
+        assert_eq!(
+            announced.news(fewer, BTreeMap::new()),
+            [gone("export", key("member-1")), gone("import", key("member-1"))]
+        );
+    }
+}

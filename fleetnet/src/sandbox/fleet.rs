@@ -1,0 +1,167 @@
+//! A hub, its members and the agents of all of them.
+
+mod agent;
+mod memory;
+mod server;
+
+use self::agent::{Agent, LeaseTimes};
+pub(crate) use self::server::Server;
+use super::event::{AgentState, Event};
+use super::measure::Ledger;
+use super::observe::NAMESPACE;
+use super::real;
+use super::view::Stage;
+use crate::args::{Options, Scenario};
+use crate::limits::SET_UP;
+use anyhow::Context as _;
+use fleetnet_core::names::member_namespace;
+use futures::future::{join_all, try_join_all};
+use std::collections::BTreeMap;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// The namespace of the fleet's own objects in every cluster.
+pub(crate) const FLEET_SYSTEM: &str = "fleet-system";
+/// The hub's name.
+pub(crate) const HUB: &str = "hub";
+
+/// A fleet that runs.
+pub(crate) struct Fleet {
+    /// The hub.
+    pub(crate) hub: Server,
+    /// The members, in order of their numbers.
+    pub(crate) members: Vec<Member>,
+    lease_times: LeaseTimes,
+    /// By the index of the member; that of the hub has none.
+    agents: Mutex<BTreeMap<Option<usize>, Agent>>,
+    stage: Stage,
+}
+
+/// A member.
+pub(crate) struct Member {
+    /// `member-1`.
+    pub(crate) name: String,
+    /// Its API server.
+    pub(crate) server: Server,
+}
+
+impl Fleet {
+    /// Starts the servers, then the agents, and waits until these know their clusters.
+    ///
+    /// # Errors
+    /// Where a server cannot be started or an agent is not ready in time.
+    pub(crate) async fn start(options: &Options, stage: &Stage) -> anyhow::Result<Self> {
+        let names: Vec<String> = (1..=options.members).map(|number| format!("member-{number}")).collect();
+        let (hub, servers) = if options.real {
+            let started = real::start(&names).await?;
+            (Server::Real(Box::new(started.0)), started.1.into_iter().map(Box::new).map(Server::Real).collect())
+        } else {
+            let started = memory::start(&names).await?;
+            (Server::Memory(started.0), started.1.into_iter().map(Server::Memory).collect::<Vec<_>>())
+        };
+        let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
+        let lease_times = match options.scenario {
+            Some(Scenario::AgentKilled) => LeaseTimes::SHORT,
+            _ => LeaseTimes::default(),
+        };
+        let fleet = Self { hub, members, lease_times, agents: Mutex::default(), stage: stage.clone() };
+        fleet.make_namespaces().await?;
+        fleet.start_agents().await?;
+        let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
+        stage.tell(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
+        Ok(fleet)
+    }
+
+    /// `member-1`, `member-2`, …
+    pub(crate) fn member_names(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.name.clone()).collect()
+    }
+
+    /// The clusters with their names, the hub first.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
+        let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
+        std::iter::once((HUB, &self.hub)).chain(members)
+    }
+
+    /// What the agents wrote so far.
+    ///
+    /// # Errors
+    /// Where a server does not answer.
+    pub(crate) async fn ledger(&self) -> anyhow::Result<Ledger> {
+        let mut ledger = Ledger::default();
+        for (name, server) in self.servers() {
+            ledger.join(&server.ledger(name).await?);
+        }
+        Ok(ledger)
+    }
+
+    /// Ends the agent of a member as a crash does: nothing is finished, no Lease is given back.
+    pub(crate) async fn kill_agent(&self, member: usize) {
+        if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
+            let name = agent.name().to_owned();
+            agent.kill().await;
+            self.stage.tell(Event::Agent { agent: name, state: AgentState::Killed, why: None }).await;
+        }
+    }
+
+    /// Starts another agent of a member.
+    ///
+    /// # Errors
+    /// Where it has no client.
+    pub(crate) async fn restart_agent(&self, member: usize) -> anyhow::Result<()> {
+        let agent = self.member_agent(member).await?;
+        self.stage.tell(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
+        self.agents.lock().await.insert(Some(member), agent);
+        Ok(())
+    }
+
+    /// Stops the agents, then the servers.
+    ///
+    /// # Errors
+    /// Where a process of a real server does not end.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        // Whoever is stopped while it cannot reach the hub would wait for it in vain.
+        self.hub.mend().await?;
+        join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
+        let servers = self.members.into_iter().map(|member| member.server).chain([self.hub]);
+        try_join_all(servers.map(Server::end)).await?;
+        Ok(())
+    }
+
+    async fn make_namespaces(&self) -> anyhow::Result<()> {
+        for (index, member) in self.members.iter().enumerate() {
+            member.server.make_namespace(NAMESPACE).await?;
+            self.hub.admit(&member_namespace(&member.name), index).await?;
+        }
+        self.hub.make_namespace(NAMESPACE).await
+    }
+
+    async fn start_agents(&self) -> anyhow::Result<()> {
+        let mut agents = self.agents.lock().await;
+        let hub = agent::of_hub(self.hub.cluster(HUB, HUB_AGENT).await?, self.lease_times, self.stage.clone())?;
+        agents.insert(None, hub);
+        for index in 0..self.members.len() {
+            agents.insert(Some(index), self.member_agent(index).await?);
+        }
+        let ready = join_all(agents.values_mut().map(Agent::ready));
+        timeout(SET_UP, ready).await.with_context(|| format!("the agents were not ready within {SET_UP:?}"))?;
+        Ok(())
+    }
+
+    async fn member_agent(&self, index: usize) -> anyhow::Result<Agent> {
+        let Member { name, server } = &self.members[index];
+        let member = server.cluster("member", MEMBER_AGENT).await?;
+        let hub = self.hub.cluster(HUB, &hub_user(index)).await?;
+        agent::of_member(name, member, hub, self.lease_times, self.stage.clone())
+    }
+}
+
+/// The hub agent's identity.
+pub(crate) const HUB_AGENT: &str = fleetnet_tests::fleet::HUB_AGENT;
+/// A member agent's identity in its own cluster.
+pub(crate) const MEMBER_AGENT: &str = fleetnet_tests::fleet::MEMBER_AGENT;
+
+/// A member agent's identity in the hub.
+pub(crate) fn hub_user(index: usize) -> String {
+    fleetnet_tests::fleet::hub_user(index)
+}

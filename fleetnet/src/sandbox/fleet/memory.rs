@@ -1,0 +1,169 @@
+//! Servers in memory: memkube with the definitions of the fleet, and a cable that can be pulled.
+
+use super::FLEET_SYSTEM;
+use crate::limits::AUDIT_ENTRIES;
+use crate::sandbox::kubeconfigs;
+use crate::sandbox::measure::{Ledger, Written};
+use anyhow::Context as _;
+use fleetnet_api::crds::{self, Form};
+use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::clock::Clock;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
+use memkube::faults::{Answer, Fault, Faults, WatchFaults};
+use memkube::serve::{self, Https};
+use memkube::{Call, MemKube, Options, Status, User};
+use std::fs::File;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The user that may do everything, and is not counted.
+const ADMIN: &str = "sandbox";
+
+/// The user of the kubeconfigs: it may do everything too, and finds a server that is cut off as others do.
+const KUBECTL: &str = "kubectl";
+/// What keys are made from: others on this machine can reach the ports.
+const RANDOM: &str = "/dev/urandom";
+
+/// A server in memory.
+pub(crate) struct InMemory {
+    pub(super) server: MemKube,
+    cable: Cable,
+}
+
+/// Starts a hub and members of these names.
+///
+/// # Errors
+/// Where a server refuses the definitions.
+pub(crate) async fn start(members: &[String]) -> anyhow::Result<(InMemory, Vec<InMemory>)> {
+    let hub = InMemory::start("hub", 0).await?;
+    let mut servers = Vec::new();
+    for (name, seed) in members.iter().zip(1..) {
+        servers.push(InMemory::start(name, seed).await?);
+    }
+    Ok((hub, servers))
+}
+
+impl InMemory {
+    async fn start(name: &str, seed: u64) -> anyhow::Result<Self> {
+        let clock = Clock::system();
+        let mut options = Options::new(Arc::new(move || clock.now().to_jiff()), seed);
+        options.limits.audit_entries = AUDIT_ENTRIES;
+        let cable = Cable(Arc::new(watch::Sender::new(false)));
+        options.faults = Some(Arc::new(cable.clone()));
+        let server = Self { server: MemKube::new(options), cable };
+        for definition in crds::all(Form::Full) {
+            let made = Api::all(server.admin()).create(&PostParams::default(), &definition).await;
+            made.with_context(|| format!("{name} refuses a definition"))?;
+        }
+        server.make_namespace(FLEET_SYSTEM).await?;
+        Ok(server)
+    }
+
+    pub(super) fn admin(&self) -> kube::Client {
+        self.server.client(User::new(ADMIN))
+    }
+
+    pub(super) fn cluster(&self, name: &str, user: &str) -> Cluster {
+        let client = self.server.client(User::new(user));
+        Cluster::from_clients(name, client.clone(), client)
+    }
+
+    pub(super) fn ledger(&self, cluster: &str) -> Ledger {
+        let mut ledger = Ledger::default();
+        for (kind, times) in self.server.audit().counts {
+            if kind.verb.writes() && kind.code < 300 {
+                let resource = without_group(&kind.resource);
+                let (cluster, user, verb) = (cluster.to_owned(), kind.user.to_string(), kind.verb.name().to_owned());
+                ledger.add(Written { cluster, user, verb, resource }, times);
+            }
+        }
+        ledger
+    }
+
+    pub(super) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.to_owned());
+        let made = Api::all(self.admin()).create(&PostParams::default(), &namespace).await;
+        made.map(drop).with_context(|| format!("cannot make the namespace {name}"))
+    }
+
+    pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {
+        let mut seed = [0; 32];
+        let random = File::open(RANDOM).and_then(|mut random| random.read_exact(&mut seed));
+        random.with_context(|| format!("cannot read {RANDOM}, which the keys are made from"))?;
+        let options = serve::Options { name: cluster.to_owned(), seed, users: vec![User::new(KUBECTL)] };
+        let https = Https::start(&self.server, tokio::net::TcpListener::from_std(listener)?, options)?;
+        let text = https.kubeconfig(KUBECTL).context("the user of kubectl is known to the server")?;
+        kubeconfigs::write(path, &text)?;
+        Ok(https)
+    }
+
+    pub(super) fn cut(&self, cut: bool) {
+        self.cable.0.send_replace(cut);
+    }
+}
+
+/// `leases.coordination.k8s.io` is `leases`; a subresource stays.
+fn without_group(resource: &str) -> String {
+    let (object, subresource) = resource.split_once('/').map_or((resource, None), |(it, sub)| (it, Some(sub)));
+    let plural = object.split('.').next().unwrap_or_default();
+    subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
+}
+
+/// While it is pulled no request takes effect or is answered, and watches break. Holds whether it is.
+#[derive(Clone)]
+struct Cable(Arc<watch::Sender<bool>>);
+
+impl Cable {
+    /// We ourselves sit at the server.
+    fn is_pulled_for(&self, call: &Call) -> bool {
+        *self.0.borrow() && &*call.user.name != ADMIN
+    }
+}
+
+impl Faults for Cable {
+    fn request(&self, call: &Call) -> Fault {
+        if !self.is_pulled_for(call) {
+            return Fault::default();
+        }
+        let refuse = Some(Status::internal("the cable of this server is pulled"));
+        Fault { refuse, answer: Answer::Cut, ..Fault::default() }
+    }
+
+    fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
+        (&*call.user.name != ADMIN).then(|| Box::new(self.clone()) as Box<dyn WatchFaults>)
+    }
+}
+
+impl WatchFaults for Cable {
+    fn cut(&self) -> BoxFuture<'static, ()> {
+        let mut pulled = self.0.subscribe();
+        async move {
+            if pulled.wait_for(|pulled| *pulled).await.is_err() {
+                // The server is gone, and this watch with it.
+                std::future::pending::<()>().await;
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_group;
+
+    #[test]
+    fn resources_are_named_without_their_group() {
+        assert_eq!(without_group("services"), "services");
+        assert_eq!(without_group("leases.coordination.k8s.io"), "leases");
+        assert_eq!(without_group("serviceexports.example.io/status"), "serviceexports/status");
+        assert_eq!(without_group("services/status"), "services/status");
+    }
+}

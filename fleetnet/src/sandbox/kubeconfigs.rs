@@ -1,0 +1,155 @@
+//! `--kubeconfigs`: a folder with a kubeconfig for every cluster, for as long as the sandbox runs.
+
+use super::event::Event;
+use super::fleet::{Fleet, HUB};
+use super::view::Stage;
+use crate::args::Options;
+use anyhow::{Context as _, bail};
+use memkube::serve::Https;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What was asked for, as far as it can be made before there is a fleet: files that are empty yet, ports that nobody
+/// else can take any more. Dropped, it leaves nothing behind.
+pub(crate) struct Kubeconfigs {
+    folder: Option<Folder>,
+    listeners: Vec<TcpListener>,
+}
+
+/// The folder with its files, which are removed with this.
+struct Folder {
+    path: PathBuf,
+    /// It was not there before us.
+    made: bool,
+    files: Vec<PathBuf>,
+}
+
+/// Kubeconfigs that can be used until this is dropped.
+pub(crate) struct Published {
+    _folder: Option<Folder>,
+    _serving: Vec<Https>,
+}
+
+impl Kubeconfigs {
+    /// Makes the files and takes the ports, or finds that it cannot.
+    ///
+    /// # Errors
+    /// Names the file or the port.
+    pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
+        let Some(path) = &options.kubeconfigs else { return Ok(Self { folder: None, listeners: Vec::new() }) };
+        let mut folder = Folder::open(path)?;
+        let members = (1..=options.members).map(|number| format!("member-{number}"));
+        for name in std::iter::once(HUB.to_owned()).chain(members) {
+            folder.reserve(&name)?;
+        }
+        let ports = 0..=options.members;
+        let listeners = if options.real {
+            Vec::new()
+        } else {
+            ports.map(|index| listen(options.port.map_or(0, |first| first + index))).collect::<anyhow::Result<_>>()?
+        };
+        Ok(Self { folder: Some(folder), listeners })
+    }
+
+    /// Writes the files, and begins to listen where the servers do not yet.
+    ///
+    /// # Errors
+    /// Where a file cannot be written.
+    pub(crate) async fn publish(self, fleet: &Fleet, stage: &Stage) -> anyhow::Result<Published> {
+        let mut serving = Vec::new();
+        let mut listeners = self.listeners.into_iter();
+        for ((cluster, server), path) in fleet.servers().zip(self.folder.iter().flat_map(|folder| &folder.files)) {
+            serving.extend(server.publish(cluster, listeners.next(), path)?);
+            stage.tell(Event::Kubeconfig { cluster: cluster.to_owned(), path: path.clone() }).await;
+        }
+        Ok(Published { _folder: self.folder, _serving: serving })
+    }
+}
+
+impl Folder {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let made = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => false,
+            Err(error) => bail!("--kubeconfigs {}: cannot make this folder: {error}", path.display()),
+        };
+        Ok(Self { path: path.to_owned(), made, files: Vec::new() })
+    }
+
+    /// Makes an empty file that only we can read.
+    fn reserve(&mut self, cluster: &str) -> anyhow::Result<()> {
+        let path = self.path.join(format!("{cluster}.kubeconfig"));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(_) => self.files.push(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("--kubeconfigs: {} is there already: remove it, or name another folder", path.display())
+            }
+            Err(error) => bail!("--kubeconfigs: cannot write {}: {error}", path.display()),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Who removed a file or the folder before us, or put something of their own into it, may.
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
+        if self.made {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+fn listen(port: u16) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .with_context(|| format!("--port: cannot listen on 127.0.0.1:{port}"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Fills a file that was made before.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_removed_and_nothing_else() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("configs");
+        let mut folder = Folder::open(&path).unwrap();
+        folder.reserve("hub").unwrap();
+        assert!(path.join("hub.kubeconfig").is_file());
+        drop(folder);
+        assert!(!path.exists());
+
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("member-1.kubeconfig"), "mine").unwrap();
+        let mut folder = Folder::open(&path).unwrap();
+        folder.reserve("hub").unwrap();
+        let error = folder.reserve("member-1").unwrap_err().to_string();
+        assert!(error.contains("member-1.kubeconfig is there already"), "{error}");
+        drop(folder);
+        assert_eq!(fs::read_to_string(path.join("member-1.kubeconfig")).unwrap(), "mine");
+        assert!(!path.join("hub.kubeconfig").exists());
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_named() {
+        let taken = listen(0).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let error = listen(port).unwrap_err().to_string();
+        assert_eq!(error, format!("--port: cannot listen on 127.0.0.1:{port}"));
+    }
+}

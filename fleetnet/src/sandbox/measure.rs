@@ -1,0 +1,153 @@
+//! Counting writes and timing changes. Pure.
+
+use super::event::{Latency, Writes};
+use crate::limits::SAMPLES;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Accepted writes to the servers of a fleet, by what they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ledger(BTreeMap<Written, u64>);
+
+/// A kind of write.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Written {
+    /// The cluster that was written to.
+    pub(crate) cluster: String,
+    /// Who wrote.
+    pub(crate) user: String,
+    /// `create`, `patch`, …
+    pub(crate) verb: String,
+    /// The plural, without its group.
+    pub(crate) resource: String,
+}
+
+impl Ledger {
+    /// Adds what agents wrote; what others wrote, and agents' Leases and Events, is left out: they are no part of what a
+    /// change costs.
+    pub(crate) fn add(&mut self, written: Written, times: u64) {
+        let agents = written.user.starts_with("hub-agent") || written.user.starts_with("member-agent");
+        if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
+            *self.0.entry(written).or_default() += times;
+        }
+    }
+
+    /// Adds all of another.
+    pub(crate) fn join(&mut self, other: &Self) {
+        for (written, times) in &other.0 {
+            *self.0.entry(written.clone()).or_default() += times;
+        }
+    }
+
+    /// What came since `earlier`, an older reading of the same servers.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let news = self.0.iter().map(|(written, times)| {
+            (written.clone(), times.saturating_sub(earlier.0.get(written).copied().unwrap_or_default()))
+        });
+        Self(news.filter(|(_, times)| *times > 0).collect())
+    }
+
+    /// The sums.
+    pub(crate) fn sums(&self) -> Writes {
+        let mut writes = Writes { total: self.0.values().sum(), ..Writes::default() };
+        for (written, times) in &self.0 {
+            *writes.by_cluster.entry(written.cluster.clone()).or_default() += times;
+        }
+        writes
+    }
+
+    /// A line for each kind of write.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |(written, times): (&Written, &u64)| {
+            let Written { cluster, user, verb, resource } = written;
+            format!("{times} {verb} {resource} in {cluster} by {user}")
+        };
+        self.0.iter().map(line).collect()
+    }
+}
+
+/// The last [`SAMPLES`] durations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Samples(VecDeque<f64>);
+
+impl Samples {
+    /// Adds one, in milliseconds.
+    pub(crate) fn add(&mut self, milliseconds: f64) {
+        if self.0.len() >= SAMPLES {
+            self.0.pop_front();
+        }
+        self.0.push_back(milliseconds);
+    }
+
+    /// Their percentiles; none while there are none.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        let mut sorted: Vec<f64> = self.0.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        let rank = |percent: usize| (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+        Some(Latency {
+            samples: sorted.len(),
+            p50_milliseconds: *sorted.get(rank(50))?,
+            p99_milliseconds: *sorted.get(rank(99))?,
+        })
+    }
+}
+
+/// In milliseconds, to the microsecond.
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(cluster: &str, user: &str, resource: &str) -> Written {
+        let [cluster, user, resource] = [cluster, user, resource].map(str::to_owned);
+        Written { cluster, user, verb: "patch".to_owned(), resource }
+    }
+
+    #[test]
+    fn only_the_agents_objects_are_counted() {
+        let mut ledger = Ledger::default();
+        ledger.add(written("hub", "hub-agent", "endpointsliceimports"), 2);
+        ledger.add(written("hub", "member-agent-1", "endpointsliceexports"), 1);
+        ledger.add(written("hub", "hub-agent", "leases"), 5);
+        ledger.add(written("member-1", "member-agent", "events"), 5);
+        ledger.add(written("member-1", "sandbox", "endpointslices"), 1);
+        assert_eq!(ledger.sums().total, 3);
+        assert_eq!(
+            ledger.lines(),
+            [
+                "2 patch endpointsliceimports in hub by hub-agent",
+                "1 patch endpointsliceexports in hub by member-agent-1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_change_costs_what_was_written_since_it_began() {
+        let mut before = Ledger::default();
+        before.add(written("hub", "hub-agent", "endpointsliceimports"), 2);
+        let mut after = before.clone();
+        after.add(written("hub", "hub-agent", "endpointsliceimports"), 1);
+        after.add(written("member-2", "member-agent", "endpointslices"), 1);
+        let cost = after.since(&before).sums();
+        assert_eq!(cost.total, 2);
+        assert_eq!(cost.by_cluster, BTreeMap::from([("hub".to_owned(), 1), ("member-2".to_owned(), 1)]));
+        assert_eq!(after.since(&after), Ledger::default());
+    }
+
+    #[test]
+    fn percentiles_are_samples_that_were_seen() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.latency(), None);
+        samples.add(7.0);
+        let of = |samples: &Samples| samples.latency().map(|it| (it.samples, it.p50_milliseconds, it.p99_milliseconds));
+        assert_eq!(of(&samples), Some((1, 7.0, 7.0)));
+        let mut samples = Samples::default();
+        (1..=200).rev().for_each(|sample| samples.add(f64::from(sample)));
+        assert_eq!(of(&samples), Some((200, 100.0, 198.0)));
+        (1..=2000).for_each(|_| samples.add(5.0));
+        assert_eq!(of(&samples), Some((1000, 5.0, 5.0)));
+    }
+}

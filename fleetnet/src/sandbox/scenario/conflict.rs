@@ -1,0 +1,47 @@
+//! Two members export a Service with different ports: the first keeps it, the second is told, and can mend it.
+
+use crate::args::Scenario;
+use crate::limits::ARRIVAL;
+use crate::sandbox::event::Export;
+use crate::sandbox::observe::address;
+use crate::sandbox::scene::{Scene, WELL};
+
+const SERVICE: &str = "shop";
+/// The number of the first endpoint.
+const FIRST: u16 = 50;
+
+pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
+    let name = Scenario::Conflict.name();
+    let (first, second) = (0, 1);
+    offer(scene, first, 80).await?;
+    scene.import(second, SERVICE).await?;
+    let mut wrong = scene.all_as_expected(ARRIVAL).await;
+    scene
+        .step(name, format!("{} exports {SERVICE} with port 80, {} imports it", scene.name(first), scene.name(second)))
+        .await;
+
+    offer(scene, second, 81).await?;
+    let refused = Export { conflict: Some(true), ..WELL };
+    scene.expected.exports.insert((second, SERVICE.to_owned()), refused);
+    scene.step(name, format!("{} exports it with port 81", scene.name(second))).await;
+    wrong.extend(scene.all_as_expected(ARRIVAL).await);
+    if wrong.is_empty() {
+        let told = format!("{} is told of the conflict, {} keeps the Service", scene.name(second), scene.name(first));
+        scene.step(name, told).await;
+    }
+
+    scene.set_port(second, SERVICE, 80).await?;
+    scene.expected.exports.insert((second, SERVICE.to_owned()), WELL);
+    scene.step(name, format!("{} changes its port to 80", scene.name(second))).await;
+    wrong.extend(scene.all_as_expected(ARRIVAL).await);
+    if wrong.is_empty() {
+        scene.step(name, "the conflict is over, and the endpoints of both are imported".to_owned()).await;
+    }
+    Ok(wrong)
+}
+
+async fn offer(scene: &mut Scene<'_>, member: usize, port: u16) -> anyhow::Result<()> {
+    scene.create_service(member, SERVICE, port).await?;
+    scene.create_slice(member, SERVICE, "shop-1", vec![address(member, FIRST)]).await?;
+    scene.export(member, SERVICE).await
+}

@@ -1,0 +1,48 @@
+//! The hub cannot be reached for a while: what was imported stays, and what was missed arrives after it.
+
+use crate::args::Scenario;
+use crate::limits::SET_UP;
+use crate::sandbox::measure::milliseconds;
+use crate::sandbox::observe::World;
+use crate::sandbox::scene::Scene;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long the hub is down.
+const DOWN: Duration = Duration::from_secs(2);
+/// Changes that are made meanwhile.
+const CHANGES: usize = 4;
+
+pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
+    let name = Scenario::HubDown.name();
+    scene.step(name, "the hub is cut off: nothing gets there, and nothing comes from it".to_owned()).await;
+    let before = scene.eyes.look(World::imports);
+    scene.fleet.hub.cut().await?;
+    let mut missed = Vec::new();
+    for _ in 0..CHANGES {
+        missed.push(scene.begin_change().await?.2);
+    }
+    let arrives = |world: &World| missed.iter().any(|address| world.arrived(address) > 0);
+    let mut wrong = Vec::new();
+    if scene.eyes.see(DOWN, arrives).await {
+        wrong.push("a change arrived while the hub was down".to_owned());
+    }
+    let kept = scene.eyes.look(World::imports) == before;
+    if kept {
+        let told =
+            format!("{CHANGES} changes were made in {DOWN:?}; none arrived, and all that was imported is still there");
+        scene.step(name, told).await;
+    } else {
+        wrong.push("imports changed while the hub was down".to_owned());
+    }
+    scene.step(name, "the hub comes back".to_owned()).await;
+    scene.fleet.hub.mend().await?;
+    let begun = Instant::now();
+    wrong.extend(scene.all_as_expected(SET_UP).await);
+    if wrong.is_empty() {
+        let told = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
+        scene.step(name, told).await;
+    }
+    scene.eyes.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
+    Ok(wrong)
+}

@@ -1,0 +1,89 @@
+//! What a user does in a member: the objects that are made.
+
+use crate::sandbox::observe::NAMESPACE;
+use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+
+/// A user in [`NAMESPACE`] of one cluster.
+pub(super) struct User(Client);
+
+impl User {
+    pub(super) fn of(client: Client) -> Self {
+        Self(client)
+    }
+
+    /// A Service without selector: its slices are written by hand.
+    pub(super) async fn create_service(&self, name: &str, port: u16) -> anyhow::Result<()> {
+        self.create::<Service>(json!({"metadata": {"name": name}, "spec": {"ports": ports(port)}})).await
+    }
+
+    pub(super) async fn set_port(&self, name: &str, port: u16) -> anyhow::Result<()> {
+        self.merge::<Service>(name, json!({"spec": {"ports": ports(port)}})).await
+    }
+
+    pub(super) async fn create_slice(&self, service: &str, name: &str, addresses: &[String]) -> anyhow::Result<()> {
+        let slice = json!({
+            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4",
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+            "endpoints": endpoints(addresses),
+        });
+        self.create::<EndpointSlice>(slice).await
+    }
+
+    pub(super) async fn set_endpoints(&self, slice: &str, addresses: &[String]) -> anyhow::Result<()> {
+        self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
+    }
+
+    pub(super) async fn export(&self, service: &str) -> anyhow::Result<()> {
+        self.create::<ServiceExport>(json!({"metadata": {"name": service}})).await
+    }
+
+    /// As ClusterIP, so that all members may.
+    pub(super) async fn import(&self, service: &str) -> anyhow::Result<()> {
+        let spec = json!({"serviceImport": {"name": service}, "type": "ClusterIP"});
+        self.create::<MultiClusterService>(json!({"metadata": {"name": service}, "spec": spec})).await
+    }
+
+    async fn create<K>(&self, object: Value) -> anyhow::Result<()>
+    where
+        K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
+    {
+        let object: K = serde_json::from_value(object)?;
+        Api::<K>::namespaced(self.0.clone(), NAMESPACE).create(&PostParams::default(), &object).await?;
+        Ok(())
+    }
+
+    async fn merge<K>(&self, name: &str, patch: Value) -> anyhow::Result<()>
+    where
+        K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let api = Api::<K>::namespaced(self.0.clone(), NAMESPACE);
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+}
+
+/// An error in a sentence: of a server's answer its message.
+pub(super) fn told(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(status)) => status.message.clone(),
+        _ => format!("{error:#}"),
+    }
+}
+
+fn ports(port: u16) -> Value {
+    json!([{"name": "http", "port": port, "targetPort": 8080, "protocol": "TCP"}])
+}
+
+fn endpoints(addresses: &[String]) -> Value {
+    addresses.iter().map(|address| json!({"addresses": [address], "conditions": {"ready": true}})).collect()
+}

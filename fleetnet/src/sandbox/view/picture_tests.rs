@@ -1,0 +1,125 @@
+//! Pictures of small fleets.
+
+use super::*;
+use crate::sandbox::event::{Change, Event, Import, Writes};
+use chrono::{TimeDelta, TimeZone as _};
+use std::collections::BTreeSet;
+
+fn time() -> DateTime<Local> {
+    Local.with_ymd_and_hms(2026, 3, 1, 10, 0, 0).unwrap()
+}
+
+fn fleet(members: usize) -> State {
+    let mut state = State::default();
+    let clusters: Vec<String> = (1..=members).map(|number| format!("member-{number}")).collect();
+    state.take(time(), Event::Running { clusters: clusters.clone(), agents: members + 1 });
+    for cluster in &clusters {
+        let service = "work/app".to_owned();
+        let export = Export { valid: Some(true), conflict: Some(false) };
+        state.take(time(), Event::Export { cluster: cluster.clone(), service: service.clone(), export });
+        let from = BTreeSet::from_iter(clusters.iter().cloned());
+        let import = Import { valid: true, from, slices: 2, endpoints: 6 };
+        state.take(time(), Event::Import { cluster: cluster.clone(), service, import });
+        for destination in &clusters {
+            let (origin, destination) = (cluster.clone(), destination.clone());
+            state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 4.0 });
+        }
+    }
+    state
+}
+
+fn change(number: u32) -> Event {
+    Event::Change(Change {
+        change: number,
+        cluster: "member-1".to_owned(),
+        slice: "app-1".to_owned(),
+        address: "10.1.0.9".to_owned(),
+        arrived: 2,
+        importers: 2,
+        slowest_milliseconds: Some(4.0),
+        writes: Some(Writes {
+            total: 5,
+            by_cluster: BTreeMap::from([("hub".to_owned(), 3), ("member-1".to_owned(), 2)]),
+        }),
+    })
+}
+
+fn drawn(state: &State, columns: usize, rows: usize) -> Vec<String> {
+    draw(state, time() + TimeDelta::seconds(65), Size { columns, rows }, Colours::Without)
+}
+
+#[test]
+fn a_fleet_of_two_fits_a_small_terminal() {
+    let mut state = fleet(2);
+    state.take(time(), change(1));
+    assert_eq!(
+        drawn(&state, 110, 24),
+        [
+            "fleetnet sandbox   01:05   2 clusters, 3 agents   Ctrl-C ends it",
+            "",
+            "EXPORTS",
+            "work/app of member-1, member-2 is valid, without conflict",
+            "",
+            "IMPORTS",
+            "work/app in member-1 has 2 slices with 6 endpoints from member-1, member-2",
+            "work/app in member-2 has 2 slices with 6 endpoints from member-1, member-2",
+            "",
+            "LATENCY                 p50 ms   p99 ms  changes",
+            "member-1 -> member-1       4.0      4.0        1",
+            "member-1 -> member-2       4.0      4.0        1",
+            "member-2 -> member-1       4.0      4.0        1",
+            "member-2 -> member-2       4.0      4.0        1",
+            "",
+            "WHAT HAPPENS   5.0 writes for a change (hub 3.0, member-1 2.0)",
+            "10:00:00.000 change 1: 10.1.0.9 of member-1 (app-1) is in all 2 importers after 4.0 ms, for 5 writes (hub 3, …",
+            "",
+        ]
+    );
+}
+
+#[test]
+fn a_large_fleet_is_cut_to_any_terminal() {
+    let mut state = fleet(20);
+    (1..=90).for_each(|number| state.take(time(), change(number)));
+    for (columns, rows) in [(80, 24), (200, 60), (20, 10), (1, 1), (80, 3), (0, 0)] {
+        let drawn = drawn(&state, columns, rows);
+        assert!(drawn.len() <= rows, "{columns}x{rows}: {} lines", drawn.len());
+        assert!(drawn.iter().all(|line| line.chars().count() <= columns), "{columns}x{rows}: {drawn:#?}");
+    }
+    let drawn = drawn(&state, 80, 24);
+    assert!(drawn.iter().any(|line| line.starts_with("… and ") && line.ends_with(" more")), "{drawn:#?}");
+    let newest = drawn.iter().rfind(|line| line.contains("change ")).unwrap();
+    assert!(newest.contains("change 90:"), "the newest is shown last: {drawn:#?}");
+}
+
+#[test]
+fn colours_are_used_only_where_they_are_wanted() {
+    let mut state = fleet(1);
+    state.take(time(), Event::Verdict { passed: false, imported: false, wrong: vec!["it".to_owned()] });
+    let size = Size { columns: 80, rows: 24 };
+    let plain = draw(&state, time(), size, Colours::Without);
+    assert!(plain.iter().all(|line| !line.contains('\u{1b}')));
+    let painted = draw(&state, time(), size, Colours::With);
+    assert_eq!(painted[1], "\u{1b}[33mFAILED:\u{1b}[0m");
+    assert_eq!(painted.len(), plain.len());
+}
+
+#[test]
+fn rows_are_shared_by_need() {
+    assert_eq!(share(&[2, 3, 4], 20), [2, 3, 4]);
+    assert_eq!(share(&[2, 30, 40], 20), [2, 9, 9]);
+    assert_eq!(share(&[30, 1, 40], 5), [2, 1, 2]);
+    assert_eq!(share(&[5, 5], 0), [0, 0]);
+}
+
+#[test]
+fn the_end_leaves_the_figures_on_the_screen() {
+    let mut state = fleet(1);
+    state.take(time(), change(1));
+    state.take(time(), Event::Verdict { passed: true, imported: true, wrong: Vec::new() });
+    let left = last(&state);
+    assert_eq!(left.len(), 4);
+    assert_eq!(left[1], "member-1 -> member-1       4.0      4.0        1");
+    assert_eq!(left[2], "5.0 writes for a change (hub 3.0, member-1 2.0)");
+    assert!(left[3].starts_with("passed"));
+}

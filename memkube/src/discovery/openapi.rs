@@ -1,0 +1,67 @@
+//! OpenAPI, as far as kubectl reads it: `explain` reads the schemas, `create`, `apply` and `replace` look whether the
+//! server checks fields by itself.
+//!
+//! Strategic merge patches are held but not told of: kubectl would then take the keys of lists from the schemas, which
+//! do not have them, in the place of those that it knows itself.
+
+mod paths;
+mod schemas;
+
+use super::MINOR;
+use super::groups::Group;
+use crate::server::MemKube;
+use crate::service::{Content, Reply};
+use serde_json::{Map, Value, json};
+
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// As the server writes [`PROTOBUF`] in answers, where an `@` would be no media type.
+const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `/openapi/v2`: a document without paths. Clients take version 3, and where they look here too, what they know of
+/// the built-in kinds themselves.
+pub(super) fn version_2(accept: &str) -> Reply {
+    let version = format!("1.{MINOR}");
+    if accept.contains(PROTOBUF) {
+        let info = [text_field(1, "Kubernetes"), text_field(2, &version)].concat();
+        let document = [text_field(1, "2.0"), field(2, &info)].concat();
+        return Reply::new(200, Content::Document(PROTOBUF_ANSWER, document.into()));
+    }
+    Reply::json(200, &json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": version}, "paths": {}}))
+}
+
+fn text_field(number: u8, text: &str) -> Vec<u8> {
+    field(number, text.as_bytes())
+}
+
+/// A field of protobuf with a length, for numbers below 16 and lengths below 128.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("the texts above are short");
+    let mut field = vec![number << 3 | 2, length];
+    field.extend(bytes);
+    field
+}
+
+/// `/openapi/v3`: where the documents are.
+pub(super) fn index(groups: &[Group]) -> Value {
+    let documents = groups.iter().flat_map(|group| group.versions.iter().map(|version| group.path(&version.name)));
+    let entry = |path: String| {
+        let url = format!("/openapi/v3/{path}");
+        (path, json!({ "serverRelativeURL": url }))
+    };
+    json!({"paths": documents.map(entry).collect::<Map<_, _>>()})
+}
+
+/// `/openapi/v3/apis/<group>/<version>`.
+pub(super) fn document(server: &MemKube, groups: &[Group], group: &str, version: &str) -> Option<Reply> {
+    let group = groups.iter().find(|known| known.name == group)?;
+    let version = group.versions.iter().find(|known| known.name == version)?;
+    let root = group.path(&version.name);
+    let paths = version.resources.iter().flat_map(|definition| paths::of(&root, definition, &version.name));
+    let document = json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": format!("1.{MINOR}")},
+        "paths": paths.collect::<Map<_, _>>(),
+        "components": {"schemas": schemas::of(server, &version.resources, &version.name)},
+    });
+    Some(Reply::json(200, &document))
+}

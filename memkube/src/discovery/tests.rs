@@ -1,0 +1,211 @@
+//! Discovery and OpenAPI as kubectl and kube ask for them.
+
+use crate::clock::TokioClock;
+use crate::registry::{Definition, Scope, Subresource, Version};
+use crate::strategy::Plain;
+use crate::{MemKube, Options, User};
+use http::Request;
+use http_body_util::{BodyExt as _, Empty};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tower::ServiceExt as _;
+
+fn server() -> MemKube {
+    let server = MemKube::new(Options::new(Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)), 1));
+    let mut widgets = Definition::built_in("ex.io", "v1alpha1", "Widget", "widgets", Scope::Namespaced)
+        .short(&["wd"])
+        .with(&[Subresource::Status]);
+    widgets.custom = true;
+    widgets.versions.push(Version { name: "v1".to_owned(), served: true, storage: false });
+    widgets.versions.push(Version { name: "v2".to_owned(), served: false, storage: false });
+    server.register(widgets, Box::new(Plain));
+    server
+}
+
+async fn ask(server: &MemKube, path: &str, accept: &str) -> (u16, String, String) {
+    let request = Request::get(path).header("accept", accept).body(Empty::<&[u8]>::new()).unwrap();
+    let response = server.service(User::new("admin")).oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, content_type, String::from_utf8(body.to_vec()).unwrap())
+}
+
+async fn get(server: &MemKube, path: &str) -> Value {
+    let (code, content_type, body) = ask(server, path, "application/json").await;
+    assert_eq!((code, content_type.as_str()), (200, "application/json"), "{path}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+#[tokio::test]
+async fn a_group_tells_its_served_versions_and_which_is_preferred() {
+    let group = get(&server(), "/apis/ex.io").await;
+    let version = |version| json!({"groupVersion": format!("ex.io/{version}"), "version": version});
+    let expected = json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": "ex.io",
+        "versions": [version("v1"), version("v1alpha1")], "preferredVersion": version("v1"),
+    });
+    assert_eq!(group, expected);
+}
+
+#[tokio::test]
+async fn a_version_lists_its_resources_as_kube_apiserver_does() {
+    let server = server();
+    let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    let expected = json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "ex.io/v1",
+        "resources": [
+            {"name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": verbs,
+             "shortNames": ["wd"]},
+            {"name": "widgets/status", "singularName": "", "namespaced": true, "kind": "Widget",
+             "verbs": ["get", "patch", "update"]},
+        ],
+    });
+    assert_eq!(get(&server, "/apis/ex.io/v1").await, expected);
+    let core = get(&server, "/api/v1").await;
+    assert_eq!(core.get("apiVersion"), None);
+    let namespaces: Vec<&Value> =
+        core["resources"].as_array().unwrap().iter().filter(|resource| resource["kind"] == "Namespace").collect();
+    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    let expected = [
+        json!({"name": "namespaces", "singularName": "namespace", "namespaced": false, "kind": "Namespace",
+               "verbs": all, "shortNames": ["ns"]}),
+        json!({"name": "namespaces/finalize", "singularName": "", "namespaced": false, "kind": "Namespace",
+               "verbs": ["update"]}),
+        json!({"name": "namespaces/status", "singularName": "", "namespaced": false, "kind": "Namespace",
+               "verbs": ["get", "patch", "update"]}),
+    ];
+    assert_eq!(namespaces, expected.iter().collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn all_resources_come_in_two_answers_where_the_client_takes_that() {
+    let server = server();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;\
+                  g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+    let (_, content_type, body) = ask(&server, "/apis", accept).await;
+    assert_eq!(content_type, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let list: Value = serde_json::from_str(&body).unwrap();
+    let groups = list["items"].as_array().unwrap();
+    assert!(groups.iter().all(|group| group["metadata"]["name"] != ""), "{list}");
+    let widgets = groups.iter().find(|group| group["metadata"]["name"] == "ex.io").unwrap();
+    let kind = json!({"group": "ex.io", "version": "v1", "kind": "Widget"});
+    let expected = json!({
+        "version": "v1", "freshness": "Current",
+        "resources": [{
+            "resource": "widgets", "responseKind": kind, "scope": "Namespaced", "singularResource": "widget",
+            "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+            "shortNames": ["wd"],
+            "subresources": [
+                {"subresource": "status", "responseKind": kind, "verbs": ["get", "patch", "update"]},
+            ],
+        }],
+    });
+    assert_eq!(widgets["versions"][0], expected);
+    let (_, _, core) = ask(&server, "/api", accept).await;
+    let core: Value = serde_json::from_str(&core).unwrap();
+    assert_eq!((&core["items"][0]["metadata"], core["items"].as_array().unwrap().len()), (&json!({}), 1));
+}
+
+#[tokio::test]
+async fn older_clients_get_the_plain_lists() {
+    let server = server();
+    assert_eq!(get(&server, "/api").await["versions"], json!(["v1"]));
+    let groups = get(&server, "/apis").await;
+    let names: Vec<&str> =
+        groups["groups"].as_array().unwrap().iter().filter_map(|group| group["name"].as_str()).collect();
+    assert!(names.contains(&"discovery.k8s.io") && names.contains(&"ex.io") && !names.contains(&""), "{names:?}");
+}
+
+#[tokio::test]
+async fn what_there_is_not_is_answered_404() {
+    let server = server();
+    for path in ["/apis/no.io", "/apis/no.io/v1", "/apis/ex.io/v2", "/api/v2", "/openapi/v3/apis/ex.io/v2", "/metrics"]
+    {
+        let (code, _, body) = ask(&server, path, "application/json").await;
+        assert_eq!((code, body.as_str()), (404, "404 page not found\n"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn health_is_answered_for_probes_and_for_people() {
+    let server = server();
+    for path in ["/healthz", "/livez", "/readyz"] {
+        assert_eq!(ask(&server, path, "*/*").await.2, "ok");
+    }
+    assert_eq!(ask(&server, "/readyz?verbose", "*/*").await.2, "[+]ping ok\nreadyz check passed\n");
+}
+
+#[tokio::test]
+async fn the_version_is_that_of_the_behaviour() {
+    let version = get(&server(), "/version").await;
+    assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("35")));
+    assert!(version["gitVersion"].as_str().unwrap().starts_with("v1.35.4+memkube."), "{version}");
+}
+
+#[tokio::test]
+async fn openapi_has_every_kind_with_its_schema_and_the_parameters_that_kubectl_looks_for() {
+    let server = server();
+    let index = get(&server, "/openapi/v3").await;
+    for (path, entry) in index["paths"].as_object().unwrap() {
+        let document = get(&server, entry["serverRelativeURL"].as_str().unwrap()).await;
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for definition in server.definitions() {
+            for version in definition.versions.iter().filter(|version| version.served) {
+                let api_version = definition.api_version(&version.name);
+                let root = if definition.group.is_empty() { "api" } else { "apis" };
+                if *path != format!("{root}/{api_version}") {
+                    continue;
+                }
+                let kind = json!({"group": definition.group, "version": version.name, "kind": definition.kind});
+                let of_kind = |schema: &&Value| schema["x-kubernetes-group-version-kind"] == json!([kind]);
+                assert_eq!(schemas.values().filter(of_kind).count(), 1, "{api_version} {}", definition.kind);
+            }
+        }
+    }
+    let document = get(&server, "/openapi/v3/api/v1").await;
+    let patch = &document["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];
+    let names: Vec<&str> =
+        patch["parameters"].as_array().unwrap().iter().filter_map(|parameter| parameter["name"].as_str()).collect();
+    assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation"]);
+    assert_eq!(document["paths"].get("/api/v1/namespaces/{namespace}/namespaces"), None);
+}
+
+#[tokio::test]
+async fn references_in_schemas_stand_alone_and_lead_somewhere() {
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(members) => {
+                if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                    assert_eq!(members.len(), 1, "{value}");
+                    found.push(reference);
+                }
+                members.values().for_each(|member| references(member, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let server = server();
+    for path in ["/openapi/v3/api/v1", "/openapi/v3/apis/discovery.k8s.io/v1", "/openapi/v3/apis/ex.io/v1"] {
+        let document = get(&server, path).await;
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(!found.is_empty(), "{path}");
+        for reference in found {
+            assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{path}: {reference}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn openapi_2_is_there_and_empty() {
+    let server = server();
+    let empty = json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.35"}, "paths": {}});
+    assert_eq!(get(&server, "/openapi/v2").await, empty);
+    let (_, content_type, body) =
+        ask(&server, "/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf").await;
+    assert_eq!(content_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    assert_eq!(body, "\n\u{3}2.0\u{12}\u{12}\n\nKubernetes\u{12}\u{4}1.35");
+}

@@ -1,0 +1,46 @@
+//! memkube: a Kubernetes API server in memory, for tests, the sandbox and simulations.
+//!
+//! ```text
+//!  kube::Client ──┐
+//!                 ├─> Service ─> wire::route ─> auth ─> faults ─> verbs ──> Strategy (rules of one kind)
+//!  HTTPS ─────────┘      │                                          │
+//!                        └── audit                                  └────> Store (objects as bytes, event log) ──> watches
+//! ```
+//!
+//! It knows nothing of fleets. Kinds are known by registration ([`Definition`] and [`Strategy`]); creating a
+//! CustomResourceDefinition registers one. All randomness comes from one seed and all time from a [`Clock`], so that
+//! two runs with the same calls give the same bytes. Faults are asked of it through [`faults::Faults`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::cast_possible_truncation))]
+
+pub mod audit;
+pub mod auth;
+pub mod clock;
+mod discovery;
+pub mod faults;
+
+pub mod limits;
+pub mod object;
+mod patch;
+mod protobuf;
+pub mod random;
+pub mod registry;
+mod schema;
+pub mod selector;
+pub mod serve;
+mod server;
+mod service;
+pub mod status;
+pub mod store;
+pub mod strategy;
+mod verbs;
+mod wire;
+
+pub use auth::{Call, Target, User, Verb};
+pub use clock::Clock;
+pub use object::Object;
+pub use registry::{Definition, Scope, Subresource, Version};
+pub use server::{Backup, MemKube, Options};
+pub use service::{Body, BoxError, Service};
+pub use status::Status;
+pub use strategy::{Context, Strategy};

@@ -1,0 +1,166 @@
+//! What metadata may say.
+
+use super::{Object, deleting, finalizers, meta, meta_text, names};
+use crate::registry::Scope;
+use crate::status::FieldError;
+use serde_json::{Value, json};
+
+/// Annotations of an object are together at most so long.
+const ANNOTATIONS_BYTES: usize = 256 << 10;
+
+/// Finalizers without a domain that Kubernetes knows.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+/// What cannot be changed, and is therefore refused where a client does.
+const IMMUTABLE: [&str; 6] =
+    ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// What is wrong with the metadata of a new object. `check_name`: the kind's rule for names.
+pub(crate) fn create(object: &Object, scope: Scope, check_name: impl Fn(&str, bool) -> Vec<String>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let prefix = meta_text(object, "generateName");
+    if !prefix.is_empty() {
+        let wrong = check_name(prefix, true).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &json!(prefix), &why)));
+    }
+    let name = meta_text(object, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        let wrong = check_name(name, false).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.name", &json!(name), &why)));
+    }
+    if scope == Scope::Namespaced {
+        let namespace = meta_text(object, "namespace");
+        let wrong = names::label(namespace, false).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.namespace", &json!(namespace), &why)));
+    }
+    let generation = super::generation(object);
+    if generation < 0 {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid("metadata.generation", &json!(generation), why));
+    }
+    errors.extend(common(object));
+    errors.extend(finalizer_errors(object));
+    errors
+}
+
+/// What is wrong with the metadata of an update.
+pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if deleting(old) {
+        errors.extend(new_finalizers(object, old));
+    }
+    errors.extend(finalizer_errors(object));
+    for name in IMMUTABLE {
+        let (new, old) = (meta(object, name), meta(old, name));
+        if new != old {
+            let shown = new.cloned().unwrap_or(Value::Null);
+            errors.push(FieldError::invalid(format!("metadata.{name}"), &shown, "field is immutable"));
+        }
+    }
+    errors.extend(common(object));
+    errors
+}
+
+/// What new objects and updates have in common.
+fn common(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let texts = |name: &str| meta(object, name).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (key, value) in texts("labels") {
+        let wrong = names::qualified(&key).into_iter().map(|why| why.replace("a qualified name", "a valid label key"));
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.labels", &json!(key), &why)));
+        let text = value.as_str().unwrap_or_default();
+        let wrong = names::label_value(text).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.labels", &value, &why)));
+    }
+    let mut bytes = 0;
+    for (key, value) in texts("annotations") {
+        // Upper case is allowed in the domain of an annotation, as it was before there were rules.
+        let wrong = names::qualified(&key.to_lowercase()).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.annotations", &json!(key), &why)));
+        bytes += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if bytes > ANNOTATIONS_BYTES {
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_BYTES));
+    }
+    errors.extend(owner_errors(object));
+    errors
+}
+
+fn owner_errors(object: &Object) -> Vec<FieldError> {
+    let owners = meta(object, "ownerReferences").and_then(Value::as_array);
+    let owners = owners.map_or(&[][..], Vec::as_slice);
+    let mut errors = Vec::new();
+    let mut controller: Option<&Value> = None;
+    for owner in owners {
+        let text = |name: &str| owner[name].as_str().unwrap_or_default();
+        if text("apiVersion").is_empty() {
+            let field = "metadata.ownerReferences.apiVersion";
+            errors.push(FieldError::invalid(field, &json!(""), "version must not be empty"));
+        }
+        for name in ["kind", "name", "uid"] {
+            if text(name).is_empty() {
+                let field = format!("metadata.ownerReferences.{name}");
+                errors.push(FieldError::invalid(field, &json!(""), "must not be empty"));
+            }
+        }
+        if text("apiVersion") == "v1" && text("kind") == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid("metadata.ownerReferences", owner, why));
+        }
+        if owner["controller"] == true {
+            match controller {
+                None => controller = Some(owner),
+                Some(first) => errors.push(two_controllers(owners, first, owner)),
+            }
+        }
+    }
+    errors
+}
+
+fn two_controllers(owners: &[Value], first: &Value, second: &Value) -> FieldError {
+    let named = |owner: &Value| {
+        let text = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}", text("kind"), text("name"))
+    };
+    let why = format!(
+        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+        named(first),
+        named(second)
+    );
+    FieldError::invalid("metadata.ownerReferences", &json!(owners), &why)
+}
+
+fn finalizer_errors(object: &Object) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let all: Vec<&str> = finalizers(object).collect();
+    for finalizer in &all {
+        let wrong = names::qualified(finalizer).into_iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.finalizers", &json!(finalizer), &why)));
+    }
+    for (index, finalizer) in all.iter().enumerate() {
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why));
+        }
+    }
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", &json!(all), why));
+    }
+    errors
+}
+
+fn new_finalizers(object: &Object, old: &Object) -> Option<FieldError> {
+    let before: Vec<&str> = finalizers(old).collect();
+    let added: Vec<String> = finalizers(object)
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(|finalizer| format!("{finalizer:?}"))
+        .collect();
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        added.join(", ")
+    );
+    (!added.is_empty()).then(|| FieldError::forbidden("metadata.finalizers", &why))
+}

@@ -1,0 +1,118 @@
+//! Strategic merge patch: as a merge patch, but some lists are merged item by item, and directives (`$patch` and the like)
+//! say what a merge cannot.
+
+mod lists;
+
+use crate::strategy::ListMerge;
+use serde_json::{Map, Value};
+
+/// Why a patch cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inapplicable(pub(crate) String);
+
+/// How lists are merged, by path.
+pub(crate) type Lists<'a> = dyn Fn(&str) -> ListMerge + 'a;
+
+const PATCH: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const ORDER_PREFIX: &str = "$setElementOrder/";
+const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
+
+/// Applies a patch to an object. `path`: where the object is, empty for the root.
+pub(crate) fn apply(
+    object: &mut Map<String, Value>,
+    mut patch: Map<String, Value>,
+    path: &str,
+    lists: &Lists<'_>,
+) -> Result<(), Inapplicable> {
+    match patch.remove(PATCH) {
+        None => {}
+        Some(directive) if directive == "replace" => {
+            *object = patch;
+            return Ok(());
+        }
+        Some(directive) if directive == "delete" => {
+            object.clear();
+            return Ok(());
+        }
+        Some(directive) if directive == "merge" => {}
+        Some(other) => return Err(Inapplicable(format!("unknown patch type found: {}", super::go_format(&other)))),
+    }
+    if let Some(Value::Array(kept)) = patch.remove(RETAIN_KEYS) {
+        object.retain(|name, _| kept.iter().any(|kept| kept == name));
+    }
+    let orders = take_prefixed(&mut patch, ORDER_PREFIX);
+    let deletions = take_prefixed(&mut patch, DELETE_PREFIX);
+    for (name, gone) in &deletions {
+        lists::delete_values(object, name, gone);
+    }
+    for (name, order) in &orders {
+        // An order without items: the items that are there are put in it.
+        if !patch.contains_key(name) {
+            lists::reorder(object, name, order, lists(&join(path, name)));
+        }
+    }
+    for (name, value) in patch {
+        let path = join(path, &name);
+        let order = orders.iter().find(|(list, _)| *list == name).map(|(_, order)| order.as_slice());
+        member(object, name, value, &path, order, lists)?;
+    }
+    Ok(())
+}
+
+fn member(
+    object: &mut Map<String, Value>,
+    name: String,
+    value: Value,
+    path: &str,
+    order: Option<&[Value]>,
+    lists: &Lists<'_>,
+) -> Result<(), Inapplicable> {
+    match value {
+        Value::Null => {
+            object.remove(&name);
+        }
+        Value::Object(patch) => {
+            let deleted = patch.get(PATCH).is_some_and(|directive| directive == "delete");
+            let mut inner = match object.remove(&name) {
+                Some(Value::Object(inner)) => inner,
+                _ => Map::new(),
+            };
+            apply(&mut inner, patch, path, lists)?;
+            if !deleted {
+                object.insert(name, Value::Object(inner));
+            }
+        }
+        Value::Array(items) => {
+            let old = match object.remove(&name) {
+                Some(Value::Array(old)) => old,
+                _ => Vec::new(),
+            };
+            let merged = lists::merge(old, items, path, order, lists)?;
+            object.insert(name, Value::Array(merged));
+        }
+        other => {
+            object.insert(name, other);
+        }
+    }
+    Ok(())
+}
+
+fn take_prefixed(patch: &mut Map<String, Value>, prefix: &str) -> Vec<(String, Vec<Value>)> {
+    let names: Vec<String> = patch.keys().filter(|name| name.starts_with(prefix)).cloned().collect();
+    let taken = names.into_iter().map(|name| {
+        let values = match patch.remove(&name) {
+            Some(Value::Array(values)) => values,
+            _ => Vec::new(),
+        };
+        (name[prefix.len()..].to_owned(), values)
+    });
+    taken.collect()
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! Which part of the old object a part of the new one is compared with.
+
+use super::{ListType, Node};
+use crate::object::Object;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The old value of a member, for rules: members of atomic objects have none.
+pub(super) fn member<'a>(node: &Node, old: &'a Object, name: &str) -> Option<&'a Value> {
+    if node.atomic_map { None } else { old.get(name) }
+}
+
+/// The old items of a list, by what tells them apart. Items of lists that are not of type map have no old value.
+pub(super) struct OldItems<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> OldItems<'a> {
+    pub(super) fn of(node: &'a Node, old: Option<&'a Value>) -> Self {
+        let ListType::Map(keys) = &node.list else {
+            return Self { keys: &[], items: BTreeMap::new() };
+        };
+        let items = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let keyed = items.iter().map(|item| (map_key(keys, item).to_string(), item));
+        Self { keys, items: keyed.collect() }
+    }
+
+    pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        self.items.get(&map_key(self.keys, item).to_string()).copied()
+    }
+}
+
+/// What tells an item of a list of type map apart: its keys with their values, those that are absent left out.
+pub(super) fn map_key(keys: &[String], item: &Value) -> Value {
+    let members = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+    Value::Object(members.collect())
+}

@@ -1,0 +1,141 @@
+//! CEL rules (`x-kubernetes-validations`), evaluated by the `cel` crate with Kubernetes' functions (kube's `cel`
+//! feature). Rules are not type-checked and their cost is not estimated, as kube-apiserver does when it is given the
+//! definition; what they say of objects is the same.
+
+mod evaluate;
+mod members;
+mod values;
+
+use crate::status::{FieldError, FieldReason, shown_struct};
+pub(super) use evaluate::errors;
+use kube::core::cel::cel::Program;
+use kube::core::cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};
+use members::Members;
+use serde_json::Value;
+use std::fmt;
+
+/// Why an object that breaks a rule is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reason {
+    #[default]
+    Invalid,
+    Forbidden,
+    Required,
+    Duplicate,
+}
+
+/// A rule, ready for use.
+pub(super) struct Rule {
+    source: String,
+    program: Program,
+    message: String,
+    message_program: Option<Program>,
+    reason: Reason,
+    /// `.spec.x`, below the place of the rule; empty where it is that itself.
+    field_path: String,
+    /// It speaks of the old value, so there must be one.
+    uses_old: bool,
+    /// The old value is given as an optional, so there need be none.
+    optional_old: bool,
+    /// Which members of an object the rule speaks of.
+    members: Members,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Rule({:?})", self.source)
+    }
+}
+
+impl Rule {
+    /// `at`: where the rule is, as messages have it.
+    pub(super) fn compile(rule: &Value, at: &str) -> Result<Self, FieldError> {
+        let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+        let source = text("rule");
+        if source.is_empty() {
+            return Err(FieldError::required(format!("{at}.rule"), "rule is not specified"));
+        }
+        let program = |member: &str, source: &str| {
+            Program::compile(source).map_err(|error| {
+                let why = format!("compilation failed: {error}").replace("\n|", "\n |");
+                invalid(format!("{at}.{member}"), rule, &why)
+            })
+        };
+        let compiled = program("rule", &source)?;
+        if is_no_condition(compiled.expression()) {
+            return Err(invalid(format!("{at}.rule"), rule, "cel expression must evaluate to a bool"));
+        }
+        let message_source = text("messageExpression");
+        let message_program = match message_source.as_str() {
+            "" => None,
+            source => Some(program("messageExpression", source)?),
+        };
+        let mut members = Members::of(compiled.expression());
+        if let Some(message) = &message_program {
+            members = members.and(Members::of(message.expression()));
+        }
+        Ok(Self {
+            uses_old: compiled.references().has_variable("oldSelf"),
+            program: compiled,
+            message: text("message"),
+            message_program,
+            reason: reason(rule, at)?,
+            field_path: text("fieldPath"),
+            optional_old: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),
+            members,
+            source,
+        })
+    }
+
+    /// What the rule says where it has no message of its own.
+    fn default_message(&self) -> String {
+        if self.message.is_empty() { format!("failed rule: {}", self.source) } else { self.message.clone() }
+    }
+
+    /// The rule as messages about its evaluation name it.
+    fn name(&self) -> &str {
+        if self.message.is_empty() { &self.source } else { &self.message }
+    }
+}
+
+fn reason(rule: &Value, at: &str) -> Result<Reason, FieldError> {
+    let Some(name) = rule.get("reason").filter(|reason| !reason.is_null()) else { return Ok(Reason::default()) };
+    match name.as_str() {
+        Some("FieldValueInvalid") => Ok(Reason::Invalid),
+        Some("FieldValueForbidden") => Ok(Reason::Forbidden),
+        Some("FieldValueRequired") => Ok(Reason::Required),
+        Some("FieldValueDuplicate") => Ok(Reason::Duplicate),
+        _ => {
+            let supported = ["FieldValueRequired", "FieldValueInvalid", "FieldValueForbidden", "FieldValueDuplicate"];
+            Err(FieldError::not_supported(format!("{at}.reason"), name, &supported))
+        }
+    }
+}
+
+/// `Invalid value: <the rule>: <why>`, the rule as Go writes the struct.
+fn invalid(field: String, rule: &Value, why: &str) -> FieldError {
+    let text = |name: &str| Value::from(rule.get(name).and_then(Value::as_str).unwrap_or_default());
+    let member = |name: &str| rule.get(name).cloned().unwrap_or_default();
+    let shown = shown_struct(&[
+        ("Rule", text("rule").to_string()),
+        ("Message", text("message").to_string()),
+        ("MessageExpression", text("messageExpression").to_string()),
+        ("Reason", member("reason").to_string()),
+        ("FieldPath", text("fieldPath").to_string()),
+        ("OptionalOldSelf", member("optionalOldSelf").to_string()),
+    ]);
+    let message = format!("Invalid value: {shown}: {why}");
+    FieldError { field, reason: FieldReason::Invalid, message }
+}
+
+/// Whether an expression is plainly no truth value. Types are not checked further.
+fn is_no_condition(expression: &IdedExpr) -> bool {
+    const NUMBERS_AND_TEXT: [&str; 11] =
+        ["size", "int", "uint", "double", "string", "timestamp", "duration", "_+_", "_-_", "_*_", "_/_"];
+    match &expression.expr {
+        Expr::Call(call) => NUMBERS_AND_TEXT.contains(&call.func_name.as_str()),
+        Expr::Literal(literal) => !matches!(literal, LiteralValue::Boolean(_)),
+        Expr::List(_) | Expr::Map(_) => true,
+        _ => false,
+    }
+}

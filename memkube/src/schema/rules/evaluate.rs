@@ -1,0 +1,221 @@
+//! Rules against values.
+
+use super::super::old::{self, OldItems};
+use super::super::{Node, Path};
+use super::{Reason, Rule, values};
+use crate::object::Object;
+use crate::status::{FieldError, FieldReason};
+use kube::core::cel::KubeCelExt;
+use kube::core::cel::cel::objects::OptionalValue;
+use kube::core::cel::cel::{Context, ExecutionError, Value as Cel};
+use serde_json::Value;
+use std::sync::Arc;
+
+thread_local! {
+    /// Making it costs more than most rules.
+    static FUNCTIONS: Context<'static> = functions();
+}
+
+/// Names of types, for rules about values that are of one type or another: `type(self) == int`.
+const TYPES: [&str; 8] = ["bool", "bytes", "double", "int", "list", "map", "string", "uint"];
+
+/// Kubernetes' functions, and `type`, which the `cel` crate does not have.
+fn functions() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> {
+        Ok(Cel::String(Arc::new(type_name(&value).to_owned())))
+    });
+    for name in TYPES {
+        context.add_variable_from_value(name, Cel::String(Arc::new(name.to_owned())));
+    }
+    context
+}
+
+fn type_name(value: &Cel) -> &'static str {
+    match value {
+        Cel::Bool(_) => "bool",
+        Cel::Bytes(_) => "bytes",
+        Cel::Float(_) => "double",
+        Cel::Int(_) => "int",
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::String(_) => "string",
+        Cel::UInt(_) => "uint",
+        _ => "dyn",
+    }
+}
+
+/// A value, where a whole object has no JSON value around it.
+#[derive(Clone, Copy, PartialEq)]
+enum Given<'a> {
+    Object(&'a Object),
+    Value(&'a Value),
+}
+
+impl<'a> From<&'a Value> for Given<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Object(object) => Self::Object(object),
+            value => Self::Value(value),
+        }
+    }
+}
+
+/// The rules of a whole object. Rules broken by what did not change are warned of.
+pub(in super::super) fn errors(
+    root: &Node,
+    object: &Object,
+    old: Option<&Object>,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
+    let mut walk = Walk { errors: Vec::new(), warnings };
+    walk.visit(root, Given::Object(object), old.map(Given::Object), &Path::ROOT);
+    walk.errors
+}
+
+struct Walk<'a> {
+    errors: Vec<FieldError>,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, node: &Node, given: Given<'_>, old: Option<Given<'_>>, path: &Path<'_>) {
+        if !node.rules_within || matches!(given, Given::Value(Value::Null)) {
+            return;
+        }
+        for rule in &node.rules {
+            if let Some(error) = broken(rule, node, given, old, path) {
+                self.tell(rule, error, old == Some(given));
+            }
+        }
+        match given {
+            Given::Object(object) => {
+                let old = match old {
+                    Some(Given::Object(old)) => Some(old),
+                    _ => None,
+                };
+                self.members(node, object, old, path);
+            }
+            Given::Value(Value::Array(items)) => {
+                let old = match old {
+                    Some(Given::Value(old)) => Some(old),
+                    _ => None,
+                };
+                let Some(item_node) = &node.items else { return };
+                let old_items = OldItems::of(node, old);
+                for (index, item) in items.iter().enumerate() {
+                    let old = old_items.get(item).map(Given::from);
+                    self.visit(item_node, Given::from(item), old, &path.item(index));
+                }
+            }
+            Given::Value(_) => {}
+        }
+    }
+
+    fn members(&mut self, node: &Node, object: &Object, old: Option<&Object>, path: &Path<'_>) {
+        for (name, member) in object {
+            let old = old.and_then(|old| old::member(node, old, name)).map(Given::from);
+            if let Some(node) = node.properties.get(name) {
+                self.visit(node, Given::from(member), old, &path.member(name));
+            } else if let Some(node) = &node.additional {
+                self.visit(node, Given::from(member), old, &path.key(name));
+            }
+        }
+    }
+
+    fn tell(&mut self, rule: &Rule, error: FieldError, unchanged: bool) {
+        if unchanged && !rule.uses_old {
+            self.warnings.push(format!("{}: {}", error.field, error.message));
+        } else {
+            self.errors.push(error);
+        }
+    }
+}
+
+/// What is wrong, if the rule is broken.
+fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, path: &Path<'_>) -> Option<FieldError> {
+    if rule.uses_old && old.is_none() && !rule.optional_old {
+        return None;
+    }
+    let convert = |given: Given<'_>| match given {
+        Given::Object(object) => values::object(Some(node), object, &rule.members),
+        Given::Value(value) => values::value(Some(node), value, &rule.members),
+    };
+    let old_self = match (old.map(convert), rule.optional_old) {
+        (old, true) => {
+            let optional = old.map_or_else(OptionalValue::none, OptionalValue::of);
+            Some(Cel::Opaque(Arc::new(optional)))
+        }
+        (old, false) => old,
+    };
+    FUNCTIONS.with(|functions| {
+        let mut context = functions.new_inner_scope();
+        context.add_variable_from_value("self", convert(given));
+        if let Some(old) = old_self {
+            context.add_variable_from_value("oldSelf", old);
+        }
+        match rule.program.execute(&context) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(_) => {
+                let message = rule.message_program.as_ref().and_then(|program| match program.execute(&context) {
+                    Ok(Cel::String(text)) => usable(&text),
+                    _ => None,
+                });
+                Some(error(rule, given, path, &message.unwrap_or_else(|| rule.default_message())))
+            }
+            Err(why) => Some(failed(rule, node, path, &why)),
+        }
+    })
+}
+
+/// Messages of one line, not too long: others are not used.
+fn usable(text: &str) -> Option<String> {
+    let text = text.trim();
+    let fits = !text.is_empty() && !text.contains('\n') && text.len() <= 5 << 10;
+    fits.then(|| text.to_owned())
+}
+
+fn error(rule: &Rule, given: Given<'_>, path: &Path<'_>, message: &str) -> FieldError {
+    let field = match (path.to_string(), rule.field_path.as_str()) {
+        (_, "") => path.field(),
+        (place, below) if place.is_empty() => below.trim_start_matches('.').to_owned(),
+        (place, below) => format!("{place}{below}"),
+    };
+    // The value is shown where it is short: not of objects and lists, and not where the error is told of a member.
+    let shown = match given {
+        Given::Value(value) if !value.is_array() && rule.field_path.is_empty() => Some(value),
+        _ => None,
+    };
+    let (reason, message) = match (rule.reason, shown) {
+        (Reason::Required, _) => return FieldError::required(field, message),
+        (Reason::Forbidden, _) => return FieldError::forbidden(field, message),
+        (Reason::Duplicate, Some(value)) => return FieldError::duplicate(field, value),
+        (Reason::Invalid, Some(value)) => return FieldError::invalid(field, value, message),
+        (Reason::Duplicate, None) => (FieldReason::Duplicate, "Duplicate value".to_owned()),
+        (Reason::Invalid, None) => (FieldReason::Invalid, format!("Invalid value: {message}")),
+    };
+    FieldError { field, reason, message }
+}
+
+/// The rule could not be evaluated.
+fn failed(rule: &Rule, node: &Node, path: &Path<'_>, why: &ExecutionError) -> FieldError {
+    let kind = node.kind.map_or("", |kind| kind.name());
+    let why = match why {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::NoSuchOverload => {
+            let why = format!(
+                "'no such overload': call arguments did not match a supported operator, function or macro signature \
+                 for rule: {}",
+                rule.name()
+            );
+            return FieldError::invalid(path.field(), &Value::from(kind), &why);
+        }
+        other => other.to_string(),
+    };
+    let why = format!("{why} evaluating rule: {}", rule.name());
+    FieldError::invalid(path.field(), &Value::from(kind), &why)
+}

@@ -1,0 +1,33 @@
+//! The text of kubeconfig files.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+/// A kubeconfig with one cluster, one user and one context. Strings are written as JSON writes them, which YAML reads
+/// whatever is in them.
+pub(super) fn text(cluster: &str, url: &str, authority_pem: &str, user: &str, token: &str) -> String {
+    let context = json!(format!("{user}@{cluster}"));
+    let authority = STANDARD.encode(authority_pem);
+    let (cluster, url, user, token) = (json!(cluster), json!(url), json!(user), json!(token));
+    format!(
+        "apiVersion: v1
+kind: Config
+current-context: {context}
+clusters:
+- name: {cluster}
+  cluster:
+    server: {url}
+    certificate-authority-data: {authority}
+users:
+- name: {user}
+  user:
+    token: {token}
+contexts:
+- name: {context}
+  context:
+    cluster: {cluster}
+    user: {user}
+"
+    )
+}

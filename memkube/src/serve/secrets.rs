@@ -1,0 +1,46 @@
+//! Keys and tokens from one seed, each for one purpose, so that none tells anything of another.
+
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::fmt::Write as _;
+
+/// A source of secrets.
+pub(super) struct Secrets(Sha256);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secrets")
+    }
+}
+
+impl Secrets {
+    pub(super) fn new(name: &str, seed: [u8; 32]) -> Self {
+        let mut hash = Sha256::new_with_prefix(seed);
+        update(&mut hash, name);
+        Self(hash)
+    }
+
+    /// The secret for a purpose and whom it is for.
+    pub(super) fn bytes(&self, purpose: &str, whose: &str) -> [u8; 32] {
+        let mut hash = self.0.clone();
+        update(&mut hash, purpose);
+        update(&mut hash, whose);
+        hash.finalize().into()
+    }
+
+    /// As [`Secrets::bytes`], in hexadecimal digits.
+    pub(super) fn text(&self, purpose: &str, whose: &str) -> String {
+        let bytes = self.bytes(purpose, whose);
+        bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            // Writing to a String does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+/// The length goes first, so that no two lists of words give the same bytes.
+fn update(hash: &mut Sha256, word: &str) {
+    hash.update((word.len() as u64).to_be_bytes());
+    hash.update(word.as_bytes());
+}

@@ -1,0 +1,40 @@
+//! What a server has before its first request.
+
+use super::MemKube;
+use crate::object::Object;
+use crate::store::Key;
+use crate::strategy::builtin;
+use serde_json::{Value, json};
+
+/// The namespaces that kube-apiserver makes, in the order in which it does.
+const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
+
+pub(super) fn furnish(server: &MemKube) {
+    for (definition, strategy) in builtin::all() {
+        server.register(definition, strategy);
+    }
+    let now = crate::object::create::timestamp(server.0.clock.now());
+    let mut state = server.0.state.lock();
+    for name in NAMESPACES {
+        let uid = state.random.uid();
+        let namespace = namespace(name, &uid, &now);
+        let resource = builtin::namespaces();
+        let stored = state.store.put(&resource, Key::new("", name), namespace, builtin::namespace_fields("Active"));
+        stored.expect("four small objects are within any limit");
+    }
+}
+
+fn namespace(name: &str, uid: &str, now: &str) -> Object {
+    let namespace = json!({
+        "metadata": {
+            "name": name, "uid": uid, "creationTimestamp": now,
+            "labels": {"kubernetes.io/metadata.name": name},
+        },
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    });
+    match namespace {
+        Value::Object(namespace) => namespace,
+        _ => unreachable!("it is written as one above"),
+    }
+}

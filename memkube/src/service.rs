@@ -1,0 +1,48 @@
+//! What clients speak to: requests in, answers out, for one user.
+
+mod body;
+mod reply;
+
+pub use body::Body;
+pub(crate) use reply::{Content, Reply};
+
+use crate::auth::User;
+use crate::server::MemKube;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use std::task::{Context, Poll};
+
+/// An error that is no answer: the connection broke.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The server as one user sees it.
+#[derive(Clone, Debug)]
+pub struct Service {
+    server: MemKube,
+    user: User,
+}
+
+impl Service {
+    pub(crate) fn new(server: MemKube, user: User) -> Self {
+        Self { server, user }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(crate::wire::answer(self.server.clone(), self.user.clone(), request))
+    }
+}

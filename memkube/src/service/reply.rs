@@ -1,0 +1,80 @@
+//! Answers before they are HTTP.
+
+use super::{Body, BoxError};
+use crate::status::Status;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+/// An answer.
+pub(crate) struct Reply {
+    pub(crate) code: u16,
+    pub(crate) content: Content,
+    /// For people: what was ignored, what is deprecated.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) retry_after_seconds: Option<u32>,
+    /// The name that a create gave, for the audit ledger.
+    pub(crate) object_name: Option<String>,
+}
+
+/// What an answer carries.
+pub(crate) enum Content {
+    Json(Vec<Bytes>),
+    Text(String),
+    /// Something else, of this media type.
+    Document(&'static str, Bytes),
+    Watch(BoxStream<'static, Result<Bytes, BoxError>>),
+}
+
+impl Reply {
+    pub(crate) fn new(code: u16, content: Content) -> Self {
+        Self { code, content, warnings: Vec::new(), retry_after_seconds: None, object_name: None }
+    }
+
+    pub(crate) fn json(code: u16, value: &Value) -> Self {
+        Self::new(code, Content::Json(vec![value.to_string().into()]))
+    }
+
+    pub(crate) fn text(code: u16, text: impl Into<String>) -> Self {
+        Self::new(code, Content::Text(text.into()))
+    }
+
+    pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let (content_type, body) = match self.content {
+            Content::Json(chunks) => ("application/json", Body::chunks(chunks)),
+            Content::Text(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
+            Content::Document(content_type, document) => (content_type, Body::chunks(vec![document])),
+            Content::Watch(stream) => ("application/json", Body::watch(stream)),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        for warning in self.warnings {
+            let quoted = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+            if let Ok(value) = HeaderValue::from_str(&quoted) {
+                headers.append(WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+impl From<&Status> for Reply {
+    fn from(status: &Status) -> Self {
+        let mut reply = Self::json(status.code, &status.to_json());
+        reply.retry_after_seconds = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+        reply
+    }
+}

@@ -1,0 +1,144 @@
+//! Custom resources: objects of kinds that a CustomResourceDefinition says.
+
+use super::{Context, Findings, Generation, Strategy, Undecodable};
+use crate::object::{Object, at};
+use crate::schema::{Part, Schema};
+use crate::status::FieldError;
+use crate::store::Fields;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What a definition says of one version.
+#[derive(Clone, Debug)]
+pub(super) struct CustomVersion {
+    pub(super) name: String,
+    pub(super) schema: Arc<Schema>,
+    /// The schema as it was given, to tell whether two are the same.
+    pub(super) source: Arc<Value>,
+    /// `spec.x`: fields that field selectors know.
+    pub(super) selectable: Vec<String>,
+    pub(super) storage: bool,
+    /// What those who use it are told, where it should not be used any more.
+    pub(super) deprecation: Option<String>,
+}
+
+/// The rules of one custom resource.
+#[derive(Debug)]
+pub(super) struct CustomResource {
+    pub(super) versions: Vec<CustomVersion>,
+    /// Objects may be stored that were written under other schemas than these.
+    pub(super) rewritten: bool,
+}
+
+impl CustomResource {
+    fn version(&self, name: &str) -> Option<&CustomVersion> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    fn schema(&self, version: &str) -> Option<&Schema> {
+        self.version(version).map(|version| &*version.schema)
+    }
+
+    fn storage(&self) -> Option<&CustomVersion> {
+        self.versions.iter().find(|version| version.storage)
+    }
+}
+
+impl Strategy for CustomResource {
+    fn decode(&self, version: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
+        let Some(schema) = self.schema(version) else { return Ok(()) };
+        object.values_mut().for_each(whole_numbers);
+        schema.coerce_embedded(object).map_err(Undecodable)?;
+        let dropped = schema.prune(object);
+        findings.strict.extend(dropped.iter().map(|place| format!("unknown field \"{place}\"")));
+        Ok(())
+    }
+
+    fn set_defaults(&self, version: &str, object: &mut Object) {
+        if let Some(schema) = self.schema(version) {
+            schema.set_defaults(object);
+        }
+    }
+
+    fn validate(&self, context: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
+        self.schema(context.version).map(|schema| schema.errors(object)).unwrap_or_default()
+    }
+
+    fn validate_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
+        let Some(schema) = self.schema(context.version) else { return Vec::new() };
+        schema.update_errors(object, old, Part::Whole, context.warnings)
+    }
+
+    fn validate_status_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
+        let Some(schema) = self.schema(context.version) else { return Vec::new() };
+        schema.update_errors(object, old, Part::Status, context.warnings)
+    }
+
+    fn generation(&self) -> Generation {
+        Generation::Content
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn selectable_names(&self, version: &str) -> Vec<String> {
+        self.version(version).map(|version| version.selectable.clone()).unwrap_or_default()
+    }
+
+    fn selectable_fields(&self, object: &Object) -> Fields {
+        let names = self.versions.iter().flat_map(|version| &version.selectable);
+        names.map(|name| (name.clone(), at(object, name).map(text).unwrap_or_default())).collect()
+    }
+
+    fn deprecation(&self, version: &str) -> Option<String> {
+        self.version(version)?.deprecation.clone()
+    }
+
+    fn stored_form_serves(&self, version: &str) -> bool {
+        let same = match (self.version(version), self.storage()) {
+            (Some(version), Some(storage)) => version.source == storage.source,
+            _ => true,
+        };
+        same && !self.rewritten
+    }
+
+    /// Strategy `None`: nothing but `apiVersion` changes, and what the other version does not know is dropped. Of
+    /// defaults, those of the storage version count, as objects are read in it first.
+    fn convert(&self, object: &mut Object, _: &str, to: &str) {
+        if let Some(storage) = self.storage().map(|storage| &storage.schema) {
+            storage.prune(object);
+            storage.set_defaults(object);
+        }
+        if let Some(schema) = self.schema(to) {
+            schema.prune(object);
+        }
+    }
+}
+
+/// A value as field selectors compare it.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Numbers like `1.0` become whole, as they do in Go's decoder.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Number(number) if number.is_f64() => {
+            // 2^53: beyond it, a float does not say which whole number it is.
+            let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0);
+            if let Some(float) = float {
+                #[expect(clippy::cast_possible_truncation, reason = "it is whole and fits")]
+                let whole = float as i64;
+                *value = Value::from(whole);
+            }
+        }
+        _ => {}
+    }
+}

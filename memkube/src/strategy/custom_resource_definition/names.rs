@@ -1,0 +1,76 @@
+//! Names of definitions: which are taken, and which version comes first.
+
+use super::super::Context;
+use super::texts;
+use crate::object::{Object, at, meta_text, text_at};
+use crate::registry::ResourceId;
+use std::cmp::Reverse;
+
+/// Which of its names another definition of the group has: reason and message of the condition.
+pub(super) fn conflict(context: &Context<'_>, object: &Object) -> Option<(String, String)> {
+    let definitions = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let own = meta_text(object, "name");
+    let others = context.store.list(&definitions, "").filter(|stored| stored.key.name() != own);
+    let group = text_at(object, "spec.group");
+    let others: Vec<Object> = others.map(|stored| stored.decode()).collect();
+    let others = others.iter().filter(|other| text_at(other, "spec.group") == group);
+    let (mut resources, mut kinds) = (Vec::new(), Vec::new());
+    for other in others {
+        let accepted = |name: &str| text_at(other, &format!("status.acceptedNames.{name}")).to_owned();
+        resources.extend([accepted("plural"), accepted("singular")]);
+        resources.extend(texts(at(other, "status.acceptedNames.shortNames")));
+        kinds.extend([accepted("kind"), accepted("listKind")]);
+    }
+    let name = |name: &str| text_at(object, &format!("spec.names.{name}")).to_owned();
+    let short_names = texts(at(object, "spec.names.shortNames"));
+    let wanted = [
+        ("PluralConflict", vec![name("plural")], &resources),
+        ("SingularConflict", vec![name("singular")], &resources),
+        ("ShortNamesConflict", short_names, &resources),
+        ("KindConflict", vec![name("kind")], &kinds),
+        ("ListKindConflict", vec![name("listKind")], &kinds),
+    ];
+    let mut conflicts = wanted.into_iter().flat_map(|(reason, names, taken)| {
+        let names = names.into_iter().filter(|name| !name.is_empty() && taken.contains(name));
+        names.map(move |name| (reason.to_owned(), format!("{name:?} is already in use")))
+    });
+    // The last one is told of.
+    conflicts.by_ref().last()
+}
+
+/// Orders versions as discovery does: `v2`, `v1`, `v1beta1`, `v1alpha1`, and then all others by name.
+pub(super) fn priority(version: &str) -> (bool, Reverse<(u8, u32, u32)>, String) {
+    match parsed(version) {
+        Some(known) => (false, Reverse(known), String::new()),
+        None => (true, Reverse((0, 0, 0)), version.to_owned()),
+    }
+}
+
+/// How stable it is, its number, and the number of the alpha or beta.
+fn parsed(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, stage) = rest.split_at(digits);
+    let major = major.parse().ok()?;
+    if stage.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, minor) = match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
+        (Some(minor), _) => (1, minor),
+        (None, Some(minor)) => (0, minor),
+        (None, None) => return None,
+    };
+    Some((stability, major, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::priority;
+
+    #[test]
+    fn stable_versions_come_first_and_strange_ones_last() {
+        let mut versions = ["foo", "v1alpha1", "v2", "v1beta2", "v10", "v1beta10", "v1", "bar", "v2alpha1"];
+        versions.sort_by_key(|version| priority(version));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta10", "v1beta2", "v2alpha1", "v1alpha1", "bar", "foo"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! What the verbs do. Each works under the state's lock from its first look at an object to its commit, so that requests
+//! take effect one after the other.
+
+mod body;
+mod commit;
+mod create;
+mod delete;
+mod delete_collection;
+mod encode;
+mod get;
+mod list;
+mod namespaces;
+mod options;
+mod page;
+mod patch;
+mod replace;
+mod review;
+mod update;
+mod watch;
+
+use crate::auth::Verb;
+use crate::faults;
+use crate::registry::Subresource;
+use crate::server::{Manners, MemKube, State};
+use crate::service::{Content, Reply};
+use crate::status::Status;
+use crate::wire::Request;
+use jiff::Timestamp;
+use watch::Watch;
+
+/// What came of a request, as far as it can be said at once.
+pub(crate) enum Begun {
+    Done(Reply),
+    Watch(Box<Watch>),
+}
+
+/// What a verb works with.
+pub(crate) struct Work<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) request: &'a Request,
+    pub(crate) now: Timestamp,
+    pub(crate) manners: Manners,
+    pub(crate) namespace_controller: bool,
+    pub(crate) dry_run: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The resourceVersion that the server must have reached before the request is looked at.
+pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
+    let waits = match request.call.verb {
+        Verb::Get | Verb::List => true,
+        Verb::Watch => request.query.flag("sendInitialEvents"),
+        _ => false,
+    };
+    if waits { request.query.text("resourceVersion").parse().ok() } else { None }
+}
+
+/// The answer to a request that waited in vain for a resourceVersion: a watch begins and is told of it.
+pub(crate) fn not_fresh(request: &Request, status: &Status) -> Reply {
+    match request.call.verb {
+        Verb::Watch => Reply::new(200, Content::Json(vec![watch::error_line(status)])),
+        _ => Reply::from(status),
+    }
+}
+
+/// Does what a request asks.
+pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> Result<Begun, Status> {
+    if request.call.verb == Verb::Watch {
+        return Ok(Begun::Watch(Box::new(Watch::begin(server, request, seen)?)));
+    }
+    let mut state = server.0.state.lock();
+    let mut work = Work {
+        state: &mut state,
+        request: &request,
+        now: server.0.clock.now(),
+        manners: server.0.manners(),
+        namespace_controller: server.0.namespace_controller,
+        dry_run: false,
+        warnings: Vec::new(),
+    };
+    let deprecation = work.ask(|strategy, context| strategy.deprecation(context.version))?;
+    work.warnings.extend(deprecation);
+    let reply = work.perform(seen).unwrap_or_else(|status| Reply::from(&status));
+    let warnings = std::mem::take(&mut work.warnings);
+    Ok(Begun::Done(reply.with_warnings(warnings)))
+}
+
+impl Work<'_> {
+    fn perform(&mut self, seen: faults::State) -> Result<Reply, Status> {
+        match self.request.call.verb {
+            Verb::Get => self.get(seen),
+            Verb::List | Verb::Watch => self.list(seen),
+            Verb::Create if !self.request.definition.stored() => self.review(),
+            Verb::Create => self.create(),
+            Verb::Update => self.replace(),
+            Verb::Patch => self.patch(),
+            Verb::Delete => self.delete(),
+            Verb::DeleteCollection => self.delete_collection(),
+        }
+    }
+
+    /// Which part of the object the request is about.
+    fn subresource(&self) -> Option<Subresource> {
+        let name = &*self.request.call.target.subresource;
+        let subresources = [Subresource::Status, Subresource::Finalize];
+        subresources.into_iter().find(|subresource| subresource.name() == name)
+    }
+}

@@ -1,0 +1,128 @@
+//! Commits: from an object that passed all rules to the store, and what follows.
+
+use super::Work;
+use crate::auth::User;
+use crate::object::{Object, meta_text};
+use crate::registry::{Registered, ResourceId};
+use crate::server::State;
+use crate::status::Status;
+use crate::store::{Change, Fields, Key, Stored, Unstorable};
+use crate::strategy::{Context, Strategy};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+impl Work<'_> {
+    /// Asks the rules of the kind something.
+    pub(super) fn ask<T>(&mut self, question: impl FnOnce(&dyn Strategy, &mut Context<'_>) -> T) -> Result<T, Status> {
+        let State { store, registry, random, .. } = &mut *self.state;
+        let registered = registry.get(&self.request.resource()).ok_or_else(Status::no_such_resource)?;
+        let user: &User = &self.request.call.user;
+        let mut context = Context {
+            definition: &registered.definition,
+            version: self.request.version(),
+            store,
+            user,
+            now: self.now,
+            random,
+            warnings: &mut self.warnings,
+            dry_run: self.dry_run,
+            policy: &*self.manners.policy,
+            tokens: &self.manners.tokens,
+        };
+        Ok(question(&*registered.strategy, &mut context))
+    }
+
+    /// An object as it is stored, in the version of the request.
+    pub(super) fn decoded(&self, stored: &Stored) -> Object {
+        let definition = &self.request.definition;
+        let storage = definition.storage_version();
+        let version = self.request.version();
+        let registered = self.state.registry.get(&definition.id());
+        let converting = registered.filter(|registered| !registered.strategy.stored_form_serves(version));
+        match converting {
+            None => stored.decode_as(&definition.api_version(version), &definition.kind),
+            Some(registered) => {
+                let mut object = stored.decode_as(&definition.api_version(storage), &definition.kind);
+                registered.strategy.convert(&mut object, storage, version);
+                object.insert("apiVersion".to_owned(), definition.api_version(version).into());
+                object
+            }
+        }
+    }
+
+    /// Stores an object that is given in the version of the request.
+    pub(super) fn put(&mut self, mut object: Object) -> Result<Arc<Stored>, Status> {
+        let definition = Arc::clone(&self.request.definition);
+        let version = self.request.version();
+        let registered = self.state.registry.get(&definition.id());
+        let converting = registered.filter(|registered| !registered.strategy.stored_form_serves(version));
+        if let Some(registered) = converting {
+            registered.strategy.convert(&mut object, version, definition.storage_version());
+        }
+        self.put_stored(object)
+    }
+
+    /// Stores an object that is given in the storage version.
+    pub(super) fn put_stored(&mut self, object: Object) -> Result<Arc<Stored>, Status> {
+        let key = Key::new(self.request.namespace(), meta_text(&object, "name"));
+        let stored = self.state.put(&self.request.resource(), key, object)?;
+        self.after_commit(&stored);
+        Ok(stored)
+    }
+
+    /// Removes an object.
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
+        let stored = self.state.remove(&self.request.resource(), key)?;
+        self.after_commit(&stored);
+        Some(stored)
+    }
+
+    fn after_commit(&mut self, stored: &Stored) {
+        if self.namespace_controller {
+            let namespace = match stored.key.namespace() {
+                "" => stored.key.name(),
+                namespace => namespace,
+            };
+            self.state.empty_namespace(namespace, self.now);
+        }
+    }
+}
+
+impl State {
+    /// Stores an object, in its storage version, and does what follows from it.
+    pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, object: Object) -> Result<Arc<Stored>, Status> {
+        let fields = self.fields(resource, &object);
+        let change = self.store.put(resource, key, object, fields).map_err(unstorable)?;
+        Ok(self.committed(resource, &change))
+    }
+
+    /// Removes an object, and does what follows from it. None where it is not there.
+    pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Arc<Stored>> {
+        let change = self.store.remove(resource, key)?;
+        Some(self.committed(resource, &change))
+    }
+
+    fn fields(&self, resource: &ResourceId, object: &Object) -> Fields {
+        let registered = self.registry.get(resource);
+        registered.map(|registered| registered.strategy.selectable_fields(object)).unwrap_or_default()
+    }
+
+    fn committed(&mut self, resource: &ResourceId, change: &Change) -> Arc<Stored> {
+        let strategy = self.registry.get_mut(resource).map(|Registered { strategy, .. }| strategy);
+        let effects = strategy.map(|strategy| strategy.committed(change)).unwrap_or_default();
+        self.carry_out(effects);
+        Arc::clone(&change.after)
+    }
+}
+
+fn unstorable(why: Unstorable) -> Status {
+    match why {
+        Unstorable::TooLarge => Status::unexpected("etcdserver: request is too large"),
+        Unstorable::Full => Status::unexpected("etcdserver: mvcc: database space exceeded"),
+    }
+}
+
+/// A time for a deletion that takes effect so many seconds later.
+pub(super) fn later(now: Timestamp, seconds: i64) -> Timestamp {
+    now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+}

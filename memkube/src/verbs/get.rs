@@ -1,0 +1,39 @@
+//! Get: one object.
+
+use super::Work;
+use super::encode::Encoder;
+use super::options;
+use crate::faults;
+use crate::service::{Content, Reply};
+use crate::status::Status;
+use crate::store::{Key, Stored};
+use std::sync::Arc;
+
+impl Work<'_> {
+    pub(super) fn get(&mut self, seen: faults::State) -> Result<Reply, Status> {
+        options::get(&self.request.query)?;
+        let key = self.key();
+        // A server may serve every wish from its newest state; only a fault makes it serve the past.
+        let past = self.state.past(self.request, seen);
+        let stored: Option<Arc<Stored>> = match &past {
+            Some(past) => past.objects.get(&key).cloned(),
+            None => self.state.store.get(&self.request.resource(), &key).cloned(),
+        };
+        let stored = stored.ok_or_else(|| Status::not_found(self.request.named(key.name())))?;
+        let encoder = self.encoder()?;
+        let registered = self.state.registry.get(&self.request.resource());
+        Ok(Reply::new(200, Content::Json(encoder.object(registered, &stored))))
+    }
+
+    /// The key that the path names.
+    pub(super) fn key(&self) -> Key {
+        let target = &self.request.call.target;
+        Key::new(self.request.namespace(), &target.name)
+    }
+
+    pub(super) fn encoder(&self) -> Result<Encoder, Status> {
+        let registered = self.state.registry.get(&self.request.resource());
+        let registered = registered.ok_or_else(Status::no_such_resource)?;
+        Ok(Encoder::new(registered, self.request.version(), self.request.form))
+    }
+}

@@ -1,0 +1,147 @@
+//! List: the objects of a resource at one moment, in pages if asked for.
+
+use super::Work;
+use super::options::{ListOptions, Wanted};
+use super::page::Token;
+use crate::faults;
+use crate::object::Object;
+use crate::registry::ResourceId;
+use crate::selector::Selection;
+use crate::server::State;
+use crate::service::{Content, Reply};
+use crate::status::Status;
+use crate::store::{Key, Stored};
+use crate::wire::Request;
+use bytes::Bytes;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The objects of a resource at a revision that is past.
+pub(super) struct Past {
+    pub(super) revision: u64,
+    pub(super) objects: BTreeMap<Key, Arc<Stored>>,
+}
+
+/// A part of a list.
+struct Page {
+    items: Vec<Arc<Stored>>,
+    /// The key of the last item, and how many follow it, if any do.
+    more: Option<(String, usize)>,
+}
+
+impl Work<'_> {
+    pub(super) fn list(&mut self, seen: faults::State) -> Result<Reply, Status> {
+        let options = ListOptions::of(&self.request.query, false)?;
+        let selection = Selection::of(self.request, self.state)?;
+        let (begin, past) = self.source(&options, seen)?;
+        let revision = past.as_ref().map_or(self.state.store.revision(), |past| past.revision);
+        let page = self.page(past.as_ref(), &selection, begin.as_deref(), options.limit);
+        let mut metadata = Object::new();
+        metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
+        if let Some((last, remaining)) = &page.more {
+            let token = Token::after(revision, last);
+            metadata.insert("continue".to_owned(), json!(token.encode()));
+            if selection.is_all() {
+                metadata.insert("remainingItemCount".to_owned(), json!(remaining));
+            }
+        } else if self.request.definition.custom {
+            // Lists of custom resources are maps with all members of a list's metadata.
+            metadata.insert("continue".to_owned(), json!(""));
+        }
+        Ok(Reply::new(200, Content::Json(self.listed(&metadata, &page.items)?)))
+    }
+
+    /// Where to begin and in which past; none is the present.
+    fn source(&self, options: &ListOptions, seen: faults::State) -> Result<(Option<String>, Option<Past>), Status> {
+        let resource = self.request.resource();
+        if !options.continue_token.is_empty() {
+            let token = Token::decode(&options.continue_token)?;
+            let Some(revision) = token.revision else {
+                return Ok((Some(token.start), None));
+            };
+            return match self.state.at(&resource, revision) {
+                Some(past) => Ok((Some(token.start), Some(past))),
+                None => Err(token.expired()),
+            };
+        }
+        if let Wanted::Exactly(revision) = options.wanted {
+            let past = self.state.at(&resource, revision);
+            let past = past.ok_or_else(|| Status::expired("The resourceVersion for the provided list is too old."))?;
+            return Ok((None, Some(past)));
+        }
+        Ok((None, self.state.past(self.request, seen)))
+    }
+
+    fn page(&self, past: Option<&Past>, selection: &Selection, begin: Option<&str>, limit: Option<usize>) -> Page {
+        let resource = self.request.resource();
+        let namespace = self.request.namespace();
+        let after = |stored: &&Arc<Stored>| begin.is_none_or(|begin| stored.key.text() >= begin);
+        let matching = |stored: &&Arc<Stored>| selection.matches(stored);
+        let limit = limit.unwrap_or(usize::MAX);
+        let collect = |mut objects: &mut dyn Iterator<Item = &Arc<Stored>>| {
+            let items: Vec<Arc<Stored>> = (&mut objects).take(limit).cloned().collect();
+            let remaining = objects.count();
+            let last = items.last().map(|stored| stored.key.text().to_owned());
+            Page { items, more: last.filter(|_| remaining > 0).map(|last| (last, remaining)) }
+        };
+        match past {
+            Some(past) => {
+                let here = |stored: &&Arc<Stored>| namespace.is_empty() || stored.key.namespace() == namespace;
+                collect(&mut past.objects.values().filter(here).filter(after).filter(matching))
+            }
+            None => collect(&mut self.state.store.list(&resource, namespace).filter(after).filter(matching)),
+        }
+    }
+
+    /// A list of these objects as JSON.
+    pub(super) fn listed(&self, metadata: &Object, items: &[Arc<Stored>]) -> Result<Vec<Bytes>, Status> {
+        let encoder = self.encoder()?;
+        let registered = self.state.registry.get(&self.request.resource());
+        let (begin, end) = encoder.list_frame(metadata);
+        let mut chunks = vec![begin];
+        for (index, stored) in items.iter().enumerate() {
+            if index > 0 {
+                chunks.push(Bytes::from_static(b","));
+            }
+            chunks.extend(encoder.item(registered, stored));
+        }
+        chunks.push(end);
+        Ok(chunks)
+    }
+}
+
+impl State {
+    /// The objects of a resource at a revision; none where the log does not reach so far back.
+    pub(super) fn at(&self, resource: &ResourceId, revision: u64) -> Option<Past> {
+        let objects = match self.store.table(resource) {
+            Some(table) => table.at(revision).ok()?,
+            None => BTreeMap::new(),
+        };
+        Some(Past { revision, objects })
+    }
+
+    /// The past that a fault makes a request see; none is the present.
+    pub(super) fn past(&self, request: &Request, seen: faults::State) -> Option<Past> {
+        let newest = self.store.revision();
+        let revision = match seen {
+            faults::State::Newest => return None,
+            faults::State::At(revision) => revision.min(newest),
+            faults::State::Behind(revisions) => newest.saturating_sub(revisions),
+        };
+        let resource = request.resource();
+        let oldest = self.store.table(&resource).map_or(0, |table| table.oldest());
+        self.at(&resource, revision.max(oldest))
+    }
+}
+
+impl Request {
+    /// The namespace of the objects; empty for cluster-scoped ones (namespaces too, though their path has one) and for
+    /// all namespaces.
+    pub(crate) fn namespace(&self) -> &str {
+        match self.definition.scope {
+            crate::registry::Scope::Cluster => "",
+            crate::registry::Scope::Namespaced => &self.call.target.namespace,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The life of namespaces: nothing is created in one that is not there or is going, and one that is going is emptied and
+//! then gone, as kube-controller-manager sees to in a cluster.
+
+use crate::object::{self, Object, create, finalizers};
+use crate::registry::{ResourceId, Scope};
+use crate::server::State;
+use crate::status::{Cause, Named, Status};
+use crate::store::{Key, Stored};
+use crate::strategy::builtin;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What keeps a namespace until it is empty.
+const KUBERNETES_FINALIZER: &str = "kubernetes";
+
+/// Namespaces that cannot be deleted.
+pub(super) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl State {
+    /// Refuses a create in a namespace that is not there or is going.
+    pub(super) fn open_namespace(&self, namespace: &str, what: Named<'_>) -> Result<(), Status> {
+        let Some(stored) = self.namespace(namespace) else {
+            let named = Named { group: "", kind: "namespaces", name: namespace };
+            return Err(Status::not_found(named));
+        };
+        if !stored.header.deleting {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut status = Status::forbidden(what, &why);
+        if let Some(details) = &mut status.details {
+            details.causes.push(Cause {
+                reason: "NamespaceTerminating".to_owned(),
+                message: format!("namespace {namespace} is being terminated"),
+                field: "metadata.namespace".to_owned(),
+            });
+        }
+        Err(status)
+    }
+
+    fn namespace(&self, name: &str) -> Option<&Arc<Stored>> {
+        self.store.get(&builtin::namespaces(), &Key::new("", name))
+    }
+
+    /// If the namespace is going: deletes what is in it, and itself once nothing is.
+    pub(super) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
+        if !self.namespace(name).is_some_and(|stored| stored.header.deleting) {
+            return;
+        }
+        let mut left = 0;
+        for resource in self.namespaced_resources() {
+            let objects: Vec<Arc<Stored>> = self.store.list(&resource, name).cloned().collect();
+            for stored in objects {
+                left += usize::from(!self.sweep(&resource, &stored, now));
+            }
+        }
+        if left == 0 {
+            self.finish_namespace(name);
+        }
+    }
+
+    fn namespaced_resources(&self) -> Vec<ResourceId> {
+        let definitions = self.registry.definitions();
+        let namespaced = definitions.filter(|definition| definition.scope == Scope::Namespaced && definition.stored());
+        namespaced.map(|definition| definition.id()).collect()
+    }
+
+    /// Deletes one object, or marks it if finalizers keep it. Returns whether it is gone.
+    fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
+        let mut object = stored.decode();
+        let kept = finalizers(&object).next().is_some();
+        if !kept {
+            self.remove(resource, &stored.key);
+            return true;
+        }
+        if !stored.header.deleting {
+            mark(&mut object, now);
+            object::set_meta(&mut object, "deletionGracePeriodSeconds", 0);
+            // It is as large as it was but for a timestamp; were it refused, it stays and the namespace waits.
+            let _ = self.put(resource, stored.key.clone(), object);
+        }
+        false
+    }
+
+    fn finish_namespace(&mut self, name: &str) {
+        let resource = builtin::namespaces();
+        let Some(stored) = self.namespace(name).cloned() else {
+            return;
+        };
+        let mut object = stored.decode();
+        let others: Vec<Value> = object::at(&object, "spec.finalizers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter(|finalizer| *finalizer != KUBERNETES_FINALIZER)
+            .cloned()
+            .collect();
+        let gone = others.is_empty() && finalizers(&object).next().is_none();
+        let before = object::at(&object, "spec.finalizers").cloned();
+        let spec = if others.is_empty() { json!({}) } else { json!({"finalizers": others}) };
+        let changed = before.is_some() && before.as_ref() != spec.get("finalizers");
+        object.insert("spec".to_owned(), spec);
+        if gone {
+            self.remove(&resource, &stored.key);
+        } else if changed {
+            // It is smaller than it was.
+            let _ = self.put(&resource, stored.key.clone(), object);
+        }
+    }
+}
+
+/// Gives an object its deletionTimestamp and moves its generation, if it has one.
+pub(super) fn mark(object: &mut Object, at: Timestamp) {
+    object::set_meta(object, "deletionTimestamp", create::timestamp(at));
+    let generation = object::generation(object);
+    if generation > 0 {
+        object::set_meta(object, "generation", generation + 1);
+    }
+}

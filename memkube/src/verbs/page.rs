@@ -1,0 +1,67 @@
+//! Continue tokens: where the next page of a list begins, and in which state. The form is that of kube-apiserver.
+
+use crate::status::Status;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// Where a page begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    /// Of the state that the list shows; none is the newest.
+    pub(super) revision: Option<u64>,
+    /// The first key that may be in the page.
+    pub(super) start: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    v: String,
+    rv: i64,
+    start: String,
+}
+
+impl Token {
+    /// After the object with this key.
+    pub(super) fn after(revision: u64, key: &str) -> Self {
+        Self { revision: Some(revision), start: format!("{key}\0") }
+    }
+
+    pub(super) fn encode(&self) -> String {
+        let encoded = Encoded {
+            v: TOKEN_VERSION.to_owned(),
+            rv: self.revision.map_or(-1, |revision| i64::try_from(revision).unwrap_or(i64::MAX)),
+            start: self.start.clone(),
+        };
+        let json = serde_json::to_vec(&encoded).expect("two texts and a number can be encoded");
+        URL_SAFE_NO_PAD.encode(json)
+    }
+
+    /// The token of a text that a client gave back.
+    pub(super) fn decode(text: &str) -> Result<Self, Status> {
+        let invalid =
+            |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(&error.to_string()))?;
+        let encoded: Encoded = serde_json::from_slice(&json).map_err(|error| invalid(&error.to_string()))?;
+        if encoded.v != TOKEN_VERSION || encoded.start.is_empty() {
+            return Err(invalid("server does not recognize this encoded version"));
+        }
+        Ok(Self { revision: u64::try_from(encoded.rv).ok(), start: encoded.start })
+    }
+
+    /// 410, with a token that goes on from here in the newest state.
+    pub(super) fn expired(&self) -> Status {
+        let mut status = Status::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+             without the continue parameter, or use the continue token in this response to retrieve the remainder of \
+             the results. Continuing with the provided token results in an inconsistent list - objects that were \
+             created, modified, or deleted between the time the first chunk was returned and now may show up in the \
+             list.",
+        );
+        let anew = Self { revision: None, start: self.start.clone() };
+        status.continue_token = Some(anew.encode());
+        status
+    }
+}

@@ -1,0 +1,56 @@
+//! Replace: PUT.
+
+use super::Work;
+use super::options::WriteOptions;
+use crate::object::{Object, meta_text};
+use crate::registry::Subresource;
+use crate::service::Reply;
+use crate::status::Status;
+use crate::store::Key;
+
+impl Work<'_> {
+    pub(super) fn replace(&mut self) -> Result<Reply, Status> {
+        let options = WriteOptions::of(self.request, "UpdateOptions")?;
+        self.dry_run = options.dry_run;
+        let mut object = self.read_object(options.field_validation)?;
+        self.check_place(&mut object)?;
+        let key = self.key();
+        let old = self.state.store.get(&self.request.resource(), &key).cloned();
+        let creates = old.is_none() && self.ask(|strategy, _| strategy.allows_create_on_update())?;
+        if old.is_none() && (!creates || self.subresource().is_some()) {
+            return Err(Status::not_found(self.request.named(key.name())));
+        }
+        let own = old.as_ref().map_or("", |old| &old.header.uid);
+        self.check_uid(&object, &key, own)?;
+        let Some(old) = old else {
+            // Whatever version the client saw, there is none to differ from.
+            crate::object::remove_meta(&mut object, "resourceVersion");
+            return self.create_object(object);
+        };
+        self.update(&old, object)
+    }
+
+    /// A replace that names a uid means that object and no other of the same name.
+    fn check_uid(&self, object: &Object, key: &Key, own: &str) -> Result<(), Status> {
+        let uid = meta_text(object, "uid");
+        if uid.is_empty() || uid == own || self.subresource() == Some(Subresource::Finalize) {
+            return Ok(());
+        }
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+             failed: UID in precondition: {uid}, UID in object meta: {own}",
+            self.storage_path(key.text()),
+        );
+        Err(Status::conflict(self.request.named(key.name()), &why))
+    }
+
+    /// Where etcd would have an object, for messages.
+    pub(super) fn storage_path(&self, key: &str) -> String {
+        let definition = &self.request.definition;
+        match (definition.custom, definition.plural.as_str()) {
+            (true, plural) => format!("/registry/{}/{plural}/{key}", definition.group),
+            (false, "services") => format!("/registry/services/specs/{key}"),
+            (false, plural) => format!("/registry/{plural}/{key}"),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Creates of what is not stored: reviews of tokens and of access.
+
+use super::Work;
+use super::options::WriteOptions;
+use crate::service::{Content, Reply};
+use crate::status::Status;
+
+impl Work<'_> {
+    pub(super) fn review(&mut self) -> Result<Reply, Status> {
+        let options = WriteOptions::of(self.request, "CreateOptions")?;
+        self.dry_run = options.dry_run;
+        let object = self.read_object(options.field_validation)?;
+        let reviewed = self.ask(|strategy, context| strategy.review(context, object))??;
+        let chunks = self.encoder()?.loose(reviewed);
+        Ok(Reply::new(201, Content::Json(chunks)))
+    }
+}

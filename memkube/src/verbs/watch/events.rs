@@ -1,0 +1,85 @@
+//! What a watch is told of a change.
+
+use crate::faults::WatchedEvent;
+use crate::registry::Registered;
+use crate::selector::Selection;
+use crate::status::Status;
+use crate::store::{Change, ChangeKind, Stored};
+use crate::verbs::encode::Encoder;
+use bytes::{Bytes, BytesMut};
+
+/// An event on its way.
+pub(super) struct Event {
+    /// As faults see it.
+    pub(super) watched: WatchedEvent,
+    /// As the client gets it.
+    pub(super) line: Bytes,
+}
+
+impl Event {
+    /// Of an object that was there when the watch began.
+    pub(super) fn initial(encoder: &Encoder, registered: Option<&Registered>, stored: &Stored) -> Self {
+        Self::new(ChangeKind::Added, stored, stored.header.revision, &encoder.object(registered, stored))
+    }
+
+    /// Of a change, for a watch that sees what its selectors select: an object that comes into sight is added, one that
+    /// goes out of sight is deleted.
+    pub(super) fn of(
+        encoder: &Encoder,
+        registered: Option<&Registered>,
+        selection: &Selection,
+        change: &Change,
+    ) -> Option<Self> {
+        let was_seen = change.before.as_ref().is_some_and(|before| selection.matches(before));
+        let is_seen = change.kind != ChangeKind::Deleted && selection.matches(&change.after);
+        let after = || encoder.object(registered, &change.after);
+        let (kind, object) = match (was_seen, is_seen) {
+            (false, false) => return None,
+            (false, true) => (ChangeKind::Added, after()),
+            (true, true) => (ChangeKind::Modified, after()),
+            (true, false) if change.kind == ChangeKind::Deleted => (ChangeKind::Deleted, after()),
+            (true, false) => {
+                // As it was last seen, with the version of the change that took it out of sight.
+                let before = change.before.as_ref()?;
+                (ChangeKind::Deleted, encoder.object(registered, &before.at_revision(change.revision)))
+            }
+        };
+        Some(Self::new(kind, &change.after, change.revision, &object))
+    }
+
+    fn new(kind: ChangeKind, stored: &Stored, revision: u64, object: &[Bytes]) -> Self {
+        let name = match kind {
+            ChangeKind::Added => "ADDED",
+            ChangeKind::Modified => "MODIFIED",
+            ChangeKind::Deleted => "DELETED",
+        };
+        Self {
+            watched: WatchedEvent {
+                kind,
+                namespace: stored.key.namespace().into(),
+                name: stored.key.name().into(),
+                revision,
+            },
+            line: line(name, object),
+        }
+    }
+}
+
+/// The event that tells of a failure.
+pub(crate) fn error_line(status: &Status) -> Bytes {
+    line("ERROR", &[status.to_json().to_string().into()])
+}
+
+/// An event as a line of JSON.
+pub(super) fn line(kind: &str, object: &[Bytes]) -> Bytes {
+    let length: usize = object.iter().map(Bytes::len).sum();
+    let mut line = BytesMut::with_capacity(length + 40);
+    line.extend_from_slice(br#"{"type":""#);
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(br#"","object":"#);
+    for chunk in object {
+        line.extend_from_slice(chunk);
+    }
+    line.extend_from_slice(b"}\n");
+    line.freeze()
+}

@@ -1,0 +1,253 @@
+//! From HTTP to verbs and back: routing, faults, authorization, limits, audit.
+
+mod accept;
+mod query;
+mod route;
+
+pub(crate) use accept::Form;
+pub(crate) use query::Query;
+
+use crate::audit::Entry;
+use crate::auth::{Call, User};
+use crate::discovery;
+use crate::faults::{Answer, Fault};
+use crate::limits;
+use crate::registry::{Definition, ResourceId};
+use crate::server::MemKube;
+use crate::service::{Body, BoxError, Reply};
+use crate::status::{Cause, Details, Named, Status};
+use crate::verbs::{self, Begun};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Response, header};
+use http_body_util::{BodyExt as _, Limited};
+use std::sync::Arc;
+
+/// A request whose meaning is known.
+pub(crate) struct Request {
+    pub(crate) call: Call,
+    pub(crate) definition: Arc<Definition>,
+    pub(crate) query: Query,
+    /// Without parameters; empty where there is none.
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+    pub(crate) form: Form,
+}
+
+impl Request {
+    pub(crate) fn resource(&self) -> ResourceId {
+        self.definition.id()
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.call.target.version
+    }
+
+    /// The resource for statuses, with the plural.
+    pub(crate) fn named<'a>(&'a self, name: &'a str) -> Named<'a> {
+        Named { group: &self.definition.group, kind: &self.definition.plural, name }
+    }
+
+    /// The resource for statuses of validation, with the kind.
+    pub(crate) fn named_kind<'a>(&'a self, name: &'a str) -> Named<'a> {
+        Named { group: &self.definition.group, kind: &self.definition.kind, name }
+    }
+}
+
+/// Answers a request, or breaks the connection.
+pub(crate) async fn answer<B>(
+    server: MemKube,
+    user: User,
+    request: http::Request<B>,
+) -> Result<Response<Body>, BoxError>
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let Some(path) = route::parse(parts.uri.path()) else {
+        return Ok(discovery::answer(&server, &user, &parts).into_response());
+    };
+    let call = match route::call(user, path, &parts.method, &query) {
+        Ok(call) => call,
+        Err(status) => return Ok(Reply::from(&status).into_response()),
+    };
+    let faults = server.0.manners().faults;
+    let fault = faults.as_ref().map(|faults| faults.request(&call)).unwrap_or_default();
+    if !fault.delay_before.is_zero() {
+        tokio::time::sleep(fault.delay_before).await;
+    }
+    let body = collect(body, server.0.limits.body_bytes).await?;
+    let reply = perform(&server, call, query, &parts, body, &fault).await;
+    if !fault.delay_after.is_zero() {
+        tokio::time::sleep(fault.delay_after).await;
+    }
+    match fault.answer {
+        Answer::Whole => Ok(reply.into_response()),
+        Answer::Replaced(status) => Ok(Reply::from(&*status).into_response()),
+        Answer::Cut => Err("connection reset by peer (a fault that was asked for)".into()),
+        Answer::Never => std::future::pending().await,
+    }
+}
+
+/// Does what the request wants, and enters it into the ledger.
+async fn perform(
+    server: &MemKube,
+    call: Call,
+    query: Query,
+    parts: &Parts,
+    body: Result<Bytes, Status>,
+    fault: &Fault,
+) -> Reply {
+    let mut entered = call.clone();
+    let reply = match permitted(server, call, query, parts, body, fault) {
+        Ok(request) => verbs_reply(server, request, fault).await,
+        Err(refusal) => refusal,
+    };
+    if let Some(name) = reply.object_name.as_deref().filter(|_| entered.target.name.is_empty()) {
+        entered.target.name = name.into();
+    }
+    let entry = Entry { at: server.0.clock.now(), call: entered, code: reply.code };
+    server.0.state.lock().ledger.enter(entry);
+    reply
+}
+
+/// The request, if it may be made and means something.
+fn permitted(
+    server: &MemKube,
+    call: Call,
+    query: Query,
+    parts: &Parts,
+    body: Result<Bytes, Status>,
+    fault: &Fault,
+) -> Result<Request, Reply> {
+    if let Some(status) = &fault.refuse {
+        return Err(Reply::from(status));
+    }
+    if !server.0.manners().policy.allows(&call) {
+        return Err(Reply::from(&refused(&call)));
+    }
+    let definition = known(server, &call)?;
+    let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let form = Form::negotiate(header(ACCEPT)).map_err(|status| Reply::from(&status))?;
+    let content_type = header(CONTENT_TYPE).unwrap_or_default();
+    Ok(Request {
+        call,
+        definition,
+        query,
+        content_type: content_type.split(';').next().unwrap_or_default().trim().to_owned(),
+        body: body.map_err(|status| Reply::from(&status))?,
+        form,
+    })
+}
+
+async fn verbs_reply(server: &MemKube, request: Request, fault: &Fault) -> Reply {
+    if let Some(revision) = verbs::needed_revision(&request)
+        && let Err(status) = wait_for(server, revision).await
+    {
+        return verbs::not_fresh(&request, &status);
+    }
+    match verbs::begin(server, request, fault.state) {
+        Ok(Begun::Done(reply)) => reply,
+        Ok(Begun::Watch(watch)) => watch.into_reply(),
+        Err(status) => Reply::from(&status),
+    }
+}
+
+/// The resource, if there is one at this path.
+fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
+    let state = server.0.state.lock();
+    let target = &call.target;
+    let served = |definition: &Definition| {
+        let mut versions = definition.versions.iter();
+        *definition.group == *target.group && versions.any(|version| version.served && *version.name == *target.version)
+    };
+    let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
+    let Some(registered) = state.registry.get(&id).filter(|registered| served(&registered.definition)) else {
+        let group_is_there = state.registry.definitions().any(|definition| served(definition));
+        return Err(match group_is_there {
+            true => Reply::from(&Status::no_such_resource()),
+            false => Reply::text(404, "404 page not found\n"),
+        });
+    };
+    let definition = Arc::clone(&registered.definition);
+    route::fits(&definition, call).map_err(|status| Reply::from(&status))?;
+    Ok(definition)
+}
+
+/// 403, as RBAC answers.
+fn refused(call: &Call) -> Status {
+    let target = &call.target;
+    let mut resource = target.resource.to_string();
+    if !target.subresource.is_empty() {
+        resource = format!("{resource}/{}", target.subresource);
+    }
+    let place = match (&*target.namespace, &*target.resource) {
+        ("", _) | (_, "namespaces") => "at the cluster scope".to_owned(),
+        (namespace, _) => format!("in the namespace \"{namespace}\""),
+    };
+    let why = format!(
+        "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\" {place}",
+        call.user.name,
+        call.verb.name(),
+        target.group
+    );
+    let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
+    let mut status = Status::forbidden(named, &why);
+    if target.name.is_empty() {
+        status.message = format!("{} is forbidden: {why}", call.qualified_resource());
+    }
+    status
+}
+
+/// The body, if it is not too long. A body that breaks off breaks the request.
+async fn collect<B>(body: B, bytes_max: usize) -> Result<Result<Bytes, Status>, BoxError>
+where
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(collected) => Ok(Ok(collected.to_bytes())),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {bytes_max}");
+            Ok(Err(Status::plain(413, "RequestEntityTooLarge", message)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until the server has reached a resourceVersion.
+async fn wait_for(server: &MemKube, revision: u64) -> Result<(), Status> {
+    let deadline = tokio::time::Instant::now() + limits::FRESH_WAIT;
+    loop {
+        let moved = server.0.state.lock().store.moved();
+        let notified = moved.notified();
+        tokio::pin!(notified);
+        notified.as_mut().enable();
+        let current = server.revision();
+        if current >= revision {
+            return Ok(());
+        }
+        if tokio::time::timeout_at(deadline, notified).await.is_err() {
+            return Err(too_large(revision, current));
+        }
+    }
+}
+
+/// 504 for a resourceVersion that has not come.
+fn too_large(revision: u64, current: u64) -> Status {
+    let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    Status::plain(504, "Timeout", message).with_details(Details {
+        causes: vec![cause],
+        retry_after_seconds: Some(1),
+        ..Details::default()
+    })
+}

@@ -1,0 +1,68 @@
+//! What form of an answer the client takes.
+
+use crate::status::{Details, Status};
+
+/// The form of objects in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The objects themselves.
+    Whole,
+    /// `PartialObjectMetadata`: their metadata alone.
+    MetadataOnly,
+}
+
+impl Form {
+    /// The first form of an `Accept` header that there is. Tables are not, so clients that ask for them (kubectl) fall
+    /// back to the objects.
+    pub(super) fn negotiate(accept: Option<&str>) -> Result<Self, Status> {
+        let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
+            return Ok(Self::Whole);
+        };
+        let mut json_was_possible = false;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            if !matches!(media, "application/json" | "application/*" | "*/*") {
+                continue;
+            }
+            json_was_possible = true;
+            let wanted = parts.find_map(|parameter| parameter.strip_prefix("as="));
+            match wanted {
+                None => return Ok(Self::Whole),
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::MetadataOnly),
+                Some(_) => {}
+            }
+        }
+        Err(if json_was_possible {
+            let message = "only the following media types are accepted: application/json";
+            Status::plain(406, "NotAcceptable", message)
+        } else {
+            let message = "406: Not Acceptable\n\nAvailable representations: application/json";
+            Status::plain(406, "NotAcceptable", message).with_details(Details::default())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Form;
+
+    #[test]
+    fn tables_fall_back_to_the_objects() {
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
+                       application/json";
+        assert_eq!(Form::negotiate(Some(kubectl)), Ok(Form::Whole));
+    }
+
+    #[test]
+    fn metadata_alone_can_be_asked_for() {
+        let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        assert_eq!(Form::negotiate(Some(accept)), Ok(Form::MetadataOnly));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused_with_406() {
+        assert_eq!(Form::negotiate(Some("text/plain")).unwrap_err().code, 406);
+        assert_eq!(Form::negotiate(Some("application/json;as=Table;v=v1;g=meta.k8s.io")).unwrap_err().code, 406);
+    }
+}

@@ -1,0 +1,131 @@
+//! Answers against what is expected of them.
+
+use crate::support::Answer;
+use serde_json::Value;
+
+/// Metadata that differs between any two servers.
+const OWN: [&str; 8] =
+    ["uid", "resourceVersion", "creationTimestamp", "generateName", "namespace", "continue", "name", "managedFields"];
+
+/// What a call is to be answered.
+#[derive(Default)]
+pub(crate) struct Expected {
+    /// 0 where nothing is expected.
+    code: u16,
+    /// Of a refusal.
+    reason: String,
+    /// Of a refusal without causes.
+    message: String,
+    causes: Vec<String>,
+    warnings: Vec<String>,
+    object: Option<Value>,
+}
+
+impl Expected {
+    /// Takes a line: its mark and what is behind it.
+    pub(crate) fn add(&mut self, mark: &str, line: &str) {
+        match mark {
+            "< " => {
+                let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
+                self.code = code.parse().expect("an answer has a code");
+                if rest.starts_with('{') {
+                    self.object = Some(serde_json::from_str(rest).expect("an object is JSON"));
+                } else {
+                    let (reason, message) = rest.split_once(' ').unwrap_or((rest, ""));
+                    (self.reason, self.message) = (reason.to_owned(), message.to_owned());
+                }
+            }
+            "! " => self.causes.push(line.to_owned()),
+            "~ " => self.warnings.push(line.to_owned()),
+            other => panic!("no line begins with {other:?}"),
+        }
+    }
+}
+
+/// What is other than expected.
+pub(crate) fn differences(expected: &Expected, answer: &Answer) -> Vec<String> {
+    if expected.code == 0 {
+        return if answer.code < 300 { Vec::new() } else { vec![answer.body.to_string()] };
+    }
+    let mut found = Vec::new();
+    let mut compare = |what: &str, wanted: String, given: String| {
+        if wanted != given {
+            found.push(format!("  {what}\n    expected {wanted}\n    answered {given}"));
+        }
+    };
+    compare("code", expected.code.to_string(), answer.code.to_string());
+    compare("warnings", sorted(&expected.warnings), sorted(&answer.warnings));
+    let text = |name: &str| answer.body[name].as_str().unwrap_or_default().to_owned();
+    if let Some(object) = &expected.object {
+        let given = plain(&answer.body, object);
+        if !fits(object, &given) {
+            compare("object", object.to_string(), given.to_string());
+        }
+        return found;
+    }
+    compare("reason", expected.reason.clone(), text("reason"));
+    if expected.causes.is_empty() {
+        compare("message", expected.message.clone(), text("message"));
+    }
+    let given = causes(&answer.body);
+    let told = |wanted: &String| given.iter().filter(|given| line_fits(wanted, given)).count();
+    let wanted = |line: &String| expected.causes.iter().filter(|wanted| line_fits(wanted, line)).count();
+    let all_told = expected.causes.iter().all(|line| told(line) == wanted(line));
+    if given.len() != expected.causes.len() || !all_told {
+        compare("causes", sorted(&expected.causes), sorted(&given));
+    }
+    found
+}
+
+fn sorted(lines: &[String]) -> String {
+    let mut lines = lines.to_vec();
+    lines.sort();
+    lines.join("\n")
+}
+
+/// Whether a line is the expected one, in which `"*"` stands for any text in quotes.
+fn line_fits(expected: &str, given: &str) -> bool {
+    match expected.split_once("\"*\"") {
+        None => expected == given,
+        Some((begin, end)) => given.starts_with(begin) && given.ends_with(end),
+    }
+}
+
+fn causes(status: &Value) -> Vec<String> {
+    let causes = status["details"]["causes"].as_array().into_iter().flatten();
+    let line = |cause: &Value| {
+        let text = |name: &str| cause[name].as_str().unwrap_or_default();
+        format!("{} {}: {}", text("reason"), text("field"), text("message")).replace('\n', "\\n")
+    };
+    causes.map(line).collect()
+}
+
+/// An answered object without what no two servers have in common and the expected one does not name.
+fn plain(object: &Value, expected: &Value) -> Value {
+    let mut plain = object.clone();
+    let Some(members) = plain.as_object_mut() else { return plain };
+    members.retain(|name, _| !matches!(name.as_str(), "kind" | "apiVersion") || expected.get(name).is_some());
+    if let Some(metadata) = members.get_mut("metadata").and_then(Value::as_object_mut) {
+        let named = |name: &str| expected["metadata"].get(name).is_some();
+        metadata.retain(|name, _| !OWN.contains(&name.as_str()) || named(name));
+        if metadata.is_empty() {
+            members.remove("metadata");
+        }
+    }
+    plain
+}
+
+/// Whether a value is the expected one, in which `"*"` stands for anything.
+fn fits(expected: &Value, given: &Value) -> bool {
+    match (expected, given) {
+        (Value::String(any), _) if any == "*" => true,
+        (Value::Object(expected), Value::Object(given)) => {
+            let same = |(name, value): (&String, &Value)| given.get(name).is_some_and(|given| fits(value, given));
+            expected.len() == given.len() && expected.iter().all(same)
+        }
+        (Value::Array(expected), Value::Array(given)) => {
+            expected.len() == given.len() && expected.iter().zip(given).all(|(expected, given)| fits(expected, given))
+        }
+        (expected, given) => expected == given,
+    }
+}

@@ -1,0 +1,163 @@
+//! The rules of kinds, against recorded answers of a real kube-apiserver.
+//!
+//! Each file in `calls/` has sections (`= what holds`), each with calls to a server of its own:
+//!
+//! ```text
+//! > POST /api/v1/namespaces/rules/services {"spec":{}}      verb, path, body (`@things.json`: from `definitions/`)
+//! < 422 Invalid                                             code, reason and message (`< 201 {…}`: the object)
+//! ! FieldValueRequired spec.ports: Required value           each cause, in any order
+//! ~ unknown field "spec.x"                                  each warning, in any order
+//! ```
+//!
+//! `MERGE` is a merge patch. `"*"` in an object stands for anything: addresses and ports that the server chose, times.
+//! Of metadata, only what the answer names is compared. A call without an answer is made and nothing more.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod compare;
+mod support;
+
+use support::Section;
+
+/// The namespace that all calls are about.
+const NAMESPACE: &str = r#"{"metadata":{"name":"rules"}}"#;
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const FLEET: [&str; 7] = [
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_endpointsliceexports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_endpointsliceimports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_internalserviceexports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_internalserviceimports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_multiclusterservices.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceexports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceimports.yaml"),
+];
+
+/// Makes the calls of a file, each section on a server of its own. `definitions`: what is created first.
+async fn replay(file: &str, calls: &str, definitions: &[&str]) {
+    let mut differences = Vec::new();
+    for section in Section::all(calls) {
+        let mut server = support::Server::new();
+        server.expect("POST", "/api/v1/namespaces", NAMESPACE, 201).await;
+        for definition in definitions {
+            server.expect("YAML", DEFINITIONS, definition, 201).await;
+        }
+        for call in &section.calls {
+            let answer = server.call(&call.verb, &call.path, &call.body).await;
+            let found = compare::differences(&call.expected, &answer);
+            let place = || format!("{file}: {}\n> {} {} {}", section.title, call.verb, call.path, call.body);
+            differences.extend(found.iter().map(|difference| format!("{}\n{difference}", place())));
+        }
+    }
+    assert!(differences.is_empty(), "{} differences\n{}", differences.len(), differences.join("\n\n"));
+}
+
+macro_rules! replays {
+    ($($name:ident: $file:literal with [$($definition:expr),*];)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            replay($file, include_str!(concat!("calls/", $file, ".calls")), &[$($definition),*]).await;
+        }
+    )*};
+}
+
+const THINGS: &str = include_str!("definitions/things.json");
+const CELTS: &str = include_str!("definitions/celts.json");
+
+replays! {
+    services_are_as_on_a_real_server: "services" with [];
+    services_change_as_on_a_real_server: "service_updates" with [];
+    endpoint_slices_are_as_on_a_real_server: "endpoint_slices" with [];
+    namespaces_are_as_on_a_real_server: "namespaces" with [];
+    leases_are_as_on_a_real_server: "leases" with [];
+    events_are_as_on_a_real_server: "events" with [];
+    config_maps_and_secrets_are_as_on_a_real_server: "data" with [];
+    values_of_custom_resources_are_checked_as_on_a_real_server: "custom_values" with [THINGS];
+    custom_resources_are_as_on_a_real_server: "custom_objects" with [THINGS];
+    custom_resources_change_as_on_a_real_server: "custom_updates" with [THINGS];
+    rules_of_custom_resources_hold_as_on_a_real_server: "rules" with [CELTS];
+    definitions_are_checked_as_on_a_real_server: "definitions" with [];
+    definitions_change_as_on_a_real_server: "definition_updates" with [];
+}
+
+#[tokio::test]
+async fn the_definitions_of_this_repository_hold_as_on_a_real_server() {
+    replay("fleet_definitions", include_str!("calls/fleet_definitions.calls"), &FLEET).await;
+}
+
+/// What is too long for a file of calls.
+#[tokio::test]
+async fn slices_have_a_limited_size() {
+    let mut server = support::Server::new();
+    let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let addresses: Vec<String> = (0..101).map(|last| format!("10.0.0.{last}")).collect();
+    let slice = |endpoints: serde_json::Value| {
+        serde_json::json!({"metadata": {"name": "e"}, "addressType": "IPv4", "endpoints": endpoints}).to_string()
+    };
+    let answer = server.call("POST", path, &slice(serde_json::json!([{"addresses": addresses}]))).await;
+    let message = "EndpointSlice.discovery.k8s.io \"e\" is invalid: endpoints[0].addresses: Too many: 101: must have at \
+                   most 100 items";
+    assert_eq!(answer.body["message"], message);
+    let many = vec![serde_json::json!({"addresses": ["10.0.0.1"]}); 1001];
+    let answer = server.call("POST", path, &slice(many.into())).await;
+    let message =
+        "EndpointSlice.discovery.k8s.io \"e\" is invalid: endpoints: Too many: 1001: must have at most 1000 items";
+    assert_eq!(answer.body["message"], message);
+}
+
+/// A definition that is deleted takes its kind and its objects away; a new one begins without them.
+#[tokio::test]
+async fn deleting_a_definition_takes_its_objects_with_it() {
+    let mut server = support::Server::new();
+    let things = "/apis/rules.io/v1/namespaces/default/things";
+    server.expect("GET", things, "", 404).await;
+    server.expect("POST", DEFINITIONS, THINGS, 201).await;
+    let thing = r#"{"apiVersion":"rules.io/v1","kind":"Thing","metadata":{"name":"a"}}"#;
+    server.expect("POST", things, thing, 201).await;
+    let definition = format!("{DEFINITIONS}/things.rules.io");
+    server.expect("DELETE", &definition, "", 200).await;
+    server.expect("GET", things, "", 404).await;
+    server.expect("POST", DEFINITIONS, THINGS, 201).await;
+    let list = server.call("GET", things, "").await;
+    assert_eq!(list.body["items"], serde_json::json!([]));
+}
+
+/// kube-apiserver says so once a controller has looked at it; this one at once.
+#[tokio::test]
+async fn a_definition_is_established_when_it_is_created() {
+    let mut server = support::Server::new();
+    let answer = server.call("POST", DEFINITIONS, THINGS).await;
+    let time = "2026-01-01T00:00:00Z";
+    let expected = serde_json::json!({
+        "conditions": [
+            {"type": "NamesAccepted", "status": "True", "lastTransitionTime": time, "reason": "NoConflicts",
+             "message": "no conflicts found"},
+            {"type": "Established", "status": "True", "lastTransitionTime": time, "reason": "InitialNamesAccepted",
+             "message": "the initial names have been accepted"},
+        ],
+        "acceptedNames": {"plural": "things", "singular": "thing", "shortNames": ["th"], "kind": "Thing",
+                          "listKind": "ThingList", "categories": ["all"]},
+        "storedVersions": ["v1"],
+    });
+    assert_eq!(answer.body["status"], expected);
+    assert_eq!(answer.warnings, ["unrecognized format \"ip\""]);
+}
+
+/// The kind of another definition in the group is taken.
+#[tokio::test]
+async fn a_definition_whose_kind_is_taken_is_not_established() {
+    let mut server = support::Server::new();
+    server.expect("POST", DEFINITIONS, THINGS, 201).await;
+    let other = THINGS.replace("things", "otherthings").replace("\"th\"", "\"oth\"");
+    let answer = server.call("POST", DEFINITIONS, &other).await;
+    let conditions = &answer.body["status"]["conditions"];
+    let told = |index: usize| {
+        let text = |name: &str| conditions[index][name].as_str().unwrap().to_owned();
+        (text("type"), text("status"), text("reason"), text("message"))
+    };
+    let expect = |kind: &str, reason: &str, message: &str| {
+        (kind.to_owned(), "False".to_owned(), reason.to_owned(), message.to_owned())
+    };
+    assert_eq!(told(0), expect("NamesAccepted", "ListKindConflict", "\"ThingList\" is already in use"));
+    assert_eq!(told(1), expect("Established", "NotAccepted", "not all names are accepted"));
+    server.expect("GET", "/apis/rules.io/v1/namespaces/default/otherthings", "", 404).await;
+}

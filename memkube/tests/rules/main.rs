@@ -1,0 +1,16 @@
+//! The server's rules, one by one, in process through `kube::Client`. What is expected was answered by kube-apiserver
+//! 1.35.
+#![allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
+
+mod create;
+mod delete;
+mod determinism;
+mod faults;
+mod list;
+mod namespaces;
+mod patch;
+mod requests;
+mod support;
+mod update;
+mod versions;
+mod watch;

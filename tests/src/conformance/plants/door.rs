@@ -1,0 +1,138 @@
+//! Faults in what memkube takes of a request: a parameter, a header or a member of the body that it would not heed.
+
+use futures::future::BoxFuture;
+use http::{Request, Response, Uri};
+use http_body_util::BodyExt as _;
+use memkube::Service;
+use serde_json::Value;
+use std::task::{Context, Poll};
+
+/// A request as far as faults change it.
+pub(super) struct Asked {
+    method: http::Method,
+    headers: http::HeaderMap,
+    path: String,
+    /// `name=value`, encoded.
+    query: Vec<String>,
+    /// Null where there is none, or none that is JSON.
+    body: Value,
+}
+
+/// What is wrong: a request is taken for another.
+pub(super) type Change = fn(&mut Asked);
+
+/// A fault, with the theme that should notice it.
+pub(super) const ALL: [(&str, &str, Change); 20] = [
+    ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
+    ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
+    ("pages have no limit", "pages", |asked| asked.forget("limit")),
+    ("pages begin anew", "pages", |asked| asked.forget("continue")),
+    ("dry runs take effect", "verbs", |asked| asked.forget("dryRun")),
+    ("unknown fields are never refused", "verbs", |asked| asked.forget("fieldValidation")),
+    ("watches begin with what is there", "watches", |asked| asked.forget_of_watches("resourceVersion")),
+    ("lists are always the newest", "pages", |asked| asked.forget("resourceVersion")),
+    ("how a resourceVersion is to match is not heeded", "pages", |asked| asked.forget("resourceVersionMatch")),
+    ("lists are never streamed", "watches", |asked| asked.forget("sendInitialEvents")),
+    ("watches have no bookmarks", "watches", |asked| asked.forget("allowWatchBookmarks")),
+    ("preconditions of deletes are not held", "deletion", |asked| asked.forget_member("/preconditions")),
+    ("propagation is not heeded", "deletion", |asked| asked.forget_member("/propagationPolicy")),
+    ("conflicts are not noticed", "verbs", |asked| asked.forget_member("/metadata/resourceVersion")),
+    ("finalizers are not kept", "deletion", |asked| asked.forget_member("/metadata/finalizers")),
+    ("names are not generated", "metadata", |asked| asked.forget_member("/metadata/generateName")),
+    ("merge patches remove nothing", "patches", |asked| without_nulls(&mut asked.body)),
+    ("JSON patches test nothing", "patches", Asked::forget_tests),
+    ("strategic merge patches are merge patches", "strategic", |asked| {
+        asked.content_type("application/strategic-merge-patch+json", "application/merge-patch+json");
+    }),
+    ("metadata alone is never answered", "forms", |asked| {
+        asked.headers.remove("accept");
+    }),
+];
+
+impl Asked {
+    fn forget(&mut self, parameter: &str) {
+        self.query.retain(|pair| pair.split('=').next() != Some(parameter));
+    }
+
+    fn forget_of_watches(&mut self, parameter: &str) {
+        if self.query.iter().any(|pair| pair.starts_with("watch=")) {
+            self.forget(parameter);
+        }
+    }
+
+    fn forget_member(&mut self, pointer: &str) {
+        let Some((parent, name)) = pointer.rsplit_once('/') else { return };
+        if let Some(Value::Object(parent)) = self.body.pointer_mut(parent) {
+            parent.remove(name);
+        }
+    }
+
+    fn forget_tests(&mut self) {
+        if let Value::Array(operations) = &mut self.body {
+            operations.retain(|operation| operation["op"] != "test");
+        }
+    }
+
+    fn content_type(&mut self, from: &str, to: &'static str) {
+        if self.headers.get("content-type").is_some_and(|value| value == from) {
+            self.headers.insert("content-type", http::HeaderValue::from_static(to));
+        }
+    }
+}
+
+fn without_nulls(value: &mut Value) {
+    if let Value::Object(members) = value {
+        members.retain(|_, member| !member.is_null());
+        members.values_mut().for_each(without_nulls);
+    }
+}
+
+/// memkube behind a fault.
+#[derive(Clone)]
+pub(super) struct Door {
+    inner: Service,
+    change: Change,
+}
+
+impl Door {
+    pub(super) fn new(inner: Service, change: Change) -> Self {
+        Self { inner, change }
+    }
+
+    async fn ask(mut self, request: Request<kube::client::Body>) -> Result<Response<memkube::Body>, BoxError> {
+        let (mut parts, body) = request.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        let query = parts.uri.query().unwrap_or_default();
+        let mut asked = Asked {
+            method: parts.method.clone(),
+            headers: parts.headers.clone(),
+            path: parts.uri.path().to_owned(),
+            query: query.split('&').filter(|pair| !pair.is_empty()).map(str::to_owned).collect(),
+            body: serde_json::from_slice(&bytes).unwrap_or_default(),
+        };
+        let body = asked.body.clone();
+        (self.change)(&mut asked);
+        // Written anew, a body loses what JSON only allows: members that are given twice.
+        let bytes = if asked.body == body { bytes.to_vec() } else { serde_json::to_vec(&asked.body)? };
+        parts.uri = Uri::try_from(format!("{}?{}", asked.path, asked.query.join("&")))?;
+        (parts.method, parts.headers) = (asked.method, asked.headers);
+        let request = Request::from_parts(parts, kube::client::Body::from(bytes));
+        tower::Service::call(&mut self.inner, request).await
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl tower::Service<Request<kube::client::Body>> for Door {
+    type Response = Response<memkube::Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
+        Box::pin(self.clone().ask(request))
+    }
+}

@@ -1,0 +1,157 @@
+//! One case on one server.
+
+use super::script::{Action, Call, Case, written_out};
+use super::stream::Events;
+use crate::limits;
+use anyhow::{Context as _, ensure};
+use http::header::{CONTENT_TYPE, WARNING};
+use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What a server answered to one step, as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// HTTP's; 0 for events that are read of an open watch.
+    pub code: u16,
+    /// The body's type and the warnings.
+    pub headers: Vec<String>,
+    /// An object, a text, or an array of events.
+    pub body: Value,
+}
+
+/// The code of what has no answer at all.
+pub const NO_ANSWER: u16 = 1;
+
+impl Answer {
+    fn none(error: &anyhow::Error) -> Self {
+        Self { code: NO_ANSWER, headers: Vec::new(), body: json!(format!("{error:#}")) }
+    }
+}
+
+struct Player<'a> {
+    client: &'a Client,
+    namespace: &'a str,
+    kept: BTreeMap<String, Value>,
+    watches: BTreeMap<String, Events>,
+}
+
+/// Plays a case. The namespace is made first and is no part of the answers.
+///
+/// # Errors
+/// Where there is no namespace. What else has no answer is an answer of code [`NO_ANSWER`].
+pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Vec<Answer>> {
+    let mut player = Player { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
+    let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);
+    let made = player.send(&Call::new("POST", "/api/v1/namespaces", &namespace)?).await?;
+    ensure!(made.code == 201 || made.code == 409, "no namespace {}: {made:?}", case.namespace);
+    let mut answers = Vec::new();
+    for step in &case.steps {
+        let answer = player.step(&step.action, step.code).await.unwrap_or_else(|error| Answer::none(&error));
+        if let Some(name) = &step.save {
+            player.kept.insert(name.clone(), answer.body.clone());
+        }
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+impl Player<'_> {
+    async fn step(&mut self, action: &Action, code: Option<u16>) -> anyhow::Result<Answer> {
+        match action {
+            Action::Send(call) => self.send(call).await,
+            Action::Await(call) => {
+                let deadline = tokio::time::Instant::now() + limits::EVENTUALLY;
+                loop {
+                    let answer = self.send(call).await?;
+                    if Some(answer.code) == code || tokio::time::Instant::now() > deadline {
+                        return Ok(answer);
+                    }
+                    tokio::time::sleep(limits::POLL).await;
+                }
+            }
+            Action::Watch(call) => {
+                let response = self.request(call).await?;
+                if !response.status().is_success() {
+                    return whole(response).await;
+                }
+                let (code, headers) = (response.status().as_u16(), told(response.headers()));
+                let events = Events::new(response.into_body()).rest(limits::EVENTUALLY).await?;
+                Ok(Answer { code, headers, body: Value::Array(events) })
+            }
+            Action::Open(name, call) => {
+                let response = self.request(call).await?;
+                if !response.status().is_success() {
+                    return whole(response).await;
+                }
+                let (code, headers) = (response.status().as_u16(), told(response.headers()));
+                self.watches.insert(name.clone(), Events::new(response.into_body()));
+                Ok(Answer { code, headers, body: Value::Null })
+            }
+            Action::Read(name, count) => {
+                let watch = self.watches.get_mut(name).with_context(|| format!("no watch {name} is open"))?;
+                let events = watch.take(*count, limits::EVENTUALLY / 3).await?;
+                Ok(Answer { code: 0, headers: Vec::new(), body: Value::Array(events) })
+            }
+        }
+    }
+
+    async fn send(&self, call: &Call) -> anyhow::Result<Answer> {
+        whole(self.request(call).await?).await
+    }
+
+    async fn request(&self, call: &Call) -> anyhow::Result<Response<Body>> {
+        let mut request = Request::builder().method(call.method).uri(self.filled(&call.path)?);
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        let body = self.filled(&call.body)?;
+        let answer = self.client.send(request.body(Body::from(body.into_bytes()))?).await;
+        answer.map_err(|error| anyhow::anyhow!("{} {}: no answer: {error}", call.method, call.path))
+    }
+
+    /// Writes in what the text speaks of: `{ns}`, `${kept.field}`, `{repeat:x:3}`.
+    fn filled(&self, text: &str) -> anyhow::Result<String> {
+        let mut text = written_out(text, self.namespace);
+        while let Some(start) = text.find("${") {
+            let end = start + text[start..].find('}').context("${ without an end")?;
+            let value = self.kept_value(&text[start + 2..end])?;
+            text.replace_range(start..=end, &value);
+        }
+        while let Some(start) = text.find("{repeat:") {
+            let end = start + text[start..].find('}').context("{repeat: without an end")?;
+            let (what, count) = text[start + 8..end].split_once(':').context("{repeat:<text>:<count>}")?;
+            let repeated = what.repeat(count.parse()?);
+            text.replace_range(start..=end, &repeated);
+        }
+        Ok(text)
+    }
+
+    fn kept_value(&self, reference: &str) -> anyhow::Result<String> {
+        let (name, path) = reference.split_once('.').unwrap_or((reference, ""));
+        let kept = self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))?;
+        let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
+        // What a server did not answer is left empty: the next call then shows it.
+        Ok(match kept.pointer(&pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        })
+    }
+}
+
+async fn whole(response: Response<Body>) -> anyhow::Result<Answer> {
+    let (code, headers) = (response.status().as_u16(), told(response.headers()));
+    let bytes = response.into_body().collect().await.map_err(|error| anyhow::anyhow!("the body broke: {error}"))?;
+    let bytes = bytes.to_bytes();
+    let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+    Ok(Answer { code, headers, body })
+}
+
+fn told(headers: &HeaderMap) -> Vec<String> {
+    let of = |name| headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    of(CONTENT_TYPE).chain(of(WARNING)).collect()
+}

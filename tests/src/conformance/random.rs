@@ -1,0 +1,197 @@
+//! Random cases from a seed, and the smallest part of a case that still differs.
+//!
+//! A case plays with few names in few kinds, so that calls meet: creates of what is there, writes with an old
+//! resourceVersion, deletions that a finalizer holds.
+
+use super::script::{Action, Call, Case, Step};
+use std::fmt::Write as _;
+
+/// Calls of one case.
+const CALLS: u64 = 14;
+/// The kinds that take part.
+const KINDS: [Kind; 5] = [
+    Kind {
+        path: "{cm}",
+        header: "",
+        bodies: &[r#""data":{"k":"1"}"#, r#""data":{"k":"2","l":null}"#, r#""data":null"#],
+    },
+    Kind {
+        path: "{svc}",
+        header: "",
+        bodies: &[
+            r#""spec":{"ports":[{"port":80}]}"#,
+            r#""spec":{"ports":[{"name":"a","port":80},{"name":"b","port":81}]}"#,
+            r#""spec":{"sessionAffinity":"ClientIP"}"#,
+        ],
+    },
+    Kind {
+        path: "{slice}",
+        header: "",
+        bodies: &[
+            r#""addressType":"IPv4","endpoints":null"#,
+            r#""addressType":"IPv4","endpoints":[{"addresses":["10.1.1.1"]}],"ports":[{"port":80}]"#,
+            r#""addressType":"IPv6","endpoints":null"#,
+        ],
+    },
+    Kind {
+        path: "{lease}",
+        header: "",
+        bodies: &[r#""spec":{"holderIdentity":"a"}"#, r#""spec":{"leaseDurationSeconds":0}"#, r#""spec":null"#],
+    },
+    Kind {
+        path: "{widget}",
+        header: r#""apiVersion":"conformance.test/v1","kind":"Widget","#,
+        bodies: &[
+            r#""spec":{"colour":"red"}"#,
+            r#""spec":{"size":7,"bogus":1},"status":{"phase":"x"}"#,
+            r#""spec":{"colour":"violet"}"#,
+            r#""spec":{"once":"a","range":{"low":3}}"#,
+            r#""status":{"phase":"Ready"}"#,
+            r#""spec":{"size":null}"#,
+        ],
+    },
+];
+
+struct Kind {
+    path: &'static str,
+    header: &'static str,
+    bodies: &'static [&'static str],
+}
+
+/// Numbers from a seed (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        let index = usize::try_from(self.below(of.len() as u64)).expect("below a length");
+        &of[index]
+    }
+}
+
+/// The case of a seed. Its steps keep their answers as `s<line>`, and later ones speak of them.
+#[must_use]
+pub fn case(seed: u64) -> Case {
+    let mut dice = Dice(seed);
+    let kind = dice.pick(&KINDS);
+    let (mut steps, mut kept) = (Vec::new(), Vec::new());
+    for line in 1..=CALLS {
+        let line = usize::try_from(line).expect("a small number");
+        let call = call(&mut dice, kind, &kept);
+        // A list's resourceVersion is moved on by others: no later step may speak of it.
+        let is_list = call.method == "GET" && call.path.contains('?');
+        let save = (!is_list).then(|| format!("s{line}"));
+        kept.extend(save.clone());
+        steps.push(Step { line, code: None, action: Action::Send(call), save, differs: None });
+    }
+    let namespace = format!("random-{seed}");
+    Case { theme: "random".to_owned(), title: format!("seed {seed}"), namespace, steps }
+}
+
+fn call(dice: &mut Dice, kind: &Kind, kept: &[String]) -> Call {
+    let name = *dice.pick(&["a", "a", "b"]);
+    let body = *dice.pick(kind.bodies);
+    let meta = metadata(dice, name, kept);
+    let object = format!("{{{}{meta},{body}}}", kind.header);
+    let item = format!("{}/{name}", kind.path);
+    let (verb, path, body) = match dice.below(16) {
+        0..=3 => ("POST", kind.path.to_owned(), object),
+        4 | 5 => ("PUT", item, object),
+        6..=8 => ("MERGE", item, format!("{{{meta},{body}}}")),
+        // Metadata that a status patch says would be owned by it, which memkube does not keep account of.
+        9 => ("MERGE", format!("{item}/status"), format!("{{{body}}}")),
+        10 => ("JSON", item, json_patch(dice)),
+        11 | 12 => ("DELETE", item, delete_options(dice, kept)),
+        13 => ("GET", item, String::new()),
+        14 => ("GET", format!("{}?{}", kind.path, selection(dice)), String::new()),
+        _ => ("MERGE", item, r#"{"metadata":{"finalizers":null}}"#.to_owned()),
+    };
+    let path = if dice.below(12) == 0 && verb != "GET" { with_parameter(dice, &path) } else { path };
+    Call::new(verb, &path, &body).expect("the verbs are written above")
+}
+
+/// A name with what a client may say beside it; resourceVersions and UIDs are those of an earlier answer.
+fn metadata(dice: &mut Dice, name: &str, kept: &[String]) -> String {
+    let mut meta = format!(r#""metadata":{{"name":"{name}""#);
+    if dice.below(3) == 0 {
+        let value = dice.pick(&["1", "2"]);
+        let _ = write!(meta, r#","labels":{{"q":"{value}"}}"#);
+    }
+    if dice.below(5) == 0 {
+        meta.push_str(r#","finalizers":["example.com/f"]"#);
+    }
+    if dice.below(4) == 0 && !kept.is_empty() {
+        let _ = write!(meta, r#","resourceVersion":"${{{}.metadata.resourceVersion}}""#, earlier(dice, kept));
+    }
+    if dice.below(10) == 0 {
+        meta.push_str(r#","annotations":{"a":"b"},"generation":7"#);
+    }
+    meta.push('}');
+    meta
+}
+
+/// One of the last answers.
+fn earlier<'a>(dice: &mut Dice, kept: &'a [String]) -> &'a str {
+    dice.pick::<String>(&kept[kept.len().saturating_sub(3)..])
+}
+
+fn json_patch(dice: &mut Dice) -> String {
+    let operations = [
+        r#"[{"op":"add","path":"/metadata/labels","value":{"q":"1"}}]"#,
+        r#"[{"op":"remove","path":"/metadata/labels/q"}]"#,
+        r#"[{"op":"test","path":"/metadata/name","value":"a"},{"op":"add","path":"/metadata/annotations","value":{"x":"y"}}]"#,
+        r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
+    ];
+    (*dice.pick(&operations)).to_owned()
+}
+
+fn delete_options(dice: &mut Dice, kept: &[String]) -> String {
+    match dice.below(6) {
+        0 if !kept.is_empty() => {
+            let earlier = earlier(dice, kept);
+            format!(r#"{{"preconditions":{{"resourceVersion":"${{{earlier}.metadata.resourceVersion}}"}}}}"#)
+        }
+        1 => r#"{"preconditions":{"uid":"other"}}"#.to_owned(),
+        2 => r#"{"propagationPolicy":"Background"}"#.to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn selection(dice: &mut Dice) -> &'static str {
+    let selections = ["labelSelector=q%3D1", "labelSelector=!q", "fieldSelector=metadata.name%3Da", "limit=1", ""];
+    dice.pick::<&'static str>(&selections)
+}
+
+fn with_parameter(dice: &mut Dice, path: &str) -> String {
+    format!("{path}?{}", dice.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
+}
+
+/// The cases that are a step shorter than this one.
+pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
+    (0..case.steps.len()).rev().map(|left_out| {
+        let mut case = case.clone();
+        case.steps.remove(left_out);
+        case
+    })
+}
+
+/// A case as the table would have it.
+#[must_use]
+pub fn as_table(case: &Case) -> String {
+    let mut text = format!("== {}\n", case.title);
+    for step in &case.steps {
+        let save = step.save.as_ref().map(|save| format!(" => {save}")).unwrap_or_default();
+        let _ = writeln!(text, "{step}{save}");
+    }
+    text
+}

@@ -1,0 +1,215 @@
+//! Cases as text.
+//!
+//! ```text
+//! == A title that states a behaviour
+//! 201 POST {cm} {"metadata":{"name":"a"}} => a        the answer is kept as `a`
+//! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  and this is a part of it
+//!     accept: application/json                         a header of the line before
+//!     | ,"more of the body"                            more of its body
+//!     differs table-answers 406                        memkube's code, and where the docs tell why
+//! 200 AWAIT {widget}                                    read again until the code is that
+//! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends it
+//! 200 OPEN w {cm}?watch=1                              read later
+//!     READ w 2                                         its next two events
+//! ```
+//!
+//! The number is the code that the real server is known to answer. Each case has a namespace of its own, `{ns}`.
+
+use anyhow::{Context as _, bail, ensure};
+use std::fmt;
+
+/// Steps that build upon each other, in a namespace of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The file.
+    pub theme: String,
+    /// What it shows.
+    pub title: String,
+    /// The namespace.
+    pub namespace: String,
+    /// In order.
+    pub steps: Vec<Step>,
+}
+
+/// One call, or one look at a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// In its file, from 1.
+    pub line: usize,
+    /// What the real server is known to answer; none in random cases.
+    pub code: Option<u16>,
+    /// What is done.
+    pub action: Action,
+    /// The name under which the answer is kept.
+    pub save: Option<String>,
+    /// Where memkube differs.
+    pub differs: Option<Difference>,
+}
+
+/// A difference that stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its name in the docs.
+    pub name: String,
+    /// What memkube answers instead; none: the code is the same.
+    pub code: Option<u16>,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A request, answered at once.
+    Send(Call),
+    /// A request that is made again until it is answered with the code of the table: a server may need a moment for it.
+    Await(Call),
+    /// A watch that is read until the server ends it.
+    Watch(Call),
+    /// A watch that is read later, by this name.
+    Open(String, Call),
+    /// So many events of an open watch.
+    Read(String, usize),
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// HTTP's.
+    pub method: &'static str,
+    /// With the query.
+    pub path: String,
+    /// Empty: none.
+    pub body: String,
+    /// By lower-case name.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Call {
+    /// A request with what its verb in the table stands for.
+    ///
+    /// # Errors
+    /// Where there is no such verb.
+    pub fn new(verb: &str, path: &str, body: &str) -> anyhow::Result<Self> {
+        let (method, content_type) = match verb {
+            "GET" | "AWAIT" | "WATCH" | "OPEN" => ("GET", ""),
+            "POST" => ("POST", "application/json"),
+            "PUT" => ("PUT", "application/json"),
+            "DELETE" => ("DELETE", "application/json"),
+            "MERGE" => ("PATCH", "application/merge-patch+json"),
+            "JSON" => ("PATCH", "application/json-patch+json"),
+            "STRATEGIC" => ("PATCH", "application/strategic-merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            other => bail!("no verb {other}"),
+        };
+        let headers = [("content-type", content_type)].into_iter().filter(|(_, value)| !value.is_empty());
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Ok(Self { method, path: path.to_owned(), body: body.to_owned(), headers })
+    }
+}
+
+/// Paths that the table shortens.
+const SHORT: [(&str, &str); 8] = [
+    ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
+    ("{svc}", "/api/v1/namespaces/{ns}/services"),
+    ("{slice}", "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"),
+    ("{lease}", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"),
+    ("{widget}", "/apis/conformance.test/v1/namespaces/{ns}/widgets"),
+    ("{gadget}", "/apis/conformance.test/v1/gadgets"),
+    ("{fleet}", "/apis/networking.fleet.azure.com/v1alpha1/namespaces/{ns}"),
+    ("{crd}", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
+];
+
+/// Writes out what the table shortens.
+#[must_use]
+pub fn written_out(text: &str, namespace: &str) -> String {
+    let long = SHORT.iter().fold(text.to_owned(), |text, (short, long)| text.replace(short, long));
+    long.replace("{ns}", namespace)
+}
+
+/// Reads the cases of a theme.
+///
+/// # Errors
+/// Where a line cannot be read.
+pub fn parse(theme: &str, text: &str) -> anyhow::Result<Vec<Case>> {
+    let mut cases: Vec<Case> = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        if text.trim().is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let read = if let Some(title) = text.strip_prefix("== ") {
+            let namespace = format!("{theme}-{}", cases.len());
+            let (theme, title) = (theme.to_owned(), title.to_owned());
+            cases.push(Case { theme, title, namespace, steps: Vec::new() });
+            Ok(())
+        } else {
+            cases.last_mut().context("a step before the first case").and_then(|case| read_line(case, line, text))
+        };
+        read.with_context(|| format!("{theme}.calls:{line}: {text}"))?;
+    }
+    Ok(cases)
+}
+
+fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
+    if !text.starts_with(' ') {
+        case.steps.push(step(line, text)?);
+        return Ok(());
+    }
+    let text = text.trim();
+    if let Some(rest) = text.strip_prefix("READ ") {
+        let (name, count) = rest.split_once(' ').context("READ <watch> <count>")?;
+        let action = Action::Read(name.to_owned(), count.parse()?);
+        case.steps.push(Step { line, code: Some(0), action, save: None, differs: None });
+        return Ok(());
+    }
+    let step = case.steps.last_mut().context("a line that goes on with no step")?;
+    if let Some(rest) = text.strip_prefix("differs ") {
+        let (name, code) = rest.split_once(' ').map_or((rest, None), |(name, code)| (name, Some(code)));
+        step.differs = Some(Difference { name: name.to_owned(), code: code.map(str::parse).transpose()? });
+        return Ok(());
+    }
+    let (Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call)) = &mut step.action
+    else {
+        bail!("READ has nothing more to say");
+    };
+    if let Some(more) = text.strip_prefix("| ") {
+        call.body.push_str(more);
+        return Ok(());
+    }
+    let (name, value) = text.split_once(": ").context("neither a header nor more of a body")?;
+    call.headers.retain(|(other, _)| other != name);
+    call.headers.push((name.to_owned(), value.to_owned()));
+    Ok(())
+}
+
+fn step(line: usize, text: &str) -> anyhow::Result<Step> {
+    let (text, save) = match text.rsplit_once(" => ") {
+        Some((text, save)) => (text, Some(save.trim().to_owned())),
+        None => (text, None),
+    };
+    let mut words = text.trim().splitn(3, ' ');
+    let (code, verb) = (words.next().unwrap_or_default(), words.next().context("no verb")?);
+    let rest = words.next().context("no path")?;
+    let (name, rest) = if verb == "OPEN" { rest.split_once(' ').context("OPEN <name> <path>")? } else { ("", rest) };
+    let (path, body) = rest.split_once(' ').unwrap_or((rest, ""));
+    ensure!(!path.is_empty(), "no path");
+    let call = Call::new(verb, path, body)?;
+    let action = match verb {
+        "AWAIT" => Action::Await(call),
+        "WATCH" => Action::Watch(call),
+        "OPEN" => Action::Open(name.to_owned(), call),
+        _ => Action::Send(call),
+    };
+    Ok(Step { line, code: Some(code.parse()?), action, save, differs: None })
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.action {
+            Action::Read(name, count) => write!(formatter, "READ {name} {count}"),
+            Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call) => {
+                let content_type = call.headers.iter().find(|(name, _)| name == "content-type");
+                let kind = content_type.map_or("", |(_, value)| value.as_str());
+                write!(formatter, "{} {} {} {kind}", call.method, call.path, call.body)
+            }
+        }
+    }
+}

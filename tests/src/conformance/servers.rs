@@ -1,0 +1,101 @@
+//! The two servers, with the custom kinds that the table speaks of.
+
+use super::normal::normal;
+use super::play::play;
+use super::script::Case;
+use crate::control_plane::{ControlPlane, Options};
+use anyhow::Context as _;
+use fleetnet_api::crds::{Form, all, yaml};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::Client;
+use memkube::{MemKube, User};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Custom kinds that show what a schema can say.
+pub const DEFINITIONS: &str = include_str!("definitions.yaml");
+/// Cases at once on the real server: most of their time is waiting for watches to end.
+const AT_ONCE: usize = 16;
+/// When memkube's clock begins.
+const EPOCH: &str = "2026-06-01T12:00:00Z";
+
+fn documents() -> Vec<String> {
+    let own = DEFINITIONS.split("\n---\n").map(str::to_owned);
+    own.chain(all(Form::Full).iter().map(yaml)).collect()
+}
+
+/// Starts a real server with the custom kinds.
+///
+/// # Errors
+/// Where it does not come up.
+pub async fn real() -> anyhow::Result<ControlPlane> {
+    let options = Options { name: "conformance".to_owned(), controllers: Vec::new(), ..Options::default() };
+    let server = ControlPlane::start(options).await?;
+    server.apply_definitions(&documents()).await?;
+    Ok(server)
+}
+
+/// Starts memkube with the custom kinds. It must be on a runtime of one thread whose time is paused: then watches end at
+/// once and answers depend on nothing but the calls.
+///
+/// # Errors
+/// Where it refuses a definition.
+pub async fn ours() -> anyhow::Result<MemKube> {
+    let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
+    let mut options = memkube::Options::new(Arc::new(clock), 1);
+    // The real server runs without kube-controller-manager.
+    options.namespace_controller = false;
+    let server = MemKube::new(options);
+    let client = server.client(User::new("admin"));
+    for document in documents() {
+        define(&client, &document).await?;
+    }
+    Ok(server)
+}
+
+async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
+    let request = http::Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        .header("content-type", "application/yaml")
+        .body(document.as_bytes().to_vec())?;
+    let answer = client.request::<Value>(request).await;
+    answer.map(drop).with_context(|| format!("memkube refuses {}", document.lines().take(6).collect::<String>()))
+}
+
+/// Plays cases on the real server, many at once.
+///
+/// # Errors
+/// Where one has no answer.
+pub async fn play_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
+    let played = futures::stream::iter(cases).map(|case| play_one(client, case));
+    played.buffered(AT_ONCE).try_collect().await
+}
+
+/// Plays cases one after the other.
+///
+/// # Errors
+/// Where one has no answer.
+pub async fn play_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
+    let mut played = Vec::new();
+    for case in cases {
+        played.push(play_one(client, case).await?);
+    }
+    Ok(played)
+}
+
+/// Plays one case; the answers are normal.
+///
+/// # Errors
+/// Where it has no answer.
+pub async fn play_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
+    let answers = play(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
+    Ok(normal(case, &answers))
+}
+
+/// Runs something on a runtime of one thread whose time is paused.
+///
+/// # Errors
+/// Where there is no such runtime, or what is run fails.
+pub fn paused<T>(run: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(run)
+}

@@ -1,0 +1,33 @@
+//! The table of calls on a real kube-apiserver and on memkube: the same codes, reasons and bodies.
+
+use anyhow::ensure;
+use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
+use fleetnet_tests::conformance::{servers, table};
+use fleetnet_tests::run;
+use memkube::User;
+
+#[test]
+fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
+    let cases = table()?;
+    let real = run(async {
+        let server = servers::real().await?;
+        let played = servers::play_real(&server.admin(), &cases).await;
+        server.end().await?;
+        played
+    })?;
+    let wrong: Vec<String> =
+        cases.iter().zip(&real).flat_map(|(case, answers)| unexpected(case, answers, false)).collect();
+    ensure!(wrong.is_empty(), "the real server:\n{}", wrong.join("\n"));
+    let ours = servers::paused(async {
+        let client = servers::ours().await?.client(User::new("admin"));
+        servers::play_ours(&client, &cases).await
+    })?;
+    let mut report = Report::default();
+    for ((case, real), ours) in cases.iter().zip(&real).zip(&ours) {
+        report.add(compare(case, real, ours));
+    }
+    let Report { compared, differences, known } = report;
+    println!("{compared} answers compared, {} differ, known differences: {known:?}", differences.len());
+    ensure!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Random sequences of calls on a real kube-apiserver and on memkube: the same answers.
+
+use anyhow::bail;
+use fleetnet_tests::conformance::compare::compare;
+use fleetnet_tests::conformance::random::{as_table, case, shorter};
+use fleetnet_tests::conformance::script::Case;
+use fleetnet_tests::conformance::servers::{self, paused, play_one, play_real};
+use fleetnet_tests::run;
+use kube::Client;
+use memkube::User;
+use serde_json::Value;
+
+/// Sequences that are tried; each seed is one.
+const CASES: u64 = 200;
+/// Where another run may begin, to try others: `CONFORMANCE_SEED=4711`.
+const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
+
+#[test]
+fn random_sequences_of_calls_are_answered_as_by_a_real_server() -> anyhow::Result<()> {
+    let first: u64 = std::env::var(SEED_VARIABLE).ok().map_or(Ok(1), |seed| seed.parse())?;
+    let cases: Vec<Case> = (first..first + CASES).map(case).collect();
+    let server = run(servers::real())?;
+    let client = server.admin();
+    let real = run(play_real(&client, &cases))?;
+    let ours = on_memkube(&cases)?;
+    let calls: usize = real.iter().map(Vec::len).sum();
+    println!("{calls} random calls compared, in {CASES} sequences from seed {first}");
+    let mut played = (first..).zip(&cases).zip(&real).zip(&ours);
+    let differing = played.find_map(|(((seed, case), real), ours)| {
+        let differences = compare(case, real, ours).differences;
+        (!differences.is_empty()).then_some((seed, case, differences))
+    });
+    if let Some((seed, case, differences)) = differing {
+        let (smallest, again) = smallest(&client, case)?;
+        run(server.end())?;
+        let shown = if again.is_empty() { differences } else { again };
+        bail!("{SEED_VARIABLE}={seed} replays it:\n{}{}", as_table(&smallest), shown.join("\n"));
+    }
+    run(server.end())
+}
+
+fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
+    paused(async {
+        let client = servers::ours().await?.client(User::new("admin"));
+        servers::play_ours(&client, cases).await
+    })
+}
+
+/// Leaves out steps for as long as the answers still differ.
+fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)> {
+    let mut smallest = case.clone();
+    let mut tries = 0;
+    let mut differences = differences(client, &smallest, tries)?;
+    if differences.is_empty() {
+        return Ok((smallest, differences));
+    }
+    'shrinking: loop {
+        let shorter: Vec<Case> = shorter(&smallest).collect();
+        for shorter in shorter {
+            tries += 1;
+            let still = self::differences(client, &shorter, tries)?;
+            if !still.is_empty() {
+                (smallest, differences) = (shorter, still);
+                continue 'shrinking;
+            }
+        }
+        return Ok((smallest, differences));
+    }
+}
+
+/// What differs where the case is played anew, in a namespace that no other try had.
+fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
+    let mut case = case.clone();
+    case.namespace = format!("{}-{tries}", case.namespace);
+    let real = run(play_one(client, &case))?;
+    let ours = on_memkube(std::slice::from_ref(&case))?;
+    Ok(match ours.first() {
+        Some(ours) => compare(&case, &real, ours).differences,
+        None => Vec::new(),
+    })
+}

@@ -1,0 +1,259 @@
+//! Verbs on ConfigMaps and Services.
+
+use super::cluster::Cluster;
+use anyhow::ensure;
+use fleetnet_tests::run;
+use serde_json::{Value, json};
+
+const CONF: &str =
+    r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "1", "b": "2"}}"#;
+const CONF_CHANGED: &str =
+    r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "1", "c": "3"}}"#;
+
+const WEB: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{name: http, port: 80}]}
+";
+const WEB_TWO_PORTS: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{name: http, port: 80}, {name: https, port: 443}]}
+";
+const BAD: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: bad}
+spec: {ports: [{port: 99999, targetPort: 80}], colour: green}
+";
+
+async fn json_of(cluster: &Cluster, line: &str) -> anyhow::Result<Value> {
+    Ok(serde_json::from_str(&cluster.print(line).await?)?)
+}
+
+const EXISTS: &str =
+    "Error from server (AlreadyExists): error when creating \"STDIN\": configmaps \"conf\" already exists\n";
+const MISSING: &str = "Error from server (NotFound): error when replacing \"STDIN\": configmaps \"conf\" not found\n";
+
+#[test]
+fn a_config_map_is_created_read_patched_replaced_and_deleted() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        cluster
+            .walk(&[
+                ("create -f -", CONF, 0, "configmap/conf created\n"),
+                ("create -f -", CONF, 1, EXISTS),
+                ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"1","b":"2"}"#),
+                ("get configmaps -o name", "", 0, "configmap/conf\n"),
+                (r#"patch cm conf --type merge -p {"data":{"b":null,"c":"3"}}"#, "", 0, "configmap/conf patched\n"),
+                (
+                    r#"patch cm conf --type=json -p [{"op":"replace","path":"/data/a","value":"9"}]"#,
+                    "",
+                    0,
+                    "configmap/conf patched\n",
+                ),
+                (r#"patch cm conf --type strategic -p {"data":{"d":"4"}}"#, "", 0, "configmap/conf patched\n"),
+                (r#"patch cm conf --type merge -p {"data":{"d":"4"}}"#, "", 0, "configmap/conf patched (no change)\n"),
+                ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"9","c":"3","d":"4"}"#),
+                ("replace -f -", CONF, 0, "configmap/conf replaced\n"),
+                ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"1","b":"2"}"#),
+                ("label cm conf tier=web", "", 0, "configmap/conf labeled\n"),
+                ("get cm -l tier=web -o name", "", 0, "configmap/conf\n"),
+                ("get cm -l tier!=web -o name", "", 0, ""),
+                ("get cm --field-selector metadata.name=conf -o name", "", 0, "configmap/conf\n"),
+                ("delete cm conf", "", 0, "configmap \"conf\" deleted from default namespace\n"),
+                ("get cm conf", "", 1, "Error from server (NotFound): configmaps \"conf\" not found\n"),
+                ("replace -f -", CONF, 1, MISSING),
+                ("delete cm conf", "", 1, "Error from server (NotFound): configmaps \"conf\" not found\n"),
+            ])
+            .await
+    })
+}
+
+#[test]
+fn client_side_apply_creates_changes_and_takes_away_what_it_no_longer_says() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        cluster
+            .walk(&[
+                ("apply -f -", CONF, 0, "configmap/conf created\n"),
+                ("apply -f -", CONF, 0, "configmap/conf unchanged\n"),
+                (r#"patch cm conf --type merge -p {"data":{"other":"kept"}}"#, "", 0, "configmap/conf patched\n"),
+                ("apply -f -", CONF_CHANGED, 0, "configmap/conf configured\n"),
+                ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"1","c":"3","other":"kept"}"#),
+                ("apply -f - --dry-run=server", CONF, 0, "configmap/conf configured (server dry run)\n"),
+                ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"1","c":"3","other":"kept"}"#),
+                ("delete -f -", CONF, 0, "configmap \"conf\" deleted from default namespace\n"),
+            ])
+            .await
+    })
+}
+
+/// kubectl sends these as protobuf.
+#[test]
+fn create_makes_objects_from_its_flags() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        cluster
+            .walk(&[
+                ("create namespace prod", "", 0, "namespace/prod created\n"),
+                ("create configmap conf -n prod --from-literal=a=1", "", 0, "configmap/conf created\n"),
+                ("get cm conf -n prod -o jsonpath={.data}", "", 0, r#"{"a":"1"}"#),
+                ("create secret generic pass -n prod --from-literal=a=b", "", 0, "secret/pass created\n"),
+                ("get secret pass -n prod -o jsonpath={.type}:{.data}", "", 0, r#"Opaque:{"a":"Yg=="}"#),
+                ("create serviceaccount robot -n prod", "", 0, "serviceaccount/robot created\n"),
+                ("create service clusterip web -n prod --tcp=80:http", "", 0, "service/web created\n"),
+                (
+                    "get svc web -n prod -o jsonpath={.spec.ports}:{.spec.selector}",
+                    "",
+                    0,
+                    r#"[{"name":"80-http","port":80,"protocol":"TCP","targetPort":"http"}]:{"app":"web"}"#,
+                ),
+                (
+                    "create role look -n prod --verb=get,list --resource=pods",
+                    "",
+                    0,
+                    "role.rbac.authorization.k8s.io/look created\n",
+                ),
+                (
+                    "get role look -n prod -o jsonpath={.rules}",
+                    "",
+                    0,
+                    r#"[{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]}]"#,
+                ),
+                (
+                    "create rolebinding look -n prod --role=look --serviceaccount=prod:robot",
+                    "",
+                    0,
+                    "rolebinding.rbac.authorization.k8s.io/look created\n",
+                ),
+                (
+                    "get rolebinding look -n prod -o jsonpath={.roleRef.name}:{.subjects}",
+                    "",
+                    0,
+                    r#"look:[{"kind":"ServiceAccount","name":"robot","namespace":"prod"}]"#,
+                ),
+                (
+                    "create configmap conf -n prod",
+                    "",
+                    1,
+                    "error: failed to create configmap: configmaps \"conf\" already exists\n",
+                ),
+                (
+                    "create configmap conf -n nowhere",
+                    "",
+                    1,
+                    "error: failed to create configmap: namespaces \"nowhere\" not found\n",
+                ),
+                ("delete namespace prod", "", 0, "namespace \"prod\" deleted\n"),
+                ("get all,cm,secrets,roles -n prod -o name", "", 0, ""),
+            ])
+            .await
+    })
+}
+
+#[test]
+fn ports_of_a_service_are_merged_by_their_number() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let ports = "get svc web -o jsonpath={.spec.ports[*].name}";
+        cluster
+            .walk(&[
+                ("apply -f -", WEB, 0, "service/web created\n"),
+                ("apply -f -", WEB_TWO_PORTS, 0, "service/web configured\n"),
+                (ports, "", 0, "http https"),
+                ("apply -f -", WEB, 0, "service/web configured\n"),
+                (ports, "", 0, "http"),
+                (
+                    r#"patch svc web -p {"spec":{"ports":[{"port":8080,"name":"other"}]}}"#,
+                    "",
+                    0,
+                    "service/web patched\n",
+                ),
+                (ports, "", 0, "other http"),
+                (
+                    r#"patch svc web -p {"spec":{"ports":[{"port":8080,"$patch":"delete"}]}}"#,
+                    "",
+                    0,
+                    "service/web patched\n",
+                ),
+                (ports, "", 0, "http"),
+                ("replace -f -", WEB_TWO_PORTS, 0, "service/web replaced\n"),
+                (ports, "", 0, "http https"),
+            ])
+            .await?;
+        let before = json_of(&cluster, "get svc web -o json").await?;
+        cluster
+            .walk(&[(
+                "replace --force -f -",
+                WEB,
+                0,
+                "service \"web\" deleted from default namespace\nservice/web replaced\n",
+            )])
+            .await?;
+        let after = json_of(&cluster, "get svc web -o json").await?;
+        ensure!(before["metadata"]["uid"] != after["metadata"]["uid"], "{after}");
+        let expected = json!([{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 80}]);
+        ensure!(after["spec"]["ports"] == expected, "{after}");
+        cluster.walk(&[("delete svc --all", "", 0, "service \"web\" deleted from default namespace\n")]).await
+    })
+}
+
+#[test]
+fn a_bad_service_is_refused_with_what_is_wrong() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let unknown = "Error from server (BadRequest): error when creating \"STDIN\": Service in version \"v1\" \
+                       cannot be handled as a Service: strict decoding error: unknown field \"spec.colour\"\n";
+        let invalid = "The Service \"bad\" is invalid: spec.ports[0].port: Invalid value: 99999: must be between 1 and \
+                       65535, inclusive\n";
+        cluster
+            .walk(&[
+                ("create -f -", BAD, 1, unknown),
+                ("apply -f -", BAD, 1, unknown),
+                ("create -f - --validate=false", BAD, 1, invalid),
+                ("apply -f - --validate=ignore", BAD, 1, invalid),
+            ])
+            .await?;
+        let warned = cluster.run("create -f - --validate=warn", &BAD.replace("99999", "80")).await?;
+        ensure!((warned.code, warned.out.as_str()) == (0, "service/bad created\n"), "{warned:?}");
+        ensure!(warned.err == "Warning: unknown field \"spec.colour\"\n", "{warned:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn get_prints_names_and_ages_though_the_server_makes_no_tables() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let nothing = cluster.run("get cm", "").await?;
+        ensure!(
+            (nothing.code, nothing.err.as_str()) == (0, "No resources found in default namespace.\n"),
+            "{nothing:?}"
+        );
+        cluster
+            .walk(&[
+                ("create -f -", CONF, 0, "configmap/conf created\n"),
+                ("create -f -", WEB, 0, "service/web created\n"),
+                (
+                    "get cm,svc -o custom-columns=IT:.metadata.name,PORT:.spec.ports[0].port",
+                    "",
+                    0,
+                    "IT     PORT\nconf   <none>\nweb    80\n",
+                ),
+            ])
+            .await?;
+        // The age is that to the wall clock of kubectl.
+        let table = cluster.print("get cm,svc").await?;
+        let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        let names: Vec<(usize, Option<&str>)> = words.iter().map(|line| (line.len(), line.first().copied())).collect();
+        let header = (2, Some("NAME"));
+        let expected = [header, (2, Some("configmap/conf")), (0, None), header, (2, Some("service/web"))];
+        ensure!(names == expected, "{table}");
+        let description = cluster.print("describe svc web").await?;
+        ensure!(description.contains("TargetPort:               80/TCP"), "{description}");
+        Ok(())
+    })
+}

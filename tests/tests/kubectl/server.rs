@@ -1,0 +1,113 @@
+//! What kubectl asks of the server itself, and what the server refuses.
+
+use super::cluster::{Cluster, USER};
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::run;
+use memkube::{Call, Verb};
+use std::sync::Arc;
+
+const CONF: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}}"#;
+
+#[test]
+fn the_server_tells_its_version_its_health_and_its_kinds() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let version = cluster.print("version").await?;
+        ensure!(version.contains("Server Version: v1.35.4+memkube."), "{version}");
+        cluster
+            .walk(&[
+                ("get --raw /readyz", "", 0, "ok"),
+                ("get --raw /healthz?verbose", "", 0, "[+]ping ok\nhealthz check passed\n"),
+                (
+                    "get --raw /nothing",
+                    "",
+                    1,
+                    "Error from server (NotFound): the server could not find the requested resource\n",
+                ),
+                ("get nothing", "", 1, "error: the server doesn't have a resource type \"nothing\"\n"),
+                ("auth can-i create services", "", 0, "yes\n"),
+            ])
+            .await?;
+        let table = cluster.print("api-resources --no-headers").await?;
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        for expected in [
+            ["services", "svc", "v1", "true", "Service"],
+            ["namespaces", "ns", "v1", "false", "Namespace"],
+            ["customresourcedefinitions", "crd,crds", "apiextensions.k8s.io/v1", "false", "CustomResourceDefinition"],
+        ] {
+            ensure!(lines.iter().any(|line| line == &expected), "{expected:?} is not in\n{table}");
+        }
+        let versions = cluster.print("api-versions").await?;
+        ensure!(versions.lines().any(|line| line == "discovery.k8s.io/v1"), "{versions}");
+        Ok(())
+    })
+}
+
+#[test]
+fn built_in_kinds_are_explained() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let port = cluster.print("explain service.spec.ports.port").await?;
+        let expected = "KIND:       Service
+VERSION:    v1
+
+FIELD: port <integer>
+
+
+DESCRIPTION:
+    The port that will be exposed by this service.
+   \x20
+
+";
+        ensure!(port == expected, "{port}");
+        let config_map = cluster.print("explain cm").await?;
+        ensure!(config_map.contains("  data\t<map[string]string>\n"), "{config_map}");
+        ensure!(config_map.contains("  metadata\t<ObjectMeta>"), "{config_map}");
+        Ok(())
+    })
+}
+
+#[test]
+fn server_side_apply_is_refused_plainly() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let refused = cluster.run("apply --server-side -f -", CONF).await?;
+        let expected =
+            "error: Server-side apply not available on the server: (server-side apply is not offered by this server";
+        ensure!(refused.code == 1 && refused.err.starts_with(expected), "{refused:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn what_a_user_may_not_do_is_refused_with_403() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        cluster.server.set_policy(Arc::new(|call: &Call| call.verb != Verb::Delete));
+        cluster
+            .walk(&[
+                ("create -f -", CONF, 0, "configmap/conf created\n"),
+                (
+                    "delete cm conf",
+                    "",
+                    1,
+                    "Error from server (Forbidden): configmaps \"conf\" is forbidden: User \"admin\" cannot delete \
+                     resource \"configmaps\" in API group \"\" in the namespace \"default\"\n",
+                ),
+            ])
+            .await?;
+        let audit = cluster.server.audit();
+        let last = audit.entries.last().context("it is entered")?;
+        ensure!((&*last.call.user.name, last.call.verb, last.code) == (USER, Verb::Delete, 403), "{last:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_unknown_token_is_refused_with_401() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::start().await?;
+        let refused = "error: You must be logged in to the server (Unauthorized)\n";
+        cluster.walk(&[("get --raw /api/v1/namespaces --token=nonsense", "", 1, refused)]).await
+    })
+}

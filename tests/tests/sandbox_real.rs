@@ -1,0 +1,92 @@
+//! `fleetnet sandbox` as far as it needs what Rust alone does not bring: `--real`, and kubectl on a sandbox.
+
+use anyhow::Context as _;
+use fleetnet_tests::process::{Ended, Process, Signal, Spec};
+use fleetnet_tests::{binaries, run};
+use std::ffi::OsString;
+use std::path::Path;
+use tokio::process::Command;
+use xtask::controlplane::{Program, locate};
+
+async fn sandbox(arguments: &[&str]) -> anyhow::Result<Process> {
+    let arguments = std::iter::once("sandbox").chain(arguments.iter().copied()).map(OsString::from).collect();
+    let inherited = ["HOME", "CARGO", "KUBEBUILDER_ASSETS", "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOCACHE"];
+    let variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
+    let environment = inherited.into_iter().filter_map(variable).collect();
+    let file = binaries::of_agent("fleetnet").await?;
+    Process::start(Spec { name: "fleetnet sandbox".to_owned(), file, arguments, environment, scratch: None }).await
+}
+
+fn told(part: &'static str) -> impl FnMut(&str) -> Option<()> {
+    move |line| line.contains(part).then_some(())
+}
+
+#[test]
+fn the_sandbox_shows_the_same_on_real_control_planes() -> anyhow::Result<()> {
+    run(async {
+        let sandbox = sandbox(&["--real", "--once", "--json", "--changes", "4"]).await?;
+        sandbox.log().find("a verdict", told(r#""passed":true,"imported":true"#)).await?;
+        let lines = sandbox.log().lines();
+        let changes: Vec<&String> = lines.iter().filter(|line| line.contains(r#""event":"change""#)).collect();
+        assert_eq!(changes.len(), 4, "{lines:#?}");
+        for change in changes {
+            assert!(change.contains(r#""arrived":2,"importers":2"#) && change.contains(r#""total":5"#), "{change}");
+        }
+        assert_eq!(sandbox.wait().await?, Ended::Exited(0));
+        sandbox.end().await
+    })
+}
+
+async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let invocation = locate(Program::Kubectl)?;
+    let mut command = Command::new(&invocation.file);
+    command.args(invocation.first_argument).arg("--kubeconfig").arg(kubeconfig).args(arguments).env("HOME", home);
+    let output = command.kill_on_drop(true).output().await.context("kubectl cannot be started")?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// A Service and its export, as a user writes them down.
+const EXPORT: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: work}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: networking.fleet.azure.com/v1beta1
+kind: ServiceExport
+metadata: {name: web, namespace: work}
+";
+
+#[test]
+fn kubectl_works_on_the_clusters_of_a_sandbox() -> anyhow::Result<()> {
+    run(async {
+        let scratch = tempfile::tempdir()?;
+        let folder = scratch.path().join("configs");
+        let sandbox = sandbox(&["--json", "--kubeconfigs", folder.to_str().context("a path in UTF-8")?]).await?;
+        sandbox.log().find("a change", told(r#""event":"change""#)).await?;
+        let member = folder.join("member-1.kubeconfig");
+        let on_member = async |arguments: &[&str]| kubectl(&member, scratch.path(), arguments).await;
+
+        let shown = on_member(&["get", "svcexport,mcs", "--namespace", "work", "--output", "name"]).await?;
+        assert_eq!(
+            shown,
+            "serviceexport.networking.fleet.azure.com/app\nmulticlusterservice.networking.fleet.azure.com/app\n"
+        );
+        let manifest = scratch.path().join("export.yaml");
+        std::fs::write(&manifest, EXPORT)?;
+        on_member(&["apply", "--filename", manifest.to_str().context("a path in UTF-8")?]).await?;
+        let valid = ["wait", "svcexport/web", "--namespace", "work", "--for=condition=Valid", "--timeout=20s"];
+        on_member(&valid).await?;
+        let hub = folder.join("hub.kubeconfig");
+        let exports = kubectl(&hub, scratch.path(), &["get", "internalserviceexports", "--all-namespaces"]).await?;
+        assert!(exports.contains("work-web"), "{exports}");
+        on_member(&["delete", "--filename", manifest.to_str().context("a path in UTF-8")?, "--timeout=20s"]).await?;
+
+        sandbox.signal(Signal::Term).await?;
+        assert_eq!(sandbox.wait().await?, Ended::Exited(0), "{}", sandbox.log().tail());
+        assert!(!folder.exists(), "the kubeconfigs are left behind");
+        sandbox.end().await
+    })
+}
