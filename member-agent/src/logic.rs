@@ -52,6 +52,13 @@ impl Member {
         }
     }
 
+    /// Observes the Services that the hub has judged since the last call.
+    fn measure_services(&mut self) {
+        for latency in self.view.service_latencies() {
+            self.latencies.service_exported(&latency);
+        }
+    }
+
     fn note_blocked(&mut self, key: &Key, why: Option<String>) {
         match why {
             None => {
@@ -97,9 +104,7 @@ impl Logic for Member {
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.remember_observed(source, &change);
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
-        for latency in self.view.service_latencies() {
-            self.latencies.service_exported(&latency);
-        }
+        self.measure_services();
     }
 
     fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -142,9 +147,7 @@ impl Logic for Member {
             Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
             None => {}
         }
-        for latency in self.view.service_latencies() {
-            self.latencies.service_exported(&latency);
-        }
+        self.measure_services();
         glue::events(receipt.events)
     }
 

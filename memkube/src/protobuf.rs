@@ -4,6 +4,7 @@
 
 mod messages;
 
+use crate::strategy::shape::is_empty;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use messages::{Field, Form, Shape};
@@ -59,7 +60,7 @@ fn message(mut bytes: &[u8], fields: &[Field], name: &str) -> Result<Value, Erro
             continue;
         };
         match (field.form, value) {
-            (Form::Value, value) if empty(&value) => {}
+            (Form::Value, value) if is_empty(&value) => {}
             (Form::Value | Form::Pointer, value) => {
                 members.insert(field.name.to_owned(), value);
             }
@@ -103,17 +104,6 @@ fn value(field: &Field, content: &Content<'_>) -> Result<Option<Value>, Error> {
         }
         _ => return Err(Error::Broken),
     }))
-}
-
-fn empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-    }
 }
 
 fn varint(bytes: &mut &[u8]) -> Result<u64, Error> {

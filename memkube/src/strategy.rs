@@ -17,7 +17,7 @@ mod namespace;
 mod pod;
 mod review;
 mod service;
-mod shape;
+pub(crate) mod shape;
 
 use crate::auth::{Policy, User};
 use crate::object::Object;

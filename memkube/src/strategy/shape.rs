@@ -248,7 +248,8 @@ fn bytes(text: String) -> Result<Value, Undecodable> {
     Err(Undecodable(format!("illegal base64 data at input byte {at}")))
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether a value is Go's zero value of its type, which `omitempty` leaves out.
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(flag) => !flag,
