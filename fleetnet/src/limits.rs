@@ -28,6 +28,8 @@ pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an agent may take to stop when it is asked to.
 pub(crate) const STOP: Duration = Duration::from_secs(8);
+/// An agent that ended by itself is started again after this.
+pub(crate) const RESTART: Duration = Duration::from_secs(1);
 /// How long a step of a scenario can be looked at before the next, where somebody watches.
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
 /// Latency samples kept of each pair of clusters; older ones are forgotten.

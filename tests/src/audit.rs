@@ -21,9 +21,27 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// A point in an audit log at which all that was asked before is answered and counted.
+/// A point in an audit log at which all that was asked before is answered and counted: how many writes that were.
 #[derive(Clone, Copy, Debug)]
-pub struct Mark(usize);
+pub struct Mark(pub usize);
+
+/// A mark in every cluster of a fleet.
+#[derive(Clone, Debug)]
+pub struct FleetMark {
+    /// In the hub.
+    pub hub: Mark,
+    /// In the members, in their order.
+    pub members: Vec<Mark>,
+}
+
+/// What was written in every cluster of a fleet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FleetLedger {
+    /// In the hub.
+    pub hub: Ledger,
+    /// In the members, in their order.
+    pub members: Vec<Ledger>,
+}
 
 /// A write that a server was asked for.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -272,6 +290,30 @@ impl fmt::Display for Ledger {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, count) in self.counts() {
             writeln!(formatter, "{count:>5} {kind}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FleetLedger {
+    /// The hub, then the members.
+    pub fn clusters(&self) -> impl Iterator<Item = &Ledger> {
+        std::iter::once(&self.hub).chain(&self.members)
+    }
+
+    /// What the agents wrote, Leases and Events apart.
+    #[must_use]
+    pub fn objects(&self) -> Self {
+        let objects = |ledger: &Ledger| ledger.of_agents().objects();
+        Self { hub: objects(&self.hub), members: self.members.iter().map(objects).collect() }
+    }
+}
+
+impl fmt::Display for FleetLedger {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "hub:\n{}", self.hub)?;
+        for (index, ledger) in self.members.iter().enumerate() {
+            write!(formatter, "member {}:\n{ledger}", index + 1)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ mod roles;
 mod sweep;
 
 use crate::agent::{self, AgentSpec};
-use crate::audit::{Ledger, Mark};
+use crate::audit::{FleetLedger, FleetMark};
 use crate::control_plane::{ControlPlane, Options};
 use crate::limits::MEMBERS;
 use anyhow::{Context as _, ensure};
@@ -50,22 +50,6 @@ pub struct Member {
     pub hub_namespace: String,
     /// The identity of its agent in the hub: `member-agent-1`.
     pub hub_user: String,
-}
-
-/// A mark in the audit log of every cluster of the fleet.
-#[derive(Clone, Debug)]
-pub struct FleetMark {
-    hub: Mark,
-    members: Vec<Mark>,
-}
-
-/// What was written in every cluster of the fleet.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct FleetLedger {
-    /// In the hub.
-    pub hub: Ledger,
-    /// In the members, in their order.
-    pub members: Vec<Ledger>,
 }
 
 impl Fleet {
@@ -164,16 +148,6 @@ impl Fleet {
         Ok(FleetLedger { hub: self.hub.audit().since(mark.hub).await?, members })
     }
 
-    /// What the agents wrote since a mark, Leases and Events apart.
-    ///
-    /// # Errors
-    /// As [`crate::audit::Audit::since`].
-    pub async fn objects_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
-        let all = self.since(mark).await?;
-        let objects = |ledger: &Ledger| ledger.of_agents().objects();
-        Ok(FleetLedger { hub: objects(&all.hub), members: all.members.iter().map(objects).collect() })
-    }
-
     fn control_planes(&self) -> impl Iterator<Item = &'static ControlPlane> {
         std::iter::once(self.hub).chain(self.members.iter().map(|member| member.control_plane))
     }
@@ -188,16 +162,6 @@ impl Member {
         let cluster_id = format!("member-{number}-t{test}");
         let hub_namespace = format!("fleet-member-{cluster_id}");
         Self { control_plane, cluster_id, hub_namespace, hub_user: hub_user(index) }
-    }
-}
-
-impl std::fmt::Display for FleetLedger {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "hub:\n{}", self.hub)?;
-        for (index, ledger) in self.members.iter().enumerate() {
-            write!(formatter, "member {}:\n{ledger}", index + 1)?;
-        }
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@
 //! agent (hub-agent, member-agent)
 //!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
 //! eventually (waits on a watch, and tells what it saw last)
+//! scenes (what is played and asserted) ── stage (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
 //! ```
 
@@ -23,6 +24,8 @@ pub mod kubeconfig;
 pub mod limits;
 pub mod log;
 pub mod process;
+pub mod scenes;
+pub mod stage;
 pub mod user;
 
 use std::future::Future;

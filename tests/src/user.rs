@@ -1,6 +1,5 @@
 //! What users do in a member cluster, and what they see there.
 
-use crate::control_plane::ControlPlane;
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
@@ -29,10 +28,10 @@ pub enum Consume {
 }
 
 impl User {
-    /// A user of a cluster.
+    /// A user of the cluster that the client reaches.
     #[must_use]
-    pub fn of(control_plane: &ControlPlane, namespace: &str) -> Self {
-        Self { client: control_plane.admin(), namespace: namespace.to_owned() }
+    pub fn new(client: Client, namespace: &str) -> Self {
+        Self { client, namespace: namespace.to_owned() }
     }
 
     /// Objects of a kind in the user's namespace.

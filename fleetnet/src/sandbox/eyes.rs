@@ -1,7 +1,7 @@
 //! Watches the members as a user does, so that the [`World`] is what they show, and tells when that changes.
 
 use super::event::{Event, Export, Import};
-use super::fleet::{FLEET_SYSTEM, Fleet};
+use super::fleet::Fleet;
 use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
 use super::view::Stage;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
@@ -13,6 +13,7 @@ use kube::api::{ResourceExt as _, WatchParams};
 use kube::core::{NamespaceResourceScope, WatchEvent};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
+use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ mod agent;
 mod memory;
 mod server;
 
-use self::agent::{Agent, LeaseTimes};
+use self::agent::Agent;
 pub(crate) use self::server::Server;
 use super::event::{AgentState, Event};
 use super::measure::Ledger;
@@ -16,12 +16,13 @@ use crate::limits::SET_UP;
 use anyhow::Context as _;
 use fleetnet_core::names::member_namespace;
 use futures::future::{join_all, try_join_all};
+use sim::LeaseTimes;
+use sim::agent::Setup;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// The namespace of the fleet's own objects in every cluster.
-pub(crate) const FLEET_SYSTEM: &str = "fleet-system";
 /// The hub's name.
 pub(crate) const HUB: &str = "hub";
 
@@ -138,12 +139,13 @@ impl Fleet {
 
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
-        let hub = agent::of_hub(self.hub.cluster(HUB, HUB_AGENT).await?, self.lease_times, self.stage.clone())?;
-        agents.insert(None, hub);
+        let (hub, lease) = (self.hub.cluster(HUB, HUB_AGENT).await?, self.lease_times);
+        let start = move || sim::agent::of_hub(Arc::clone(&hub), Setup { lease, ..Setup::usual("hub-agent") });
+        agents.insert(None, Agent::keep(start, self.stage.clone())?);
         for index in 0..self.members.len() {
             agents.insert(Some(index), self.member_agent(index).await?);
         }
-        let ready = join_all(agents.values_mut().map(Agent::ready));
+        let ready = join_all(agents.values().map(Agent::ready));
         timeout(SET_UP, ready).await.with_context(|| format!("the agents were not ready within {SET_UP:?}"))?;
         Ok(())
     }
@@ -152,7 +154,12 @@ impl Fleet {
         let Member { name, server } = &self.members[index];
         let member = server.cluster("member", MEMBER_AGENT).await?;
         let hub = self.hub.cluster(HUB, &hub_user(index)).await?;
-        agent::of_member(name, member, hub, self.lease_times, self.stage.clone())
+        let (name, lease) = (name.clone(), self.lease_times);
+        let start = move || {
+            let setup = Setup { lease, ..Setup::usual("member-agent") };
+            sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
+        };
+        Agent::keep(start, self.stage.clone())
     }
 }
 

@@ -38,6 +38,15 @@ impl Stage {
     }
 }
 
+#[cfg(test)]
+impl Stage {
+    /// A stage and what next is told there.
+    pub(crate) fn recorded() -> (Self, impl AsyncFnMut() -> Option<Event>) {
+        let (sender, mut told) = mpsc::channel(TOLD);
+        (Self(sender), async move || told.recv().await?.map(|told: Told| told.event))
+    }
+}
+
 /// A view that is being shown.
 pub(crate) struct View(JoinHandle<()>);
 

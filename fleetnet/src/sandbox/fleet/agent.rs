@@ -1,175 +1,145 @@
-//! The real agents, as tasks of this process.
+//! Agents that are started again when they end by themselves, as Kubernetes does with a container.
 
-use super::{FLEET_SYSTEM, HUB};
-use crate::limits::STOP;
+use crate::limits::{RESTART, STOP};
 use crate::sandbox::event::{AgentState, Event};
 use crate::sandbox::view::Stage;
-use fleetnet_core::member::Settings;
-use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::names::member_namespace;
-use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::lease::{self, LeaseConfig};
-use fleetnet_runtime::metrics::Metrics;
-use fleetnet_runtime::run::{Runner, SourceStatus};
-use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
-use fleetnet_runtime::{LaneId, Logic, SourceSpec};
-use hub_agent::Hub;
-use member_agent::{Latencies, Member, Parts};
-use prometheus::Registry;
+use sim::agent::Ended;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
-/// How long a derived Service outlives its last exporter: the member agent's default.
-const DERIVED_SERVICE_GRACE_MICROS: i64 = 60_000_000;
-
-/// The times of leader election.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeaseTimes {
-    lease: Duration,
-    renew: Duration,
-    retry: Duration,
-}
-
-impl LeaseTimes {
-    /// For who wants to watch a successor take over.
-    pub(crate) const SHORT: Self =
-        Self { lease: Duration::from_secs(3), renew: Duration::from_secs(2), retry: Duration::from_millis(500) };
-}
-
-/// The agents' own.
-impl Default for LeaseTimes {
-    fn default() -> Self {
-        Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
-    }
-}
-
-/// An agent that runs.
+/// An agent that is kept running.
 pub(crate) struct Agent {
     name: String,
-    stop: ShutdownTrigger,
-    status: watch::Receiver<Vec<SourceStatus>>,
-    task: Aborted<()>,
+    running: Arc<Mutex<sim::Agent>>,
+    keeper: JoinHandle<()>,
 }
 
-/// Starts the hub agent.
-///
-/// # Errors
-/// Where it has no metrics.
-pub(crate) fn of_hub(hub: Arc<Cluster>, times: LeaseTimes, stage: Stage) -> anyhow::Result<Agent> {
-    let runner = Start { name: "hub-agent".to_owned(), cluster: Arc::clone(&hub), leases: hub_agent::leases(), times };
-    runner.run(Hub::default(), hub_agent::sources(&hub), Metrics::new(&Registry::new())?, stage)
-}
-
-/// Starts a member's agent.
-///
-/// # Errors
-/// Where it has no metrics.
-pub(crate) fn of_member(
-    member_name: &str,
-    member: Arc<Cluster>,
-    hub: Arc<Cluster>,
-    times: LeaseTimes,
-    stage: Stage,
-) -> anyhow::Result<Agent> {
-    let hub_namespace = member_namespace(member_name);
-    let sources = member_agent::sources(&hub_namespace, &member, &hub);
-    let settings = Settings {
-        cluster: member_name.into(),
-        hub_namespace,
-        fleet_system_namespace: FLEET_SYSTEM.into(),
-        derived_service_grace_micros: DERIVED_SERVICE_GRACE_MICROS,
-    };
-    let registry = Registry::new();
-    let latencies = Latencies::new(member_name, &registry)?;
-    let name = format!("member-agent of {member_name}");
-    let start = Start { name, cluster: member, leases: Parts::ALL.leases(), times };
-    start.run(Member::new(settings, Parts::ALL, latencies), sources, Metrics::new(&registry)?, stage)
-}
-
-/// What both agents are started with.
-struct Start {
-    name: String,
-    /// Holds the Leases.
-    cluster: Arc<Cluster>,
-    leases: Vec<String>,
-    times: LeaseTimes,
-}
-
-impl Start {
-    fn run<L>(self, logic: L, sources: Vec<SourceSpec<L>>, metrics: Metrics, stage: Stage) -> anyhow::Result<Agent>
-    where
-        L: Logic<Source = Kind, Object = Object>,
-    {
-        let kind = if self.cluster.name == HUB { "hub-agent" } else { "member-agent" };
-        let identity = lease::identity(kind);
-        let lease = LeaseConfig {
-            client: self.cluster.requests.clone(),
-            namespace: FLEET_SYSTEM.to_owned(),
-            names: self.leases,
-            identity: identity.clone(),
-            lease_duration: self.times.lease,
-            renew_deadline: self.times.renew,
-            retry_period: self.times.retry,
-        };
-        let seed = LaneId::of(&identity).0;
-        let runner = Runner::new(logic, sources, identity, Clock::system(), metrics).with_seed(seed).with_lease(lease);
-        let status = runner.status();
-        let (stop, stopped) = Shutdown::new();
-        // A task of its own, so that a panic of the agent is an end like others.
-        let running = Aborted(tokio::spawn(runner.run(stopped)));
-        let task = Aborted(tokio::spawn(watch_over(running, self.name.clone(), stage)));
-        Ok(Agent { name: self.name, stop, status, task })
-    }
-}
-
-/// A task that ends with this.
-struct Aborted<T>(JoinHandle<T>);
-
-impl<T> Drop for Aborted<T> {
+impl Drop for Agent {
     fn drop(&mut self) {
-        self.0.abort();
+        self.keeper.abort();
     }
-}
-
-/// Tells of an end that nobody asked for.
-async fn watch_over(mut running: Aborted<Result<(), fleetnet_runtime::run::RunError>>, agent: String, stage: Stage) {
-    let why = match (&mut running.0).await {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(error) => error.to_string(),
-    };
-    stage.tell(Event::Agent { agent, state: AgentState::Failed, why: Some(why) }).await;
 }
 
 impl Agent {
+    /// Starts what `start` starts.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub(crate) fn keep(
+        start: impl Fn() -> anyhow::Result<sim::Agent> + Send + Sync + 'static,
+        stage: Stage,
+    ) -> anyhow::Result<Self> {
+        let agent = start()?;
+        let name = agent.name().to_owned();
+        let running = Arc::new(Mutex::new(agent));
+        let keeper = tokio::spawn(keep(name.clone(), Arc::clone(&running), start, stage));
+        Ok(Self { name, running, keeper })
+    }
+
     /// `hub-agent`, `member-agent of member-1`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Waits until it knows all that it watches, or has ended.
-    pub(crate) async fn ready(&mut self) {
-        let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
-        // An error says that it ended, which is told elsewhere.
-        let _ = self.status.wait_for(known).await;
+    pub(crate) async fn ready(&self) {
+        self.running.lock().await.ready().await;
     }
 
     /// Lets it finish what is under way and give its Leases back; what takes too long is killed.
-    pub(crate) async fn stop(mut self) {
-        self.stop.request();
-        if timeout(STOP, &mut self.task.0).await.is_err() {
-            self.kill().await;
-        }
+    pub(crate) async fn stop(self) {
+        self.keeper.abort();
+        self.running.lock().await.stop(STOP).await;
     }
 
     /// Ends it at once, and waits until it is gone.
-    pub(crate) async fn kill(mut self) {
-        self.task.0.abort();
-        // It was aborted, and that is what it says.
-        let _ = (&mut self.task.0).await;
+    pub(crate) async fn kill(self) {
+        self.keeper.abort();
+        self.running.lock().await.kill().await;
+    }
+}
+
+/// Starts it again whenever it fails.
+async fn keep(
+    name: String,
+    running: Arc<Mutex<sim::Agent>>,
+    start: impl Fn() -> anyhow::Result<sim::Agent>,
+    stage: Stage,
+) {
+    loop {
+        let ended = running.lock().await.ended();
+        let Some(Ended::Failed(why)) = ended.await else { return };
+        let (agent, state) = (name.clone(), AgentState::Failed);
+        stage.tell(Event::Agent { agent, state, why: Some(why) }).await;
+        sleep(RESTART).await;
+        let (state, why) = match start() {
+            Ok(successor) => {
+                *running.lock().await = successor;
+                (AgentState::Restarted, None)
+            }
+            Err(error) => (AgentState::Failed, Some(format!("{error:#}"))),
+        };
+        stage.tell(Event::Agent { agent: name.clone(), state, why }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleetnet_runtime::clock::{Clock, Timestamp};
+    use k8s_openapi::api::coordination::v1::Lease;
+    use kube::Api;
+    use kube::api::{ListParams, Patch, PatchParams};
+    use sim::agent::Setup;
+    use sim::server::FLEET_SYSTEM;
+    use std::time::Duration;
+
+    async fn holder(leases: &Api<Lease>) -> anyhow::Result<Option<(String, String)>> {
+        let lease = leases.list(&ListParams::default()).await?.items.pop();
+        Ok(lease.and_then(|lease| Some((lease.metadata.name?, lease.spec?.holder_identity?))))
+    }
+
+    /// Waits for a holder other than `other`.
+    async fn held_by_another_than(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
+        loop {
+            if let Some((lease, holder)) = holder(leases).await?
+                && holder != other
+            {
+                return Ok(lease);
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    #[test]
+    fn an_agent_that_loses_its_lease_is_told_of_and_another_begins_in_its_place() -> anyhow::Result<()> {
+        sim::paused(async {
+            let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
+            let now = clock.clone();
+            let options = memkube::Options::new(Arc::new(move || now.now().to_jiff()), 1);
+            let server = sim::Server::start("hub", options).await?;
+            let (stage, mut told) = Stage::recorded();
+            let cluster = Arc::new(server.cluster("hub", "hub-agent"));
+            let start = move || {
+                let setup = Setup { clock: clock.clone(), ..Setup::usual("hub-agent") };
+                sim::agent::of_hub(Arc::clone(&cluster), setup)
+            };
+            let agent = Agent::keep(start, stage)?;
+            let leases: Api<Lease> = Api::namespaced(server.admin(), FLEET_SYSTEM);
+            let lease = held_by_another_than(&leases, "").await?;
+
+            let robbed = serde_json::json!({"spec": {"holderIdentity": "somebody"}});
+            leases.patch(&lease, &PatchParams::default(), &Patch::Merge(robbed)).await?;
+
+            for expected in [AgentState::Failed, AgentState::Restarted] {
+                let Some(Event::Agent { agent, state, .. }) = told().await else { panic!("nothing is told") };
+                assert_eq!((agent.as_str(), state), ("hub-agent", expected));
+            }
+            held_by_another_than(&leases, "somebody").await?;
+            agent.stop().await;
+            Ok(())
+        })
     }
 }

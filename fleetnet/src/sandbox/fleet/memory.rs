@@ -1,30 +1,24 @@
 //! Servers in memory: memkube with the definitions of the fleet, and a cable that can be pulled.
 
-use super::FLEET_SYSTEM;
 use crate::limits::AUDIT_ENTRIES;
 use crate::sandbox::kubeconfigs;
 use crate::sandbox::measure::{Ledger, Written};
 use anyhow::Context as _;
-use fleetnet_api::crds::{self, Form};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use memkube::faults::{Answer, Fault, Faults, WatchFaults};
 use memkube::serve::{self, Https};
-use memkube::{Call, MemKube, Options, Status, User};
+use memkube::{Call, Options, Status, User};
+use sim::Server;
+use sim::server::ADMIN;
 use std::fs::File;
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// The user that may do everything, and is not counted.
-const ADMIN: &str = "sandbox";
 
 /// The user of the kubeconfigs: it may do everything too, and finds a server that is cut off as others do.
 const KUBECTL: &str = "kubectl";
@@ -33,7 +27,7 @@ const RANDOM: &str = "/dev/urandom";
 
 /// A server in memory.
 pub(crate) struct InMemory {
-    pub(super) server: MemKube,
+    server: Server,
     cable: Cable,
 }
 
@@ -57,27 +51,20 @@ impl InMemory {
         options.limits.audit_entries = AUDIT_ENTRIES;
         let cable = Cable(Arc::new(watch::Sender::new(false)));
         options.faults = Some(Arc::new(cable.clone()));
-        let server = Self { server: MemKube::new(options), cable };
-        for definition in crds::all(Form::Full) {
-            let made = Api::all(server.admin()).create(&PostParams::default(), &definition).await;
-            made.with_context(|| format!("{name} refuses a definition"))?;
-        }
-        server.make_namespace(FLEET_SYSTEM).await?;
-        Ok(server)
+        Ok(Self { server: Server::start(name, options).await?, cable })
     }
 
     pub(super) fn admin(&self) -> kube::Client {
-        self.server.client(User::new(ADMIN))
+        self.server.admin()
     }
 
     pub(super) fn cluster(&self, name: &str, user: &str) -> Cluster {
-        let client = self.server.client(User::new(user));
-        Cluster::from_clients(name, client.clone(), client)
+        self.server.cluster(name, user)
     }
 
     pub(super) fn ledger(&self, cluster: &str) -> Ledger {
         let mut ledger = Ledger::default();
-        for (kind, times) in self.server.audit().counts {
+        for (kind, times) in self.server.memkube().audit().counts {
             if kind.verb.writes() && kind.code < 300 {
                 let resource = without_group(&kind.resource);
                 let (cluster, user, verb) = (cluster.to_owned(), kind.user.to_string(), kind.verb.name().to_owned());
@@ -88,10 +75,7 @@ impl InMemory {
     }
 
     pub(super) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        let made = Api::all(self.admin()).create(&PostParams::default(), &namespace).await;
-        made.map(drop).with_context(|| format!("cannot make the namespace {name}"))
+        self.server.make_namespace(name).await
     }
 
     pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {
@@ -99,7 +83,7 @@ impl InMemory {
         let random = File::open(RANDOM).and_then(|mut random| random.read_exact(&mut seed));
         random.with_context(|| format!("cannot read {RANDOM}, which the keys are made from"))?;
         let options = serve::Options { name: cluster.to_owned(), seed, users: vec![User::new(KUBECTL)] };
-        let https = Https::start(&self.server, tokio::net::TcpListener::from_std(listener)?, options)?;
+        let https = Https::start(self.server.memkube(), tokio::net::TcpListener::from_std(listener)?, options)?;
         let text = https.kubeconfig(KUBECTL).context("the user of kubectl is known to the server")?;
         kubeconfigs::write(path, &text)?;
         Ok(https)

@@ -4,34 +4,34 @@ use serde_json::{Value, json};
 
 /// A kind and what makes a valid object of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Kind {
-    pub(crate) kind: &'static str,
-    pub(crate) version: &'static str,
+pub(super) struct Kind {
+    pub(super) kind: &'static str,
+    pub(super) version: &'static str,
     /// Everything but the metadata.
-    pub(crate) body: fn() -> Value,
+    pub(super) body: fn() -> Value,
 }
 
 impl Kind {
     /// A valid object, named `valid`.
-    pub(crate) fn valid(&self) -> Value {
+    pub(super) fn valid(&self) -> Value {
         let mut object = (self.body)();
         object["metadata"] = json!({"name": "valid"});
         object
     }
 }
 
-pub(crate) const MULTI_CLUSTER_SERVICE: Kind = Kind {
+pub(super) const MULTI_CLUSTER_SERVICE: Kind = Kind {
     kind: "MultiClusterService",
     version: "v1alpha1",
     body: || json!({"spec": {"serviceImport": {"name": "app"}, "type": "LoadBalancer"}}),
 };
-pub(crate) const SERVICE_EXPORT: Kind = Kind { kind: "ServiceExport", version: "v1beta1", body: || json!({}) };
-pub(crate) const SERVICE_IMPORT: Kind = Kind { kind: "ServiceImport", version: "v1alpha1", body: || json!({}) };
-pub(crate) const ENDPOINT_SLICE_EXPORT: Kind =
+pub(super) const SERVICE_EXPORT: Kind = Kind { kind: "ServiceExport", version: "v1beta1", body: || json!({}) };
+pub(super) const SERVICE_IMPORT: Kind = Kind { kind: "ServiceImport", version: "v1alpha1", body: || json!({}) };
+pub(super) const ENDPOINT_SLICE_EXPORT: Kind =
     Kind { kind: "EndpointSliceExport", version: "v1alpha1", body: || json!({"spec": slice()}) };
-pub(crate) const ENDPOINT_SLICE_IMPORT: Kind =
+pub(super) const ENDPOINT_SLICE_IMPORT: Kind =
     Kind { kind: "EndpointSliceImport", version: "v1alpha1", body: || json!({"spec": slice()}) };
-pub(crate) const INTERNAL_SERVICE_EXPORT: Kind = Kind {
+pub(super) const INTERNAL_SERVICE_EXPORT: Kind = Kind {
     kind: "InternalServiceExport",
     version: "v1alpha1",
     body: || {
@@ -44,13 +44,13 @@ pub(crate) const INTERNAL_SERVICE_EXPORT: Kind = Kind {
         }})
     },
 };
-pub(crate) const INTERNAL_SERVICE_IMPORT: Kind = Kind {
+pub(super) const INTERNAL_SERVICE_IMPORT: Kind = Kind {
     kind: "InternalServiceImport",
     version: "v1alpha1",
     body: || json!({"spec": {"serviceImportReference": reference()}}),
 };
 
-pub(crate) const KINDS: [Kind; 7] = [
+pub(super) const KINDS: [Kind; 7] = [
     MULTI_CLUSTER_SERVICE,
     SERVICE_EXPORT,
     SERVICE_IMPORT,

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 /// A difference from a kind's valid object that makes it bad.
-pub(crate) struct Case {
-    pub(crate) change: Change,
+pub(super) struct Case {
+    pub(super) change: Change,
     /// A part of the server's refusal.
-    pub(crate) refusal: &'static str,
+    pub(super) refusal: &'static str,
 }
 
-pub(crate) enum Change {
+pub(super) enum Change {
     /// Another name.
     Name(String),
     /// A merge patch of the object.
@@ -20,7 +20,7 @@ pub(crate) enum Change {
 
 impl Case {
     /// The difference, for messages.
-    pub(crate) fn change(&self) -> String {
+    pub(super) fn change(&self) -> String {
         match &self.change {
             Change::Name(name) => format!("the name {name}"),
             Change::Object(patch) => patch.to_string(),
@@ -66,7 +66,7 @@ fn repeated_condition() -> Case {
     status(json!({"conditions": [good_condition(), good_condition()]}), "status.conditions[1]: Duplicate value")
 }
 
-pub(crate) fn multi_cluster_service() -> Vec<Case> {
+pub(super) fn multi_cluster_service() -> Vec<Case> {
     vec![
         name_of(64),
         object(json!({"spec": null}), "spec: Required value"),
@@ -80,7 +80,7 @@ pub(crate) fn multi_cluster_service() -> Vec<Case> {
     ]
 }
 
-pub(crate) fn service_export() -> Vec<Case> {
+pub(super) fn service_export() -> Vec<Case> {
     vec![
         name_of(64),
         condition(json!({"status": "Perhaps"}), "status.conditions[0].status: Unsupported value: \"Perhaps\""),
@@ -110,7 +110,7 @@ fn import_status() -> Vec<Case> {
     ]
 }
 
-pub(crate) fn service_import() -> Vec<Case> {
+pub(super) fn service_import() -> Vec<Case> {
     let mut cases = import_status();
     cases.push(name_of(64));
     cases
@@ -147,15 +147,15 @@ fn slice_spec() -> Vec<Case> {
     ]
 }
 
-pub(crate) fn endpoint_slice_export() -> Vec<Case> {
+pub(super) fn endpoint_slice_export() -> Vec<Case> {
     slice_spec()
 }
 
-pub(crate) fn endpoint_slice_import() -> Vec<Case> {
+pub(super) fn endpoint_slice_import() -> Vec<Case> {
     slice_spec()
 }
 
-pub(crate) fn internal_service_export() -> Vec<Case> {
+pub(super) fn internal_service_export() -> Vec<Case> {
     vec![
         spec(json!({"ports": null}), "spec.ports: Required value"),
         spec(json!({"ports": [{"port": 65_536}]}), "spec.ports[0].port in body should be less than or equal to 65535"),
@@ -173,7 +173,7 @@ pub(crate) fn internal_service_export() -> Vec<Case> {
     ]
 }
 
-pub(crate) fn internal_service_import() -> Vec<Case> {
+pub(super) fn internal_service_import() -> Vec<Case> {
     let mut cases = import_status();
     cases.extend([
         object(json!({"spec": null}), "spec: Required value"),

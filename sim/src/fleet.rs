@@ -1,0 +1,206 @@
+//! A hub, its members and the agents of all of them.
+
+use crate::agent::{self, Agent, DERIVED_SERVICE_GRACE, Ended, LeaseTimes, Setup};
+use crate::limits::{AUDIT_ENTRIES, READY, STOP};
+use crate::server::Server;
+use anyhow::{Context as _, bail};
+use fleetnet_core::ids::Text;
+use fleetnet_core::names::member_namespace;
+use fleetnet_runtime::clock::{Clock, Timestamp};
+use futures::future::join_all;
+use memkube::audit::Entry;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// The hub agent's user.
+pub const HUB_AGENT: &str = "hub-agent";
+/// A member agent's user in its own cluster; in the hub it is `member-agent-<number>`.
+pub const MEMBER_AGENT: &str = "member-agent";
+/// When a fleet's time begins: noon of an arbitrary day.
+const NOON: Timestamp = Timestamp::from_seconds(1_800_014_400);
+
+/// What a fleet is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many members it has, called `member-1`, `member-2`, …
+    pub members: usize,
+    /// Of all that is random.
+    pub seed: u64,
+    /// The agents' leader election.
+    pub lease: LeaseTimes,
+    /// How long a derived Service outlives its last exporter.
+    pub derived_service_grace: Duration,
+}
+
+impl Options {
+    /// With the agents' defaults.
+    #[must_use]
+    pub fn members(members: usize) -> Self {
+        let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
+        Self { members, seed: 0, lease, derived_service_grace }
+    }
+}
+
+/// A fleet. Its time moves with tokio's clock alone.
+#[derive(Debug)]
+pub struct Fleet {
+    /// The hub.
+    pub hub: Server,
+    /// The members, in order of their numbers.
+    pub members: Vec<Member>,
+    clock: Clock,
+    options: Options,
+    /// How many agents were started ever.
+    started: u32,
+    agents: BTreeMap<Place, Agent>,
+}
+
+/// A member cluster.
+#[derive(Debug)]
+pub struct Member {
+    /// Its id in the fleet.
+    pub name: String,
+    /// Its namespace in the hub.
+    pub hub_namespace: Text,
+    /// Its API server.
+    pub server: Server,
+}
+
+/// Where an agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the hub.
+    Hub,
+    /// In the member of that index, from 0.
+    Member(usize),
+}
+
+impl Fleet {
+    /// Makes the servers with the namespaces that agents need; no agent runs yet.
+    ///
+    /// # Errors
+    /// Where a server refuses.
+    pub async fn new(options: Options) -> anyhow::Result<Self> {
+        let clock = Clock::virtual_at(NOON);
+        let hub = server("hub", &clock, options.seed).await?;
+        let mut members = Vec::new();
+        for number in 1..=options.members {
+            let name = format!("member-{number}");
+            let seed = options.seed.wrapping_add(u64::try_from(number)?);
+            let hub_namespace = member_namespace(&name);
+            hub.make_namespace(&hub_namespace).await?;
+            members.push(Member { server: server(&name, &clock, seed).await?, name, hub_namespace });
+        }
+        Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
+    }
+
+    /// The clock of servers and agents.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Makes a namespace for users everywhere.
+    ///
+    /// # Errors
+    /// Where a server refuses.
+    pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        for server in std::iter::once(&self.hub).chain(self.members.iter().map(|member| &member.server)) {
+            server.make_namespace(name).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts every agent that does not run, and waits until all know their clusters.
+    ///
+    /// # Errors
+    /// Where one is not ready in time.
+    pub async fn start_agents(&mut self) -> anyhow::Result<()> {
+        for place in std::iter::once(Place::Hub).chain((0..self.members.len()).map(Place::Member)) {
+            if !self.agents.contains_key(&place) {
+                self.start(place)?;
+            }
+        }
+        let ready = join_all(self.agents.values().map(Agent::ready));
+        timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
+        Ok(())
+    }
+
+    /// Starts an agent, in the place of one that runs there.
+    ///
+    /// # Errors
+    /// Where it has no metrics.
+    pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
+        self.started += 1;
+        let setup = |kind: &str| Setup {
+            identity: format!("{kind}_{}_{}", self.options.seed, self.started),
+            clock: self.clock.clone(),
+            lease: self.options.lease,
+            derived_service_grace: self.options.derived_service_grace,
+        };
+        let agent = match place {
+            Place::Hub => agent::of_hub(Arc::new(self.hub.cluster("hub", HUB_AGENT)), setup("hub-agent"))?,
+            Place::Member(index) => {
+                let Member { name, server, .. } = &self.members[index];
+                let member = Arc::new(server.cluster("member", MEMBER_AGENT));
+                let hub = Arc::new(self.hub.cluster("hub", &hub_user(index)));
+                agent::of_member(name, member, &hub, setup("member-agent"))?
+            }
+        };
+        self.agents.insert(place, agent);
+        Ok(())
+    }
+
+    /// The agent that runs there.
+    #[must_use]
+    pub fn agent(&self, place: Place) -> Option<&Agent> {
+        self.agents.get(&place)
+    }
+
+    /// Ends an agent as a crash does.
+    pub async fn kill(&mut self, place: Place) {
+        if let Some(agent) = self.agents.remove(&place) {
+            agent.kill().await;
+        }
+    }
+
+    /// Every request that the hub and then the members remember, with its time and its answer's status.
+    #[must_use]
+    pub fn history(&self) -> Vec<Entry> {
+        let servers = std::iter::once(&self.hub).chain(self.members.iter().map(|member| &member.server));
+        servers.flat_map(|server| server.memkube().audit().entries).collect()
+    }
+
+    /// Stops all agents in good order, at once.
+    ///
+    /// # Errors
+    /// Where one fails, or has to be killed.
+    pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
+        let agents = std::mem::take(&mut self.agents);
+        let stopped = agents.into_values().map(|agent| async move {
+            let name = agent.name().to_owned();
+            (name, agent.stop(STOP).await)
+        });
+        for (name, ended) in join_all(stopped).await {
+            if ended != Some(Ended::Stopped) {
+                bail!("{name} was to stop and ended otherwise: {ended:?}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A member agent's user in the hub, by the index of the member, from 0.
+#[must_use]
+pub fn hub_user(index: usize) -> String {
+    format!("{MEMBER_AGENT}-{}", index + 1)
+}
+
+async fn server(name: &str, clock: &Clock, seed: u64) -> anyhow::Result<Server> {
+    let clock = clock.clone();
+    let mut options = memkube::Options::new(Arc::new(move || clock.now().to_jiff()), seed);
+    options.limits.audit_entries = AUDIT_ENTRIES;
+    Server::start(name, options).await
+}

@@ -1,0 +1,21 @@
+//! The CustomResourceDefinitions of `deploy/crds`, as on a real API server, on memkube.
+
+use fleetnet_tests::scenes::definitions::upgrade;
+use kube::Client;
+use memkube::clock::TokioClock;
+use memkube::{MemKube, Options, User};
+use std::sync::Arc;
+
+fn play<S>(scene: impl FnOnce(Client) -> S) -> anyhow::Result<()>
+where
+    S: Future<Output = anyhow::Result<()>>,
+{
+    sim::paused(async {
+        let clock = TokioClock::starting_at("2027-01-15T12:00:00Z".parse()?);
+        let client = MemKube::new(Options::new(Arc::new(clock), 1)).client(User::new("admin"));
+        upgrade(&client).await?;
+        scene(client).await
+    })
+}
+
+fleetnet_tests::play_the_definitions!(play);

@@ -1,0 +1,128 @@
+//! What takes too long to be waited for on real servers: hours of peace, the grace of derived Services, Leases that run
+//! out. Here time is paused, and jumps whenever nothing else is to be done.
+
+mod support;
+
+use fleetnet_api::crd::ServiceExport;
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use sim::fleet::Place;
+use sim::server::FLEET_SYSTEM;
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::{Instant, sleep};
+
+async fn stage() -> anyhow::Result<Stage<OnMemkube>> {
+    let stage = Stage::<OnMemkube>::set(Cast { members: 2, derived_service_grace: None }).await?;
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    Ok(stage)
+}
+
+#[test]
+fn a_settled_fleet_writes_nothing_but_its_leases_for_half_an_hour() -> anyhow::Result<()> {
+    const SECONDS: usize = 1800;
+    sim::paused(async {
+        let stage = stage().await?;
+        let mark = stage.ground.mark().await?;
+        sleep(Duration::from_secs(u64::try_from(SECONDS)?)).await;
+        let told = stage.ground.since(&mark).await?;
+        assert_eq!(told.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
+        assert_eq!(told.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{told}");
+        // One Lease of the hub agent and four of each member agent, each renewed every two seconds.
+        let renewals = told.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
+        let expected = SECONDS / 2 * 9;
+        assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
+
+        // And it is still awake.
+        stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+        let begun = Instant::now();
+        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+        assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_derived_service_outlives_its_last_exporter_by_a_minute() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage().await?;
+        let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+        let name = format!("{}-app", stage.namespace);
+        stage.user(0).delete::<ServiceExport>("app").await?;
+        stage.user(1).sees_no_slice("app").await?;
+
+        sleep(Duration::from_secs(59)).await;
+        let kept = derived.get(&name).await?;
+        sleep(Duration::from_secs(2)).await;
+        assert!(derived.get_opt(&name).await?.is_none(), "the minute is over");
+
+        stage.user(0).export("app").await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        assert_ne!(derived.get(&name).await?.metadata.uid, kept.metadata.uid);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_service_exported_again_within_the_minute_keeps_its_derived_service() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage().await?;
+        let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+        let name = format!("{}-app", stage.namespace);
+        let before = derived.get(&name).await?;
+        stage.user(0).delete::<ServiceExport>("app").await?;
+        stage.user(1).sees_no_slice("app").await?;
+
+        sleep(Duration::from_secs(50)).await;
+        stage.user(0).export("app").await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+
+        sleep(Duration::from_secs(120)).await;
+        assert_eq!(derived.get(&name).await?.metadata.uid, before.metadata.uid);
+        stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+    })
+}
+
+#[test]
+fn a_successor_waits_until_the_leases_of_the_dead_have_run_out_and_then_makes_good_what_was_missed()
+-> anyhow::Result<()> {
+    sim::paused(async {
+        let mut stage = stage().await?;
+        stage.ground.0.kill(Place::Member(1)).await;
+        let mark = stage.ground.mark().await?;
+        stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+
+        stage.ground.0.start(Place::Member(1))?;
+        let begun = Instant::now();
+        stage.user(1).sees("app", &["10.1.0.2"]).await?;
+        let waited = begun.elapsed();
+        assert!(waited > Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
+        let told = stage.ground.since(&mark).await?.objects();
+        assert_eq!(told.clusters().map(Ledger::count).collect::<Vec<_>>(), [2, 0, 1], "{told}");
+        Ok(())
+    })
+}
+
+#[test]
+fn two_fleets_with_the_same_seed_and_users_have_the_same_history() -> anyhow::Result<()> {
+    let history = || {
+        sim::paused(async {
+            let stage = stage().await?;
+            for last in 0..20 {
+                stage.user(0).set_endpoints("app-1", &[&format!("10.2.0.{last}")]).await?;
+                sleep(Duration::from_millis(last * 37)).await;
+            }
+            stage.user(0).delete::<ServiceExport>("app").await?;
+            stage.user(1).sees_no_slice("app").await?;
+            Ok(stage.ground.0.history())
+        })
+    };
+    let (one, other) = (history()?, history()?);
+    for (index, (one, other)) in one.iter().zip(&other).enumerate() {
+        assert_eq!(one, other, "request {index}");
+    }
+    assert_eq!(one.len(), other.len());
+    Ok(())
+}

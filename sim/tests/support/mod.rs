@@ -1,0 +1,102 @@
+//! A fleet in memory as scenes see it.
+
+use anyhow::Context as _;
+use fleetnet_tests::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
+use fleetnet_tests::stage::{Cast, Ground, Member};
+use kube::Client;
+use sim::fleet::Place;
+use sim::{Fleet, Options, Server};
+use std::time::Duration;
+
+/// Nothing that was done may have an effect after so long: what a ledger holds is final then. Longer than the agents
+/// wait before they try again, so that what is refused at first would be seen.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// A fleet in memory.
+pub(crate) struct OnMemkube(pub(crate) Fleet);
+
+impl Ground for OnMemkube {
+    async fn set(cast: Cast) -> anyhow::Result<Self> {
+        let mut options = Options::members(cast.members);
+        options.derived_service_grace = cast.derived_service_grace.unwrap_or(options.derived_service_grace);
+        Ok(Self(Fleet::new(options).await?))
+    }
+
+    fn hub(&self) -> Client {
+        self.0.hub.admin()
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let member = |member: &sim::fleet::Member| Member {
+            client: member.server.admin(),
+            cluster_id: member.name.clone(),
+            hub_namespace: member.hub_namespace.to_string(),
+        };
+        self.0.members.iter().map(member).collect()
+    }
+
+    async fn namespace(&self, name: &str) -> anyhow::Result<String> {
+        self.0.make_namespace(name).await?;
+        Ok(name.to_owned())
+    }
+
+    async fn start_agents(&mut self) -> anyhow::Result<()> {
+        self.0.start_agents().await
+    }
+
+    async fn stop_agents(&mut self) -> anyhow::Result<()> {
+        self.0.stop_agents().await
+    }
+
+    async fn metrics(&self, member: usize) -> anyhow::Result<String> {
+        self.0.agent(Place::Member(member)).context("the member's agent runs")?.metrics()
+    }
+
+    async fn mark(&self) -> anyhow::Result<FleetMark> {
+        let ledger = self.ledger().await;
+        let members = ledger.members.iter().map(|member| Mark(member.count())).collect();
+        Ok(FleetMark { hub: Mark(ledger.hub.count()), members })
+    }
+
+    async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
+        let FleetLedger { hub, members } = self.ledger().await;
+        let members = members.into_iter().zip(&mark.members).map(|(ledger, mark)| after(ledger, *mark)).collect();
+        Ok(FleetLedger { hub: after(hub, mark.hub), members })
+    }
+}
+
+impl OnMemkube {
+    /// All that was ever written.
+    pub(crate) async fn ledger(&self) -> FleetLedger {
+        tokio::time::sleep(SETTLED).await;
+        let members = self.0.members.iter().map(|member| writes(&member.server)).collect();
+        FleetLedger { hub: writes(&self.0.hub), members }
+    }
+}
+
+fn after(ledger: Ledger, mark: Mark) -> Ledger {
+    Ledger(ledger.0.into_iter().skip(mark.0).collect())
+}
+
+fn writes(server: &Server) -> Ledger {
+    let audit = server.memkube().audit();
+    assert_eq!(audit.forgotten, 0, "the ledger of the server is too short for this test");
+    let writes = audit.entries.into_iter().filter(|entry| entry.call.verb.writes());
+    Ledger(writes.map(entry).collect())
+}
+
+fn entry(entry: memkube::audit::Entry) -> Entry {
+    let target = entry.call.target;
+    let resource = match &*target.subresource {
+        "" => target.resource.to_string(),
+        subresource => format!("{}/{subresource}", target.resource),
+    };
+    Entry {
+        user: entry.call.user.name.to_string(),
+        verb: entry.call.verb.name().to_owned(),
+        resource,
+        namespace: target.namespace.to_string(),
+        name: target.name.to_string(),
+        status: entry.code,
+    }
+}

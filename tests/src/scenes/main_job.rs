@@ -1,0 +1,302 @@
+//! The main job: Services exported in one member stand in others, at the price in writes that the design states. Every
+//! write of an agent is in an audit log, so the ledgers here are exact.
+
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+
+mod ledgers;
+
+use crate::audit::Ledger;
+use crate::eventually;
+use crate::fleet::FLEET_SYSTEM;
+use crate::stage::{Ground, Stage};
+use crate::user::{Consume, User};
+use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MultiClusterService, ServiceExport, ServiceImport};
+use k8s_openapi::api::core::v1::{Event, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::WatchParams;
+use ledgers::{counts, first_export, first_import, unexport, unimport};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+const CHANGES: usize = 100;
+
+pub async fn the_first_export_and_import_cost_what_the_ledger_says(stage: Stage<impl Ground>) -> anyhow::Result<()> {
+    let exporter = &stage.members[0].hub_namespace;
+
+    let mark = stage.ground.mark().await?;
+    stage.export(&["10.1.0.1", "10.1.0.2"]).await?;
+    let hub = stage.hub::<EndpointSliceExport>(exporter);
+    eventually::objects(&hub, &Default::default(), "the exported slice", |held| held.len() == 1).await?;
+    assert_eq!(stage.ledger(&mark).await?, first_export(&stage));
+
+    let mark = stage.ground.mark().await?;
+    stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
+    let slices = stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+    stage.user(1).sees_import("app", "True").await?;
+    assert_eq!(stage.ledger(&mark).await?, first_import(&stage));
+
+    let of_export = ["NoServiceExportConflictFound", "PendingExportConflictResolution", "ValidServiceExport"];
+    events(&stage.user(0), &of_export).await?;
+    events(&stage.user(1), &["FoundValidService", "SuccessfulUpdateStatus"]).await?;
+    events(&User::new(stage.ground.hub(), &stage.namespace), &["SuccessfulUpdateStatus"]).await?;
+
+    let derived = stage.user(1).derived_service("app").await?;
+    assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("LoadBalancer"));
+    let slice = slices.into_values().next().expect("one slice was seen");
+    let labels = slice.metadata.labels.unwrap_or_default();
+    assert_eq!(
+        labels["endpointslice.kubernetes.io/managed-by"],
+        "endpointsliceimport-controller.networking.fleet.azure.com"
+    );
+    Ok(())
+}
+
+pub async fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export(&["10.1.0.1"]).await?;
+    for importer in [1, 2] {
+        stage.user(importer).import("app", "app", Consume::ClusterIp).await?;
+    }
+    for importer in [1, 2] {
+        stage.user(importer).sees("app", &["10.1.0.1"]).await?;
+        stage.user(importer).sees_import("app", "True").await?;
+        let derived = stage.user(importer).derived_service("app").await?;
+        assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("ClusterIP"));
+    }
+    let mark = stage.ground.mark().await?;
+    for change in 0..CHANGES {
+        let address = format!("10.2.0.{change}");
+        stage.user(0).set_endpoints("app-1", &["10.1.0.1", &address]).await?;
+        let (one, other, now) = (stage.user(1), stage.user(2), ["10.1.0.1", &address]);
+        futures::try_join!(one.sees("app", &now), other.sees("app", &now))?;
+    }
+    let members = &stage.members;
+    let imported = counts(&[(CHANGES, "patch endpointslices in fleet-system by member-agent".to_owned())]);
+    assert_eq!(
+        stage.ledger(&mark).await?,
+        [
+            counts(&[
+                (CHANGES, format!("patch endpointsliceexports in {} by member-agent-1", members[0].hub_namespace)),
+                (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[1].hub_namespace)),
+                (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[2].hub_namespace)),
+            ]),
+            BTreeMap::new(),
+            imported.clone(),
+            imported,
+        ]
+    );
+    let told = stage.ground.since(&mark).await?;
+    let events: usize = told.clusters().map(|ledger| ledger.events().count()).sum();
+    assert_eq!(events, 0, "what went well before is not told again:\n{told}");
+    let metrics = stage.ground.metrics(1).await?;
+    let series = format!(
+        "fleet_networking_endpointslice_export_import_duration_milliseconds_count{{destination_cluster_id=\"{}\",\
+             is_first_import=\"false\",origin_cluster_id=\"{}\"}} {CHANGES}",
+        members[1].cluster_id, members[0].cluster_id
+    );
+    assert!(metrics.contains(&series), "no {series} in\n{metrics}");
+    Ok(())
+}
+
+pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing(
+    mut stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let mark = stage.ground.mark().await?;
+
+    stage.ground.stop_agents().await?;
+    stage.ground.start_agents().await?;
+    let exporter = stage.user(0);
+    exporter.merge::<EndpointSlice>("app-1", json!({"metadata": {"annotations": {"seen": "by nobody"}}})).await?;
+    exporter.merge::<Service>("app", json!({"metadata": {"annotations": {"seen": "by nobody"}}})).await?;
+    let not_ready = json!({"endpoints": [
+        {"addresses": ["10.1.0.1"], "conditions": {"ready": true}},
+        {"addresses": ["10.1.0.9"], "conditions": {"ready": false}},
+    ]});
+    exporter.merge::<EndpointSlice>("app-1", not_ready).await?;
+
+    // The marker: when it has arrived, all that came before it has been seen.
+    exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
+    stage.user(1).sees("app", &["10.1.0.2"]).await?;
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    assert_eq!(
+        stage.ledger(&mark).await?,
+        [
+            counts(&[
+                (1, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                (1, format!("patch endpointsliceimports in {to} by hub-agent")),
+            ]),
+            BTreeMap::new(),
+            counts(&[(1, "patch endpointslices in fleet-system by member-agent".to_owned())]),
+        ]
+    );
+    Ok(())
+}
+
+pub async fn b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let exporter = stage.user(0);
+    let of_a_go_agent = json!({"metadata": {"annotations": {"networking.fleet.azure.com/fleet-unique-name": "x"}}});
+    exporter.merge::<EndpointSlice>("app-1", of_a_go_agent).await?;
+    let mark = stage.ground.mark().await?;
+
+    exporter.recycle_slice("app", "app-1", &[]).await?;
+    stage.user(1).sees("app", &[]).await?;
+    exporter.recycle_slice("app", "app-1", &["10.1.0.7"]).await?;
+    let slices = stage.user(1).sees("app", &["10.1.0.7"]).await?;
+    assert_eq!(slices.len(), 1);
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    assert_eq!(
+        stage.ledger(&mark).await?,
+        [
+            counts(&[
+                (2, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                (2, format!("patch endpointsliceimports in {to} by hub-agent")),
+            ]),
+            BTreeMap::new(),
+            counts(&[(2, "patch endpointslices in fleet-system by member-agent".to_owned())]),
+        ]
+    );
+    Ok(())
+}
+
+pub async fn b1_a_deleted_slice_is_withdrawn_by_its_event(stage: Stage<impl Ground>) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let exporter = stage.user(0);
+    exporter.create_slice("app", "app-2", &["10.1.0.2"]).await?;
+    stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+    let mark = stage.ground.mark().await?;
+
+    exporter.delete::<EndpointSlice>("app-2").await?;
+    let slices = stage.user(1).sees("app", &["10.1.0.1"]).await?;
+    assert_eq!(slices.len(), 1, "the slice itself is gone, not only its endpoints");
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let imports = stage.hub::<EndpointSliceImport>(to);
+    eventually::objects(&imports, &Default::default(), "one import to be left", |held| held.len() == 1).await?;
+    let exports = stage.hub::<EndpointSliceExport>(from);
+    eventually::objects(&exports, &Default::default(), "one export to be left", |held| held.len() == 1).await?;
+    assert_eq!(
+        stage.ledger(&mark).await?,
+        [
+            counts(&[
+                (1, format!("delete endpointsliceexports in {from} by member-agent-1")),
+                (1, format!("delete endpointsliceimports in {to} by hub-agent")),
+                (1, format!("patch endpointsliceexports in {from} by hub-agent")),
+                (1, format!("patch endpointsliceimports in {to} by member-agent-2")),
+            ]),
+            BTreeMap::new(),
+            counts(&[(1, "delete endpointslices in fleet-system by member-agent".to_owned())]),
+        ]
+    );
+    Ok(())
+}
+
+pub async fn an_imported_slice_deleted_by_hand_is_made_anew_and_not_measured_anew(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let slices = stage.user(1).sees("app", &["10.1.0.1"]).await?;
+    let slice = slices.into_values().next().expect("one slice was seen");
+    let in_system = User::new(stage.members[1].client.clone(), FLEET_SYSTEM);
+    let name = slice.metadata.name.unwrap_or_default();
+    in_system.delete::<EndpointSlice>(&name).await?;
+    let anew = |seen: &EndpointSlice| seen.metadata.uid != slice.metadata.uid;
+    eventually::object(&in_system.api::<EndpointSlice>(), &name, "the slice to be made anew", anew).await?;
+    stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
+    stage.user(1).sees("app", &["10.1.0.2"]).await?;
+
+    let metrics = stage.ground.metrics(1).await?;
+    let series = "fleet_networking_endpointslice_export_import_duration_milliseconds_count";
+    let mut samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(series)).collect();
+    samples.sort_unstable();
+    let counts: Vec<&str> = samples.iter().filter_map(|line| line.rsplit(' ').next()).collect();
+    assert_eq!(counts, ["1", "1"], "one first import and one change: {samples:?}");
+    Ok(())
+}
+
+pub async fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+
+    let mark = stage.ground.mark().await?;
+    stage.user(0).delete::<ServiceExport>("app").await?;
+    stage.user(1).sees_no_slice("app").await?;
+    stage.user(1).no_derived_service("app").await?;
+    stage.user(1).sees_import("app", "Unknown").await?;
+    eventually::gone(&stage.user(0).api::<ServiceExport>(), "app").await?;
+    stage.hub_is_empty(0).await?;
+    let imports = stage.hub::<ServiceImport>(&stage.namespace);
+    eventually::gone(&imports, "app").await?;
+    assert_eq!(stage.ledger(&mark).await?, unexport(&stage));
+
+    // Exported again, it is imported again.
+    stage.user(0).export("app").await?;
+    stage.user(1).sees("app", &["10.1.0.1"]).await?;
+    stage.user(1).sees_import("app", "True").await
+}
+
+pub async fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+
+    let mark = stage.ground.mark().await?;
+    stage.user(1).delete::<MultiClusterService>("app").await?;
+    eventually::gone(&stage.user(1).api::<MultiClusterService>(), "app").await?;
+    stage.user(1).sees_no_slice("app").await?;
+    stage.user(1).no_derived_service("app").await?;
+    eventually::gone(&stage.user(1).api::<ServiceImport>(), "app").await?;
+    stage.hub_is_empty(1).await?;
+    assert_eq!(stage.ledger(&mark).await?, unimport(&stage));
+
+    // Imported again, also while nothing of the old import has to be waited for.
+    stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
+    stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+}
+
+pub async fn a_service_deleted_and_made_again_is_exported_again(stage: Stage<impl Ground>) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let exporter = stage.user(0);
+
+    let mark = stage.ground.mark().await?;
+    exporter.delete::<Service>("app").await?;
+    exporter.sees_export("app", "Valid", "False", "ServiceNotFound").await?;
+    stage.user(1).sees("app", &[]).await?;
+    exporter.create_service_with_port("app", 81).await?;
+    exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
+    stage.user(1).sees("app", &["10.1.0.1"]).await?;
+    let refused = |ledger: &Ledger| ledger.filter(|entry| entry.status >= 400).count();
+    let told = stage.ground.since(&mark).await?.objects();
+    assert_eq!(told.clusters().map(refused).sum::<usize>(), 0, "{told}");
+
+    // In one go: the agents may never see it gone.
+    exporter.delete::<Service>("app").await?;
+    exporter.create_service_with_port("app", 82).await?;
+    let has_port_82 = |service: &Service| {
+        service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).any(|port| port.port == 82)
+    };
+    let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+    let name = format!("{}-app", stage.namespace);
+    eventually::object(&derived, &name, "the derived Service to have port 82", has_port_82).await?;
+    stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
+}
+
+/// Waits until the agents' Events of the user's namespace have exactly these reasons, each once. (The API server tells of
+/// its own repairs there too.)
+async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
+    let what = format!("Events with the reasons {reasons:?}");
+    let are_told = |held: &BTreeMap<String, Event>| {
+        let by_agents = held
+            .values()
+            .filter(|event| event.reporting_instance.as_deref().is_some_and(|instance| instance.contains("-agent_")));
+        let mut told: Vec<&str> = by_agents.filter_map(|event| event.reason.as_deref()).collect();
+        told.sort_unstable();
+        told == reasons
+    };
+    eventually::objects(&user.api::<Event>(), &WatchParams::default(), &what, are_told).await.map(drop)
+}

@@ -1,0 +1,107 @@
+//! What the main job costs in writes: in the hub, in the exporter, in the importer.
+
+use crate::stage::Stage;
+use std::collections::BTreeMap;
+
+/// Lines of a ledger with their numbers, as [`crate::audit::Ledger::counts`] gives them.
+pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
+    lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
+}
+
+/// What the first export of a Service with one slice costs: in the hub, in the exporter, in the importer.
+pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let (exporter, user) = (&stage.members[0].hub_namespace, &stage.namespace);
+    [
+        counts(&[
+            (1, format!("create internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
+            (1, format!("create serviceimports in {user} by hub-agent")),
+            (1, format!("patch serviceimports/status in {user} by hub-agent")),
+            (1, format!("patch internalserviceexports/status in {exporter} by hub-agent")),
+            (1, format!("create endpointsliceexports in {exporter} by member-agent-1")),
+        ]),
+        counts(&[
+            (2, format!("patch serviceexports/status in {user} by member-agent")),
+            (1, format!("patch serviceexports in {user} by member-agent")),
+        ]),
+        BTreeMap::new(),
+    ]
+}
+
+/// What its first import costs there.
+pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("create internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+            (1, format!("create endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+        ]),
+        BTreeMap::new(),
+        counts(&[
+            (2, format!("patch multiclusterservices in {user} by member-agent")),
+            (2, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("create serviceimports in {user} by member-agent")),
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, "create services in fleet-system by member-agent".to_owned()),
+            (1, "create endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
+}
+
+/// What it costs to take back the only export of an imported Service with one slice.
+pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("delete internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
+            (1, format!("delete serviceimports in {user} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("delete endpointsliceexports in {exporter} by member-agent-1")),
+            (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+        ]),
+        counts(&[(1, format!("patch serviceexports in {user} by member-agent"))]),
+        counts(&[
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices in {user} by member-agent")),
+            (1, "delete services in fleet-system by member-agent".to_owned()),
+            (1, "delete endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
+}
+
+/// What it costs to take back an import with one slice.
+pub(super) fn unimport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("delete internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("patch internalserviceimports in {importer} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
+        ]),
+        BTreeMap::new(),
+        counts(&[
+            (1, format!("patch multiclusterservices in {user} by member-agent")),
+            (1, format!("delete serviceimports in {user} by member-agent")),
+            (1, format!("patch serviceimports in {user} by member-agent")),
+            (1, "delete services in fleet-system by member-agent".to_owned()),
+            (1, "delete endpointslices in fleet-system by member-agent".to_owned()),
+        ]),
+    ]
+}
