@@ -17,7 +17,7 @@ mod stream;
 use script::Case;
 
 /// The table, a file per theme.
-const TABLE: [(&str, &str); 11] = [
+const TABLE: [(&str, &str); 12] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
     ("patches", include_str!("conformance/table/patches.calls")),
@@ -29,15 +29,31 @@ const TABLE: [(&str, &str); 11] = [
     ("custom", include_str!("conformance/table/custom.calls")),
     ("builtin", include_str!("conformance/table/builtin.calls")),
     ("forms", include_str!("conformance/table/forms.calls")),
+    ("discovery", include_str!("conformance/table/discovery.calls")),
 ];
 
-/// The whole table.
+/// What is asked of servers that forget what was soon.
+const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];
+
+/// What is asked of servers that forget what was soon: they compact their store every [`servers::COMPACTION`].
+///
+/// # Errors
+/// Where a line of it cannot be read; the error names file and line.
+pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
+    read(&FORGETFUL)
+}
+
+/// The whole table but for [`forgetful_table`].
 ///
 /// # Errors
 /// Where a line of it cannot be read; the error names file and line.
 pub fn table() -> anyhow::Result<Vec<Case>> {
+    read(&TABLE)
+}
+
+fn read(themes: &[(&str, &str)]) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
-    for (theme, text) in TABLE {
+    for (theme, text) in themes {
         cases.extend(script::parse(theme, text)?);
     }
     Ok(cases)

@@ -12,6 +12,7 @@ use kube::Api;
 use kube::api::PostParams;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, fs};
 use tempfile::TempDir;
 use xtask::controlplane::{Program, locate};
@@ -31,6 +32,9 @@ pub struct Options {
     pub controllers: Vec<String>,
     /// The port to try first; a free one otherwise.
     pub port: Option<u16>,
+    /// Between two compactions of the store, which forget what was before the one before; upstream's five minutes
+    /// otherwise.
+    pub compaction_interval: Option<Duration>,
 }
 
 /// A control plane that runs. It ends when this is dropped, or when our process ends, however that ends.
@@ -263,7 +267,7 @@ async fn start_api_server(
     for _ in 0..PORT_ATTEMPTS {
         let port = wished.take().map_or_else(free_port, Ok)?;
         let server_url = format!("https://127.0.0.1:{port}");
-        let arguments = api_server_arguments(folder, etcd_url, port);
+        let arguments = api_server_arguments(options, folder, etcd_url, port);
         let process = start(Program::ApiServer, &options.name, folder, arguments, None).await?;
         match ready(&process, folder, &server_url, &tokens, &deadline).await? {
             Some(access) => return Ok((process, access)),
@@ -278,7 +282,7 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-fn api_server_arguments(folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
+fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
     let mut arguments = flags(&[
         ("--etcd-servers", etcd_url),
         ("--secure-port", &port.to_string()),
@@ -292,6 +296,9 @@ fn api_server_arguments(folder: &Path, etcd_url: &str, port: u16) -> Vec<OsStrin
         // One file, never rotated away under the reader.
         ("--audit-log-maxsize", "100000"),
     ]);
+    if let Some(interval) = options.compaction_interval {
+        arguments.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()).into());
+    }
     // The server makes a key for its own certificate; that it signs service accounts' tokens too saves us making one.
     for (flag, file) in [
         ("--cert-dir", "certificates"),

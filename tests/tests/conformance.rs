@@ -2,16 +2,21 @@
 
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
-use fleetnet_tests::conformance::{servers, table};
+use fleetnet_tests::conformance::script::Case;
+use fleetnet_tests::conformance::{forgetful_table, servers, table};
+use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::run;
-use memkube::User;
+use memkube::{MemKube, User};
 
-#[test]
-fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
-    let cases = table()?;
+/// Plays the cases on both and compares.
+fn compared(
+    cases: &[Case],
+    real: impl Future<Output = anyhow::Result<ControlPlane>>,
+    ours: impl Future<Output = anyhow::Result<MemKube>>,
+) -> anyhow::Result<()> {
     let real = run(async {
-        let server = servers::real().await?;
-        let played = servers::play_real(&server.admin(), &cases).await;
+        let server = real.await?;
+        let played = servers::play_real(&server.admin(), cases).await;
         server.end().await?;
         played
     })?;
@@ -19,8 +24,8 @@ fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
         cases.iter().zip(&real).flat_map(|(case, answers)| unexpected(case, answers, false)).collect();
     ensure!(wrong.is_empty(), "the real server:\n{}", wrong.join("\n"));
     let ours = servers::paused(async {
-        let client = servers::ours().await?.client(User::new("admin"));
-        servers::play_ours(&client, &cases).await
+        let client = ours.await?.client(User::new("admin"));
+        servers::play_ours(&client, cases).await
     })?;
     let mut report = Report::default();
     for ((case, real), ours) in cases.iter().zip(&real).zip(&ours) {
@@ -30,4 +35,14 @@ fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
     println!("{compared} answers compared, {} differ, known differences: {known:?}", differences.len());
     ensure!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
     Ok(())
+}
+
+#[test]
+fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
+    compared(&table()?, servers::real(), servers::ours())
+}
+
+#[test]
+fn memkube_forgets_what_was_as_a_real_server_does() -> anyhow::Result<()> {
+    compared(&forgetful_table()?, servers::real_forgetful(), servers::ours_forgetful())
 }

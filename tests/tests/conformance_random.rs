@@ -1,6 +1,6 @@
 //! Random sequences of calls on a real kube-apiserver and on memkube: the same answers.
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use fleetnet_tests::conformance::compare::compare;
 use fleetnet_tests::conformance::random::{as_table, case, shorter};
 use fleetnet_tests::conformance::script::Case;
@@ -24,7 +24,10 @@ fn random_sequences_of_calls_are_answered_as_by_a_real_server() -> anyhow::Resul
     let real = run(play_real(&client, &cases))?;
     let ours = on_memkube(&cases)?;
     let calls: usize = real.iter().map(Vec::len).sum();
-    println!("{calls} random calls compared, in {CASES} sequences from seed {first}");
+    let told: Vec<usize> = real.iter().filter_map(|answers| answers.last()?["body"].as_array().map(Vec::len)).collect();
+    ensure!(told.len() == cases.len(), "each sequence ends with what its watch told");
+    let events: usize = told.iter().sum();
+    println!("{calls} answers and {events} events compared, in {CASES} sequences from seed {first}");
     let mut played = (first..).zip(&cases).zip(&real).zip(&ours);
     let differing = played.find_map(|(((seed, case), real), ours)| {
         let differences = compare(case, real, ours).differences;

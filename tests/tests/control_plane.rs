@@ -24,7 +24,7 @@ async fn shared() -> anyhow::Result<&'static ControlPlane> {
         name: "shared".to_owned(),
         users: ["nobody", "alice", "bob"].map(str::to_owned).to_vec(),
         controllers: vec!["namespace-controller".to_owned()],
-        port: None,
+        ..Options::default()
     };
     SHARED.get_or_try_init(|| ControlPlane::start(options())).await
 }

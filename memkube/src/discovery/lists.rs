@@ -3,7 +3,10 @@
 use super::groups::{self, Group, GroupVersion};
 use crate::registry::{Definition, Scope};
 use crate::service::Reply;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// `/api`.
 pub(super) fn core_versions(groups: &[Group]) -> Value {
@@ -58,7 +61,7 @@ fn entries(definition: &Definition) -> Vec<Value> {
     let namespaced = definition.scope == Scope::Namespaced;
     let mut entry = json!({
         "name": plural, "singularName": singular, "namespaced": namespaced, "kind": kind,
-        "verbs": groups::verbs(definition),
+        "verbs": groups::verbs(definition), "storageVersionHash": storage_version_hash(definition),
     });
     for (name, values) in [("shortNames", short_names), ("categories", categories)] {
         if !values.is_empty() {
@@ -72,4 +75,10 @@ fn entries(definition: &Definition) -> Vec<Value> {
         })
     });
     std::iter::once(entry).chain(subresources).collect()
+}
+
+/// What clients compare to see that a resource is stored in another version: the beginning of a hash over the kind.
+fn storage_version_hash(definition: &Definition) -> String {
+    let stored = format!("{}/{}/{}", definition.group, definition.storage_version(), definition.kind);
+    STANDARD.encode(&Sha256::digest(stored)[..8])
 }

@@ -57,7 +57,7 @@ async fn a_version_lists_its_resources_as_kube_apiserver_does() {
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "ex.io/v1",
         "resources": [
             {"name": "widgets", "singularName": "widget", "namespaced": true, "kind": "Widget", "verbs": verbs,
-             "shortNames": ["wd"]},
+             "shortNames": ["wd"], "storageVersionHash": "v6z+75fFVR4="},
             {"name": "widgets/status", "singularName": "", "namespaced": true, "kind": "Widget",
              "verbs": ["get", "patch", "update"]},
         ],
@@ -70,7 +70,7 @@ async fn a_version_lists_its_resources_as_kube_apiserver_does() {
     let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
     let expected = [
         json!({"name": "namespaces", "singularName": "namespace", "namespaced": false, "kind": "Namespace",
-               "verbs": all, "shortNames": ["ns"]}),
+               "verbs": all, "shortNames": ["ns"], "storageVersionHash": "Q3oi5N2YM8M="}),
         json!({"name": "namespaces/finalize", "singularName": "", "namespaced": false, "kind": "Namespace",
                "verbs": ["update"]}),
         json!({"name": "namespaces/status", "singularName": "", "namespaced": false, "kind": "Namespace",

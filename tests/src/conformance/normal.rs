@@ -80,7 +80,7 @@ fn said(case: &Case) -> String {
         Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call) => {
             Some(call.body.as_str())
         }
-        Action::Read(..) => None,
+        Action::Read(..) | Action::ReadUntil(..) => None,
     });
     calls.collect::<Vec<_>>().join("\n")
 }
@@ -141,6 +141,7 @@ impl Known {
     fn rewritten_object(&mut self, object: &Map<String, Value>) -> Value {
         let mut object = object.clone();
         say_once(&mut object);
+        in_order(&mut object);
         let object = &object;
         let mut written = Map::new();
         for (key, field) in object {
@@ -198,6 +199,15 @@ impl Known {
             text = text.replace(address, &format!("<cluster IP {number}>"));
         }
         text
+    }
+}
+
+/// Orders the resources of a group version: kube-apiserver lists custom ones as it finds them.
+fn in_order(list: &mut Map<String, Value>) {
+    if list.get("kind").is_some_and(|kind| kind == "APIResourceList")
+        && let Some(Value::Array(resources)) = list.get_mut("resources")
+    {
+        resources.sort_by(|one, other| text_of(&one["name"]).cmp(text_of(&other["name"])));
     }
 }
 

@@ -91,12 +91,13 @@ impl Player<'_> {
                 self.watches.insert(name.clone(), Events::new(response.into_body()));
                 Ok(Answer { code, headers, body: Value::Null })
             }
-            Action::Read(name, count) => {
-                let watch = self.watches.get_mut(name).with_context(|| format!("no watch {name} is open"))?;
-                let events = watch.take(*count, limits::EVENTUALLY / 3).await?;
-                Ok(Answer { code: 0, headers: Vec::new(), body: Value::Array(events) })
-            }
+            Action::Read(watch, count) => Ok(read(self.watch(watch)?.take(*count, limits::EVENTUALLY / 3).await?)),
+            Action::ReadUntil(watch, name) => Ok(read(self.watch(watch)?.until(name, limits::EVENTUALLY / 3).await?)),
         }
+    }
+
+    fn watch(&mut self, name: &str) -> anyhow::Result<&mut Events> {
+        self.watches.get_mut(name).with_context(|| format!("no watch {name} is open"))
     }
 
     async fn send(&self, call: &Call) -> anyhow::Result<Answer> {
@@ -141,6 +142,10 @@ impl Player<'_> {
             None => String::new(),
         })
     }
+}
+
+fn read(events: Vec<Value>) -> Answer {
+    Answer { code: 0, headers: Vec::new(), body: Value::Array(events) }
 }
 
 async fn whole(response: Response<Body>) -> anyhow::Result<Answer> {

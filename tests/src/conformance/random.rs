@@ -1,5 +1,7 @@
 //! Random cases from a seed, and the smallest part of a case that still differs.
 //!
+//! A watch is open all the time, and what it told is compared at the end.
+//!
 //! A case plays with few names in few kinds, so that calls meet: creates of what is there, writes with an old
 //! resourceVersion, deletions that a finalizer holds.
 
@@ -84,7 +86,7 @@ impl Dice {
 pub fn case(seed: u64) -> Case {
     let mut dice = Dice(seed);
     let kind = dice.pick(&KINDS);
-    let (mut steps, mut kept) = (Vec::new(), Vec::new());
+    let (mut steps, mut kept) = (vec![open(&mut dice, kind)], Vec::new());
     for line in 1..=CALLS {
         let line = usize::try_from(line).expect("a small number");
         let call = call(&mut dice, kind, &kept);
@@ -94,8 +96,25 @@ pub fn case(seed: u64) -> Case {
         kept.extend(save.clone());
         steps.push(Step { line, code: None, action: Action::Send(call), save, differs: None });
     }
+    steps.extend(read_to_the_end(kind));
     let namespace = format!("random-{seed}");
     Case { theme: "random".to_owned(), title: format!("seed {seed}"), namespace, steps }
+}
+
+/// The watch that is open all the time, of all objects or of those with a label that calls give and take.
+fn open(dice: &mut Dice, kind: &Kind) -> Step {
+    let selection = dice.pick(&["", "", "&labelSelector=q%3D1"]);
+    let path = format!("{}?watch=1{selection}", kind.path);
+    let watch = Call::new("OPEN", &path, "").expect("the verb is one");
+    Step { line: 0, code: None, action: Action::Open("w".to_owned(), watch), save: None, differs: None }
+}
+
+/// An object that no call spoke of, and what the watch told until it came.
+fn read_to_the_end(kind: &Kind) -> [Step; 2] {
+    let object = format!(r#"{{{}"metadata":{{"name":"end","labels":{{"q":"1"}}}},{}}}"#, kind.header, kind.bodies[0]);
+    let create = Call::new("POST", kind.path, &object).expect("the verb is one");
+    let step = |action| Step { line: 0, code: None, action, save: None, differs: None };
+    [step(Action::Send(create)), step(Action::ReadUntil("w".to_owned(), "end".to_owned()))]
 }
 
 fn call(dice: &mut Dice, kind: &Kind, kept: &[String]) -> Call {

@@ -11,6 +11,7 @@
 //! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends it
 //! 200 OPEN w {cm}?watch=1                              read later
 //!     READ w 2                                         its next two events
+//!     READ w end                                       its events up to the first about the object `end`
 //! ```
 //!
 //! The number is the code that the real server is known to answer. Each case has a namespace of its own, `{ns}`.
@@ -68,6 +69,8 @@ pub enum Action {
     Open(String, Call),
     /// So many events of an open watch.
     Read(String, usize),
+    /// The events of an open watch up to the first about an object of that name.
+    ReadUntil(String, String),
 }
 
 /// A request.
@@ -155,8 +158,12 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     }
     let text = text.trim();
     if let Some(rest) = text.strip_prefix("READ ") {
-        let (name, count) = rest.split_once(' ').context("READ <watch> <count>")?;
-        let action = Action::Read(name.to_owned(), count.parse()?);
+        let (watch, end) = rest.split_once(' ').context("READ <watch> <count or name>")?;
+        let (watch, end) = (watch.to_owned(), end.to_owned());
+        let action = match end.parse() {
+            Ok(count) => Action::Read(watch, count),
+            Err(_) => Action::ReadUntil(watch, end),
+        };
         case.steps.push(Step { line, code: Some(0), action, save: None, differs: None });
         return Ok(());
     }
@@ -204,8 +211,10 @@ fn step(line: usize, text: &str) -> anyhow::Result<Step> {
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.action {
-            Action::Read(name, count) => write!(formatter, "READ {name} {count}"),
-            Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call) => {
+            Action::Read(watch, count) => write!(formatter, "READ {watch} {count}"),
+            Action::ReadUntil(watch, name) => write!(formatter, "READ {watch} {name}"),
+            Action::Open(watch, call) => write!(formatter, "OPEN {watch} {}", call.path),
+            Action::Send(call) | Action::Await(call) | Action::Watch(call) => {
                 let content_type = call.headers.iter().find(|(name, _)| name == "content-type");
                 let kind = content_type.map_or("", |(_, value)| value.as_str());
                 write!(formatter, "{} {} {} {kind}", call.method, call.path, call.body)

@@ -11,6 +11,7 @@ use kube::Client;
 use memkube::{MemKube, User};
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Custom kinds that show what a schema can say.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
@@ -24,12 +25,27 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
+/// Between two compactions of a server that forgets soon.
+pub const COMPACTION: Duration = Duration::from_secs(1);
+
 /// Starts a real server with the custom kinds.
 ///
 /// # Errors
 /// Where it does not come up.
 pub async fn real() -> anyhow::Result<ControlPlane> {
-    let options = Options { name: "conformance".to_owned(), controllers: Vec::new(), ..Options::default() };
+    real_with(None).await
+}
+
+/// Starts a real server that forgets soon.
+///
+/// # Errors
+/// Where it does not come up.
+pub async fn real_forgetful() -> anyhow::Result<ControlPlane> {
+    real_with(Some(COMPACTION)).await
+}
+
+async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<ControlPlane> {
+    let options = Options { name: "conformance".to_owned(), compaction_interval, ..Options::default() };
     let server = ControlPlane::start(options).await?;
     server.apply_definitions(&documents()).await?;
     Ok(server)
@@ -50,6 +66,22 @@ pub async fn ours() -> anyhow::Result<MemKube> {
     for document in documents() {
         define(&client, &document).await?;
     }
+    Ok(server)
+}
+
+/// Starts memkube as [`ours`] does, and it forgets soon.
+///
+/// # Errors
+/// Where it refuses a definition.
+pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
+    let server = ours().await?;
+    let forgetful = server.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(COMPACTION).await;
+            forgetful.compact();
+        }
+    });
     Ok(server)
 }
 

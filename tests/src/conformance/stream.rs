@@ -42,6 +42,22 @@ impl Events {
         Ok(events)
     }
 
+    /// All up to the first about an object of that name.
+    pub(super) async fn until(&mut self, name: &str, patience: Duration) -> anyhow::Result<Vec<Value>> {
+        let mut events = Vec::new();
+        loop {
+            let Ok(event) = tokio::time::timeout(patience, self.next()).await else {
+                bail!("nothing is told of {name}: {events:?}")
+            };
+            let event = event?.with_context(|| format!("the watch ended before {name}: {events:?}"))?;
+            let is_last = event["object"]["metadata"]["name"] == name;
+            events.push(event);
+            if is_last {
+                return Ok(events);
+            }
+        }
+    }
+
     async fn next(&mut self) -> anyhow::Result<Option<Value>> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
