@@ -1,6 +1,6 @@
 //! The audit ledger: who asked for what and what came of it, as an API server's audit log has it, in memory.
 
-use crate::auth::{Call, Verb};
+use crate::auth::{Call, PathCall, Verb};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,6 +12,17 @@ pub struct Entry {
     pub at: Timestamp,
     /// What was asked for. The name is that of the object also where the path does not have it, as in a create.
     pub call: Call,
+    /// The HTTP status of the answer, which the client may never have got.
+    pub code: u16,
+}
+
+/// A request that was about no resource and was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathEntry {
+    /// When it was answered.
+    pub at: Timestamp,
+    /// What was asked for.
+    pub call: PathCall,
     /// The HTTP status of the answer, which the client may never have got.
     pub code: u16,
 }
@@ -33,6 +44,7 @@ pub struct Kind {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
+    paths: VecDeque<PathEntry>,
     entries_max: usize,
     forgotten: u64,
     counts: BTreeMap<Kind, u64>,
@@ -40,7 +52,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(entries_max: usize) -> Self {
-        Self { entries: VecDeque::new(), entries_max, forgotten: 0, counts: BTreeMap::new() }
+        Self { entries: VecDeque::new(), paths: VecDeque::new(), entries_max, forgotten: 0, counts: BTreeMap::new() }
     }
 
     pub(crate) fn enter(&mut self, entry: Entry) {
@@ -57,9 +69,17 @@ impl Ledger {
         self.entries.push_back(entry);
     }
 
+    pub(crate) fn enter_path(&mut self, entry: PathEntry) {
+        if self.paths.len() >= self.entries_max {
+            self.paths.pop_front();
+        }
+        self.paths.push_back(entry);
+    }
+
     pub(crate) fn snapshot(&self) -> Audit {
         Audit {
             entries: self.entries.iter().cloned().collect(),
+            paths: self.paths.iter().cloned().collect(),
             forgotten: self.forgotten,
             counts: self.counts.clone(),
         }
@@ -71,6 +91,8 @@ impl Ledger {
 pub struct Audit {
     /// The last requests, oldest first.
     pub entries: Vec<Entry>,
+    /// The last requests that were about no resource, oldest first. They are neither counted nor among the entries.
+    pub paths: Vec<PathEntry>,
     /// Entries before these that were forgotten.
     pub forgotten: u64,
     /// All requests ever, the forgotten ones too.

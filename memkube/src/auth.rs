@@ -107,10 +107,29 @@ impl Call {
     }
 }
 
+/// A request that is about no resource, for discovery, OpenAPI, version or health, or that has a method that no resource
+/// has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathCall {
+    /// Who asks.
+    pub user: User,
+    /// The method in lower case: `get`.
+    pub verb: Arc<str>,
+    /// `/apis/discovery.k8s.io/v1`, without the query.
+    pub path: Arc<str>,
+}
+
 /// Who may do what.
 pub trait Policy: Send + Sync + 'static {
     /// Whether the call is allowed.
     fn allows(&self, call: &Call) -> bool;
+
+    /// Whether a verb that no request has is allowed (`use`, `impersonate`, and `*` for all verbs): reviews of access
+    /// ask for it. A policy that knows of no others allows `*` where it allows every verb of requests.
+    fn allows_other(&self, user: &User, verb: &str, target: &Target) -> bool {
+        let call = |verb| Call { user: user.clone(), verb, target: target.clone() };
+        verb == "*" && ALL_VERBS.into_iter().all(|verb| self.allows(&call(verb)))
+    }
 
     /// Whether a path that is no resource (`/metrics`) may be asked for; `verb` is the method in lower case.
     fn allows_path(&self, user: &User, verb: &str, path: &str) -> bool {
@@ -125,6 +144,10 @@ pub struct AllowAll;
 
 impl Policy for AllowAll {
     fn allows(&self, _: &Call) -> bool {
+        true
+    }
+
+    fn allows_other(&self, _: &User, _: &str, _: &Target) -> bool {
         true
     }
 }

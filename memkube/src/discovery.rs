@@ -5,10 +5,12 @@ mod groups;
 mod lists;
 mod openapi;
 
-use crate::auth::User;
 use crate::server::MemKube;
 use crate::service::Reply;
+use crate::status::Status;
+use crate::wire;
 use groups::Group;
+use http::Method;
 use http::header::ACCEPT;
 use http::request::Parts;
 use serde_json::{Value, json};
@@ -16,14 +18,15 @@ use serde_json::{Value, json};
 /// The Kubernetes version that answers are those of.
 const MINOR: &str = "35";
 
-/// Answers a path that is none of a resource. Everyone may ask: the users' roles say nothing of these paths, as in a
-/// cluster, where all users have `system:discovery`.
-pub(crate) fn answer(server: &MemKube, _: &User, parts: &Parts) -> Reply {
-    let path: Vec<&str> = parts.uri.path().split('/').filter(|part| !part.is_empty()).collect();
+/// Answers a path that is none of a resource.
+pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
+    let path = parts.uri.path();
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
     let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let groups = || groups::all(&server.definitions());
+    let groups = || groups::all(&server.discovered());
     let found = match path.as_slice() {
-        [] => Some(Reply::json(200, &paths(&groups()))),
+        [""] => Some(Reply::json(200, &paths(&groups()))),
         [check @ ("healthz" | "livez" | "readyz")] => Some(health(check, parts.uri.query().unwrap_or_default())),
         ["version"] => Some(Reply::json(200, &version())),
         ["api"] => Some(aggregated::or_plain(accept, &groups(), true)),
@@ -37,7 +40,23 @@ pub(crate) fn answer(server: &MemKube, _: &User, parts: &Parts) -> Reply {
         ["openapi", "v3", "apis", group, version] => openapi::document(server, &groups(), group, version),
         _ => None,
     };
-    found.unwrap_or_else(|| Reply::text(404, "404 page not found\n"))
+    if found.is_some() && parts.method != Method::GET && heeds_the_method(server, &path) {
+        return Reply::from(&Status::method_not_allowed());
+    }
+    found.unwrap_or_else(|| match path.as_slice() {
+        ["api", ..] => wire::nothing(&server.0.state.lock().registry, ""),
+        ["apis", group, ..] => wire::nothing(&server.0.state.lock().registry, group),
+        _ => Reply::text(404, "404 page not found\n"),
+    })
+}
+
+/// Whether kube-apiserver looks at the method: only where the path is one of its built-in web services.
+fn heeds_the_method(server: &MemKube, path: &[&str]) -> bool {
+    match path {
+        ["version" | "api"] | ["api", _] => true,
+        ["apis", group, _] => server.definitions().iter().any(|own| !own.custom && own.group == *group),
+        _ => false,
+    }
 }
 
 fn health(check: &str, query: &str) -> Reply {

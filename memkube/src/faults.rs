@@ -1,6 +1,6 @@
 //! Faults on request: asked once per request, and once per event of each watch. Without them nothing fails.
 
-use crate::auth::Call;
+use crate::auth::{Call, PathCall};
 use crate::status::Status;
 use crate::store::ChangeKind;
 use futures::future::BoxFuture;
@@ -11,6 +11,13 @@ use std::time::Duration;
 pub trait Faults: Send + Sync + 'static {
     /// What befalls this request. For a watch it is what befalls its beginning.
     fn request(&self, call: &Call) -> Fault {
+        let _ = call;
+        Fault::default()
+    }
+
+    /// What befalls this request, which is about no resource: discovery, OpenAPI, version, health, and methods that no
+    /// resource has. Such requests see the present whatever [`Fault::state`] says.
+    fn path(&self, call: &PathCall) -> Fault {
         let _ = call;
         Fault::default()
     }
@@ -51,7 +58,16 @@ pub enum Answer {
     Never,
 }
 
-/// Which state a read sees.
+/// Which state a read sees: that of an API server whose cache lags behind.
+///
+/// - A get, a list and the first events of a watch are those of that state, and a list says its resourceVersion.
+/// - What must not be older than a resourceVersion (`resourceVersion=5` of a get, of a list, and of a watch that sends
+///   initial events) is never older: it waits for the state to come so far, as kube-apiserver waits for its cache, and is
+///   answered 504 after [`crate::limits::FRESH_WAIT`].
+/// - What names its state sees it: further pages, and `resourceVersionMatch=Exact` once the state has come so far.
+/// - A watch from a resourceVersion begins there, and whatever a watch began with, what follows is told at once: events
+///   are held back by [`WatchFaults::event`].
+/// - Writes are of the newest state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// The newest.

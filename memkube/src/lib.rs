@@ -36,7 +36,7 @@ pub mod strategy;
 mod verbs;
 mod wire;
 
-pub use auth::{Call, Target, User, Verb};
+pub use auth::{Call, PathCall, Target, User, Verb};
 pub use clock::Clock;
 pub use object::Object;
 pub use registry::{Definition, Scope, Subresource, Version};

@@ -20,12 +20,17 @@ pub const CHANGES_PER_TURN: usize = 256;
 pub const AUDIT_ENTRIES: usize = 8192;
 /// Operations in one JSON patch (kube-apiserver's limit).
 pub const JSON_PATCH_OPERATIONS: usize = 10_000;
+/// What all `copy` operations of one JSON patch copy is together at most so long as JSON (kube-apiserver's
+/// `JSONPatchMaxCopyBytes`). Each may double the object, so that their number alone bounds nothing.
+pub const JSON_PATCH_COPY_BYTES: usize = 3 << 20;
 /// A read waits so long for a resourceVersion that has not come yet.
 pub const FRESH_WAIT: Duration = Duration::from_secs(3);
 /// Between two bookmarks of a watch that asks for them.
 pub const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// A watch that does not say how long it wants to last ends after one to two times this.
 pub const WATCH_DURATION_MIN: Duration = Duration::from_secs(1800);
+/// A watch lasts at most so long, however long it wants to: its end can then be told as a time.
+pub const WATCH_DURATION_MAX: Duration = Duration::from_secs(12 * 3600);
 /// Tries for a free name for `metadata.generateName`.
 pub const GENERATE_NAME_TRIES: usize = 8;
 /// Connections over HTTPS at once; those that are more wait to be taken.

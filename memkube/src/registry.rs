@@ -73,6 +73,15 @@ impl Subresource {
             Self::Finalize => "finalize",
         }
     }
+
+    /// What can be done with it.
+    #[must_use]
+    pub fn verbs(self) -> &'static [Verb] {
+        match self {
+            Self::Status => &[Verb::Get, Verb::Patch, Verb::Update],
+            Self::Finalize => &[Verb::Update],
+        }
+    }
 }
 
 /// Every verb, for resources that are stored.

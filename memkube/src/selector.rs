@@ -6,6 +6,7 @@ mod labels;
 pub use fields::FieldSelector;
 pub use labels::LabelSelector;
 
+use crate::registry::Scope;
 use crate::server::State;
 use crate::status::Status;
 use crate::store::{Pairs, Stored};
@@ -28,9 +29,14 @@ impl Selection {
         let own = registered.map(|registered| registered.strategy.selectable_names(request.version()));
         let own = own.unwrap_or_default();
         for name in selection.fields.names() {
-            let known = matches!(name, "metadata.name" | "metadata.namespace") || own.iter().any(|own| own == name);
+            let plain = own.is_empty() && !request.definition.custom;
+            let known = match name {
+                "metadata.name" => true,
+                // What is in no namespace has no such field, but where kube-apiserver has no list of a kind's fields.
+                "metadata.namespace" => plain || request.definition.scope == Scope::Namespaced,
+                _ => own.iter().any(|own| own == name),
+            };
             if !known {
-                let plain = own.is_empty() && !request.definition.custom;
                 return Err(Status::bad_request(unknown(name, plain)));
             }
         }

@@ -8,7 +8,7 @@ mod table;
 
 pub use key::Key;
 use table::LogLimits;
-pub(crate) use table::Table;
+pub(crate) use table::{Ended, Table};
 
 use crate::object::{self, Object};
 use crate::registry::ResourceId;
@@ -228,11 +228,11 @@ impl Store {
         change
     }
 
-    /// Forgets a table and its objects.
+    /// Forgets a table and its objects. Watches that are open still read what happened.
     pub(crate) fn drop_table(&mut self, resource: &ResourceId) {
         if let Some(table) = self.tables.remove(resource) {
             self.object_count -= table.objects.len();
-            table.changed().notify_waiters();
+            table.end();
         }
     }
 

@@ -4,6 +4,7 @@
 mod body;
 mod commit;
 mod create;
+mod definitions;
 mod delete;
 mod delete_collection;
 mod encode;
@@ -24,7 +25,7 @@ use crate::registry::Subresource;
 use crate::server::{Manners, MemKube, State};
 use crate::service::{Content, Reply};
 use crate::status::Status;
-use crate::wire::Request;
+use crate::wire::{Form, Request};
 use jiff::Timestamp;
 use watch::Watch;
 
@@ -48,11 +49,17 @@ pub(crate) struct Work<'a> {
 /// The resourceVersion that the server must have reached before the request is looked at.
 pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     let waits = match request.call.verb {
-        Verb::Get | Verb::List => true,
+        Verb::Get | Verb::List | Verb::DeleteCollection => true,
         Verb::Watch => request.query.flag("sendInitialEvents"),
         _ => false,
     };
     if waits { request.query.text("resourceVersion").parse().ok() } else { None }
+}
+
+/// The revision of the state that a request sees: that of a fault for those that read.
+pub(crate) fn seen_revision(server: &MemKube, request: &Request, seen: faults::State) -> u64 {
+    let seen = if request.call.verb.writes() { faults::State::Newest } else { seen };
+    server.0.state.lock().seen(request, seen)
 }
 
 /// The answer to a request that waited in vain for a resourceVersion: a watch begins and is told of it.
@@ -80,7 +87,8 @@ pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> 
     };
     let deprecation = work.ask(|strategy, context| strategy.deprecation(context.version))?;
     work.warnings.extend(deprecation);
-    let reply = work.perform(seen).unwrap_or_else(|status| Reply::from(&status));
+    let reply = work.perform(seen).and_then(|reply| work.fits_form(reply));
+    let reply = reply.unwrap_or_else(|status| Reply::from(&status));
     let warnings = std::mem::take(&mut work.warnings);
     Ok(Begun::Done(reply.with_warnings(warnings)))
 }
@@ -97,6 +105,27 @@ impl Work<'_> {
             Verb::Delete => self.delete(),
             Verb::DeleteCollection => self.delete_collection(),
         }
+    }
+
+    /// Lists can be had as lists of metadata alone, objects as objects. What was done is done.
+    fn fits_form(&self, reply: Reply) -> Result<Reply, Status> {
+        let Form::MetadataOnly(form) = self.request.form else {
+            return Ok(reply);
+        };
+        let is_list = matches!(self.request.call.verb, Verb::List | Verb::DeleteCollection);
+        if form.list == is_list {
+            return Ok(reply);
+        }
+        let definition = &self.request.definition;
+        let package = body::package(&definition.group);
+        let (wanted, found, of) = match (is_list, definition.custom) {
+            (true, true) => ("PartialObjectMetadata", "a list", "unstructured.UnstructuredList".to_owned()),
+            (true, false) => ("PartialObjectMetadata", "a list", format!("{package}.{}", definition.list_kind)),
+            (false, true) => return Err(Status::unexpected("content is not a list")),
+            (false, false) => ("PartialObjectMetadataList", "not a list", format!("{package}.{}", definition.kind)),
+        };
+        let message = format!("you requested {wanted}, but the requested object is {found} (*{of})");
+        Err(Status::plain(406, "NotAcceptable", message))
     }
 
     /// Which part of the object the request is about.

@@ -1,18 +1,18 @@
 //! From HTTP to verbs and back: routing, faults, authorization, limits, audit.
 
 mod accept;
+mod path;
 mod query;
 mod route;
 
-pub(crate) use accept::Form;
+pub(crate) use accept::{Form, MetadataForm, MetadataVersion};
 pub(crate) use query::Query;
 
 use crate::audit::Entry;
 use crate::auth::{Call, User};
-use crate::discovery;
-use crate::faults::{Answer, Fault};
+use crate::faults::{self, Answer, Fault};
 use crate::limits;
-use crate::registry::{Definition, ResourceId};
+use crate::registry::{Definition, Registry, ResourceId};
 use crate::server::MemKube;
 use crate::service::{Body, BoxError, Reply};
 use crate::status::{Cause, Details, Named, Status};
@@ -68,13 +68,12 @@ where
 {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let Some(path) = route::parse(parts.uri.path()) else {
-        return Ok(discovery::answer(&server, &user, &parts).into_response());
+    let target = route::parse(parts.uri.path()).filter(|_| path::is_escaped_well(parts.uri.path()));
+    let verb = target.as_ref().and_then(|target| route::verb(target, &parts.method, &query));
+    let (Some(target), Some(verb)) = (target, verb) else {
+        return path::answer(&server, user, &parts).await;
     };
-    let call = match route::call(user, path, &parts.method, &query) {
-        Ok(call) => call,
-        Err(status) => return Ok(Reply::from(&status).into_response()),
-    };
+    let call = Call { user, verb, target };
     let faults = server.0.manners().faults;
     let fault = faults.as_ref().map(|faults| faults.request(&call)).unwrap_or_default();
     if !fault.delay_before.is_zero() {
@@ -82,12 +81,17 @@ where
     }
     let body = collect(body, server.0.limits.body_bytes).await?;
     let reply = perform(&server, call, query, &parts, body, &fault).await;
+    suffered(&fault, reply).await
+}
+
+/// What a fault leaves of an answer, and when.
+async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxError> {
     if !fault.delay_after.is_zero() {
         tokio::time::sleep(fault.delay_after).await;
     }
-    match fault.answer {
+    match &fault.answer {
         Answer::Whole => Ok(reply.into_response()),
-        Answer::Replaced(status) => Ok(Reply::from(&*status).into_response()),
+        Answer::Replaced(status) => Ok(Reply::from(&**status).into_response()),
         Answer::Cut => Err("connection reset by peer (a fault that was asked for)".into()),
         Answer::Never => std::future::pending().await,
     }
@@ -146,7 +150,7 @@ fn permitted(
 
 async fn verbs_reply(server: &MemKube, request: Request, fault: &Fault) -> Reply {
     if let Some(revision) = verbs::needed_revision(&request)
-        && let Err(status) = wait_for(server, revision).await
+        && let Err(status) = wait_for(server, &request, revision, fault.state).await
     {
         return verbs::not_fresh(&request, &status);
     }
@@ -167,15 +171,20 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     };
     let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
     let Some(registered) = state.registry.get(&id).filter(|registered| served(&registered.definition)) else {
-        let group_is_there = state.registry.definitions().any(|definition| served(definition));
-        return Err(match group_is_there {
-            true => Reply::from(&Status::no_such_resource()),
-            false => Reply::text(404, "404 page not found\n"),
-        });
+        return Err(nothing(&state.registry, &target.group));
     };
     let definition = Arc::clone(&registered.definition);
-    route::fits(&definition, call).map_err(|status| Reply::from(&status))?;
-    Ok(definition)
+    match route::fits(&definition, call) {
+        Ok(()) => Ok(definition),
+        Err(route::Unfit::Nothing) => Err(nothing(&state.registry, &target.group)),
+        Err(route::Unfit::Refused(status)) => Err(Reply::from(&status)),
+    }
+}
+
+/// 404: as a status in the groups of built-in kinds, as a text elsewhere.
+pub(crate) fn nothing(registry: &Registry, group: &str) -> Reply {
+    let built_in = registry.definitions().any(|definition| !definition.custom && definition.group == group);
+    if built_in { Reply::from(&Status::no_such_resource()) } else { Reply::text(404, "404 page not found\n") }
 }
 
 /// 403, as RBAC answers.
@@ -219,15 +228,15 @@ where
     }
 }
 
-/// Waits until the server has reached a resourceVersion.
-async fn wait_for(server: &MemKube, revision: u64) -> Result<(), Status> {
+/// Waits until the state that a request sees has reached a resourceVersion.
+async fn wait_for(server: &MemKube, request: &Request, revision: u64, seen: faults::State) -> Result<(), Status> {
     let deadline = tokio::time::Instant::now() + limits::FRESH_WAIT;
     loop {
         let moved = server.0.state.lock().store.moved();
         let notified = moved.notified();
         tokio::pin!(notified);
         notified.as_mut().enable();
-        let current = server.revision();
+        let current = verbs::seen_revision(server, request, seen);
         if current >= revision {
             return Ok(());
         }

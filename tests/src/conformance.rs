@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod normal;
+pub mod pins;
 pub mod plants;
 pub mod play;
 pub mod random;
@@ -17,7 +18,7 @@ mod stream;
 use script::Case;
 
 /// The table, a file per theme.
-const TABLE: [(&str, &str); 12] = [
+const TABLE: [(&str, &str); 15] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
     ("patches", include_str!("conformance/table/patches.calls")),
@@ -27,10 +28,18 @@ const TABLE: [(&str, &str); 12] = [
     ("pages", include_str!("conformance/table/pages.calls")),
     ("watches", include_str!("conformance/table/watches.calls")),
     ("custom", include_str!("conformance/table/custom.calls")),
+    ("definitions", include_str!("conformance/table/definitions.calls")),
     ("builtin", include_str!("conformance/table/builtin.calls")),
     ("forms", include_str!("conformance/table/forms.calls")),
     ("discovery", include_str!("conformance/table/discovery.calls")),
+    ("times", include_str!("conformance/table/times.calls")),
+    ("reviews", include_str!("conformance/table/reviews.calls")),
 ];
+
+/// Of [`table`], for the file of what differs in it.
+pub const TABLE_NAME: &str = "table";
+/// Of [`forgetful_table`].
+pub const FORGETFUL_NAME: &str = "forgetful";
 
 /// What is asked of servers that forget what was soon.
 const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];

@@ -3,13 +3,14 @@
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
 use fleetnet_tests::conformance::script::Case;
-use fleetnet_tests::conformance::{forgetful_table, servers, table};
+use fleetnet_tests::conformance::{FORGETFUL_NAME, TABLE_NAME, forgetful_table, pins, servers, table};
 use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::run;
-use memkube::{MemKube, User};
+use memkube::MemKube;
 
-/// Plays the cases on both and compares.
+/// Plays the cases on both and compares; `table` has the file of what differs where it is marked.
 fn compared(
+    table: &str,
     cases: &[Case],
     real: impl Future<Output = anyhow::Result<ControlPlane>>,
     ours: impl Future<Output = anyhow::Result<MemKube>>,
@@ -24,25 +25,26 @@ fn compared(
         cases.iter().zip(&real).flat_map(|(case, answers)| unexpected(case, answers, false)).collect();
     ensure!(wrong.is_empty(), "the real server:\n{}", wrong.join("\n"));
     let ours = servers::paused(async {
-        let client = ours.await?.client(User::new("admin"));
+        let client = ours.await?.client(servers::admin());
         servers::play_ours(&client, cases).await
     })?;
     let mut report = Report::default();
     for ((case, real), ours) in cases.iter().zip(&real).zip(&ours) {
         report.add(compare(case, real, ours));
     }
-    let Report { compared, differences, known } = report;
+    let (known, Report { compared, differences, marks }) = (report.known(), &report);
     println!("{compared} answers compared, {} differ, known differences: {known:?}", differences.len());
+    let pinned = pins::check(table, marks);
     ensure!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
-    Ok(())
+    pinned
 }
 
 #[test]
 fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
-    compared(&table()?, servers::real(), servers::ours())
+    compared(TABLE_NAME, &table()?, servers::real(), servers::ours())
 }
 
 #[test]
 fn memkube_forgets_what_was_as_a_real_server_does() -> anyhow::Result<()> {
-    compared(&forgetful_table()?, servers::real_forgetful(), servers::ours_forgetful())
+    compared(FORGETFUL_NAME, &forgetful_table()?, servers::real_forgetful(), servers::ours_forgetful())
 }

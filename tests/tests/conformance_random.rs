@@ -7,7 +7,6 @@ use fleetnet_tests::conformance::script::Case;
 use fleetnet_tests::conformance::servers::{self, paused, play_one, play_real};
 use fleetnet_tests::run;
 use kube::Client;
-use memkube::User;
 use serde_json::Value;
 
 /// Sequences that are tried; each seed is one.
@@ -44,7 +43,7 @@ fn random_sequences_of_calls_are_answered_as_by_a_real_server() -> anyhow::Resul
 
 fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     paused(async {
-        let client = servers::ours().await?.client(User::new("admin"));
+        let client = servers::ours().await?.client(servers::admin());
         servers::play_ours(&client, cases).await
     })
 }

@@ -1,6 +1,5 @@
 //! The resources as discovery tells of them: by group and version.
 
-use crate::auth::Verb;
 use crate::registry::{Definition, Subresource};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -83,11 +82,7 @@ pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
 
 /// The verbs of a subresource.
 pub(super) fn subresource_verbs(subresource: Subresource) -> Vec<&'static str> {
-    let verbs: &[Verb] = match subresource {
-        Subresource::Status => &[Verb::Get, Verb::Patch, Verb::Update],
-        Subresource::Finalize => &[Verb::Update],
-    };
-    verbs.iter().map(|verb| verb.name()).collect()
+    subresource.verbs().iter().map(|verb| verb.name()).collect()
 }
 
 /// The subresources, by name.

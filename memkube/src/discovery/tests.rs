@@ -121,10 +121,15 @@ async fn older_clients_get_the_plain_lists() {
 #[tokio::test]
 async fn what_there_is_not_is_answered_404() {
     let server = server();
-    for path in ["/apis/no.io", "/apis/no.io/v1", "/apis/ex.io/v2", "/api/v2", "/openapi/v3/apis/ex.io/v2", "/metrics"]
-    {
+    for path in ["/apis/no.io", "/apis/no.io/v1", "/apis/ex.io/v2", "/openapi/v3/apis/ex.io/v2", "/metrics"] {
         let (code, _, body) = ask(&server, path, "application/json").await;
         assert_eq!((code, body.as_str()), (404, "404 page not found\n"), "{path}");
+    }
+    // Below the groups of built-in kinds it is said as of a resource.
+    for path in ["/api/v2", "/apis/discovery.k8s.io/v9"] {
+        let (code, _, body) = ask(&server, path, "application/json").await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((code, &body["reason"]), (404, &json!("NotFound")), "{path}");
     }
 }
 

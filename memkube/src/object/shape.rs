@@ -16,8 +16,8 @@ enum Shape {
     Time,
     /// A list of owner references.
     Owners,
-    /// Not looked into: managedFields, which are dropped.
-    Any,
+    /// A list of objects that are not looked into: managedFields, which are dropped.
+    Entries,
 }
 
 const MEMBERS: [(&str, Shape); 15] = [
@@ -29,7 +29,7 @@ const MEMBERS: [(&str, Shape); 15] = [
     ("generateName", Shape::Text),
     ("generation", Shape::Number),
     ("labels", Shape::Texts),
-    ("managedFields", Shape::Any),
+    ("managedFields", Shape::Entries),
     ("name", Shape::Text),
     ("namespace", Shape::Text),
     ("ownerReferences", Shape::Owners),
@@ -86,7 +86,7 @@ fn member(name: &str, shape: Shape, value: Value, within: &str, findings: &mut F
         Undecodable(format!("json: cannot unmarshal {found} into Go struct field {within}.{name} of type {wanted}"))
     };
     match (shape, value) {
-        (Shape::Text, value @ Value::String(_)) | (Shape::Any, value) => Ok(value),
+        (Shape::Text, value @ Value::String(_)) => Ok(value),
         (Shape::Text, value) => Err(wrong(&value, "string")),
         (Shape::Number, value) if value.is_i64() => Ok(value),
         (Shape::Number, value) => Err(wrong(&value, "int64")),
@@ -110,6 +110,11 @@ fn member(name: &str, shape: Shape, value: Value, within: &str, findings: &mut F
             None => Ok(Value::Array(items)),
         },
         (Shape::List, value) => Err(wrong(&value, "[]string")),
+        (Shape::Entries, Value::Array(items)) => match items.iter().find(|item| !item.is_object() && !item.is_null()) {
+            Some(other) => Err(wrong(other, "v1.ManagedFieldsEntry")),
+            None => Ok(Value::Array(items)),
+        },
+        (Shape::Entries, value) => Err(wrong(&value, "[]v1.ManagedFieldsEntry")),
         (Shape::Owners, Value::Array(items)) => {
             let owners = items.into_iter().map(|item| owner(item, within, findings));
             Ok(Value::Array(owners.collect::<Result<_, _>>()?))

@@ -1,12 +1,15 @@
 //! What metadata may say.
 
 use super::{Object, deleting, finalizers, meta, meta_text, names};
-use crate::registry::Scope;
+use crate::registry::{Definition, Scope};
 use crate::status::FieldError;
 use serde_json::{Value, json};
 
 /// Annotations of an object are together at most so long.
 const ANNOTATIONS_BYTES: usize = 256 << 10;
+
+/// The group of CustomResourceDefinitions.
+const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 
 /// Finalizers without a domain that Kubernetes knows.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
@@ -132,18 +135,26 @@ fn two_controllers(owners: &[Value], first: &Value, second: &Value) -> FieldErro
     FieldError::invalid("metadata.ownerReferences", &json!(owners), &why)
 }
 
+/// Finalizers without a domain that are none of Kubernetes' own: no kind may have them but custom ones and their
+/// definitions, which kube-apiserver checks elsewhere.
+pub(crate) fn unqualified_finalizers(definition: &Definition, object: &Object) -> Vec<FieldError> {
+    if definition.custom || definition.group == DEFINITIONS_GROUP {
+        return Vec::new();
+    }
+    let all = finalizers(object).enumerate();
+    let wrong = all.filter(|(_, finalizer)| !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer));
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    wrong
+        .map(|(index, finalizer)| FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why))
+        .collect()
+}
+
 fn finalizer_errors(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let all: Vec<&str> = finalizers(object).collect();
     for finalizer in &all {
         let wrong = names::qualified(finalizer).into_iter();
         errors.extend(wrong.map(|why| FieldError::invalid("metadata.finalizers", &json!(finalizer), &why)));
-    }
-    for (index, finalizer) in all.iter().enumerate() {
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why));
-        }
     }
     if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";

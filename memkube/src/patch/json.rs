@@ -1,8 +1,10 @@
 //! JSON patch (RFC 6902) as kube-apiserver's library applies it: a `replace` of an absent member adds it, an index may be
 //! negative, and the document as a whole cannot be touched.
 
+use crate::limits;
 use serde::Deserialize;
 use serde_json::Value;
+use std::io;
 
 /// An operation as the client gave it.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,10 +22,11 @@ pub(crate) struct Impossible;
 
 /// Applies operations in their order; on an error the document is half-changed.
 pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<(), Impossible> {
-    operations.iter().try_for_each(|operation| perform(document, operation))
+    let mut copied_bytes = 0;
+    operations.iter().try_for_each(|operation| perform(document, operation, &mut copied_bytes))
 }
 
-fn perform(document: &mut Value, operation: &Operation) -> Result<(), Impossible> {
+fn perform(document: &mut Value, operation: &Operation, copied_bytes: &mut usize) -> Result<(), Impossible> {
     let path = operation.path.as_str();
     let from = || operation.from.as_deref().ok_or(Impossible);
     match operation.op.as_str() {
@@ -35,7 +38,12 @@ fn perform(document: &mut Value, operation: &Operation) -> Result<(), Impossible
             add(document, path, value)
         }
         "copy" => {
-            let value = get(document, from()?)?.cloned().unwrap_or_default();
+            let value = get(document, from()?)?.unwrap_or(&Value::Null);
+            *copied_bytes += encoded_bytes(value);
+            if *copied_bytes > limits::JSON_PATCH_COPY_BYTES {
+                return Err(Impossible);
+            }
+            let value = value.clone();
             add(document, path, value)
         }
         "test" => {
@@ -46,9 +54,28 @@ fn perform(document: &mut Value, operation: &Operation) -> Result<(), Impossible
     }
 }
 
+/// How long a value is as JSON.
+fn encoded_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail; what could not be encoded would be too long.
+    serde_json::to_writer(&mut count, value).map_or(usize::MAX, |()| count.0)
+}
+
 /// What holds the place that a path names, and the last part of the path.
 fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), Impossible> {
-    let mut parts: Vec<String> = path.strip_prefix('/').ok_or(Impossible)?.split('/').map(unescape).collect();
+    // What stands before the first slash is not looked at.
+    let mut parts: Vec<String> = path.split('/').skip(1).map(unescape).collect();
     let last = parts.pop().ok_or(Impossible)?;
     let mut place = document;
     for part in parts {
@@ -182,6 +209,15 @@ mod tests {
         ] {
             assert_eq!(patched(document.clone(), json!([operation])), Err(Impossible), "{operation}");
         }
+    }
+
+    #[test]
+    fn what_copies_copy_is_bounded_however_few_they_are() {
+        // From a hundred bytes to 26 MB.
+        let doublings = 18;
+        let copies: Vec<Value> =
+            (0..doublings).map(|index| json!({"op": "copy", "from": "/a", "path": format!("/a/c{index}")})).collect();
+        assert_eq!(patched(json!({"a": {"text": "x".repeat(100)}}), json!(copies)), Err(Impossible));
     }
 
     #[test]

@@ -25,9 +25,10 @@ pub(crate) fn apply(
     path: &str,
     lists: &Lists<'_>,
 ) -> Result<(), Inapplicable> {
-    match patch.remove(PATCH) {
+    match patch.get(PATCH) {
         None => {}
         Some(directive) if directive == "replace" => {
+            patch.remove(PATCH);
             *object = patch;
             return Ok(());
         }
@@ -35,8 +36,11 @@ pub(crate) fn apply(
             object.clear();
             return Ok(());
         }
-        Some(directive) if directive == "merge" => {}
-        Some(other) => return Err(Inapplicable(format!("unknown patch type found: {}", super::go_format(&other)))),
+        Some(other) => {
+            let other = super::go_format(other);
+            let patch = super::go_format(&Value::Object(patch));
+            return Err(Inapplicable(format!("unknown patch type: {other} in map: {patch}")));
+        }
     }
     if let Some(Value::Array(kept)) = patch.remove(RETAIN_KEYS) {
         object.retain(|name, _| kept.iter().any(|kept| kept == name));

@@ -4,6 +4,7 @@
 
 mod evaluate;
 mod members;
+mod ordered;
 mod values;
 
 use crate::status::{FieldError, FieldReason, shown_struct};
@@ -11,6 +12,7 @@ pub(super) use evaluate::errors;
 use kube::core::cel::cel::Program;
 use kube::core::cel::cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use members::Members;
+use ordered::ordered;
 use serde_json::Value;
 use std::fmt;
 
@@ -27,9 +29,9 @@ enum Reason {
 /// A rule, ready for use.
 pub(super) struct Rule {
     source: String,
-    program: Program,
+    program: IdedExpr,
     message: String,
-    message_program: Option<Program>,
+    message_program: Option<IdedExpr>,
     reason: Reason,
     /// `.spec.x`, below the place of the rule; empty where it is that itself.
     field_path: String,
@@ -76,9 +78,9 @@ impl Rule {
         }
         Ok(Self {
             uses_old: compiled.references().has_variable("oldSelf"),
-            program: compiled,
+            program: ordered(compiled.expression()),
             message: text("message"),
-            message_program,
+            message_program: message_program.map(|program| ordered(program.expression())),
             reason: reason(rule, at)?,
             field_path: text("fieldPath"),
             optional_old: rule.get("optionalOldSelf") == Some(&Value::Bool(true)),

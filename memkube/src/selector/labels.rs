@@ -109,8 +109,8 @@ fn comparison(tokens: &mut Tokens, label: &str) -> Result<Condition, String> {
     match &operator {
         Token::Equal => Ok(Condition::In(vec![checked(label, one_value(tokens)?)?])),
         Token::NotEqual => Ok(Condition::NotIn(vec![checked(label, one_value(tokens)?)?])),
-        Token::Above => Ok(Condition::Above(bound(&one_value(tokens)?)?)),
-        Token::Below => Ok(Condition::Below(bound(&one_value(tokens)?)?)),
+        Token::Above => Ok(Condition::Above(bound(label, one_value(tokens)?)?)),
+        Token::Below => Ok(Condition::Below(bound(label, one_value(tokens)?)?)),
         Token::Word(word) if word == "in" || word == "notin" => {
             let values = values(tokens)?;
             let values = values.into_iter().map(|value| checked(label, value));
@@ -128,9 +128,11 @@ fn checked(label: &str, value: String) -> Result<String, String> {
     }
 }
 
-fn bound(value: &str) -> Result<i64, String> {
+/// A number that a label can have as its value: none is negative.
+fn bound(label: &str, value: String) -> Result<i64, String> {
     let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-    value.parse().map_err(|_| format!("values[0]: Invalid value: {value:?}: {why}"))
+    let bound = value.parse().map_err(|_| format!("values[0]: Invalid value: {value:?}: {why}"))?;
+    checked(label, value).map(|_| bound)
 }
 
 /// The value after an operator; empty where nothing follows.

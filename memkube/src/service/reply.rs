@@ -4,7 +4,7 @@ use super::{Body, BoxError};
 use crate::status::Status;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
+    /// Text of the HTTP server below, which kube-apiserver and its headers never saw.
+    Bare(&'static str),
     /// Something else, of this media type.
     Document(&'static str, Bytes),
     Watch(BoxStream<'static, Result<Bytes, BoxError>>),
@@ -47,9 +49,12 @@ impl Reply {
     }
 
     pub(crate) fn into_response(self) -> Response<Body> {
+        let plain = matches!(self.content, Content::Text(_));
+        let bare = matches!(self.content, Content::Bare(_));
         let (content_type, body) = match self.content {
             Content::Json(chunks) => ("application/json", Body::chunks(chunks)),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
+            Content::Bare(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
             Content::Document(content_type, document) => (content_type, Body::chunks(vec![document])),
             Content::Watch(stream) => ("application/json", Body::watch(stream)),
         };
@@ -57,7 +62,12 @@ impl Reply {
         *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if !bare {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+        if plain {
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        }
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }

@@ -2,7 +2,7 @@
 
 use super::{Change, ChangeKind, Key, Stored};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 /// The objects of one resource.
@@ -17,6 +17,22 @@ pub(crate) struct Table {
     compacted: u64,
     /// Told of each change.
     changed: Arc<Notify>,
+    /// Filled when the table is no more.
+    ended: Arc<OnceLock<Ended>>,
+}
+
+/// What watches have not read yet of a table that is no more.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    log: VecDeque<Change>,
+    compacted: u64,
+}
+
+impl Ended {
+    /// As [`Table::since`].
+    pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
+        since(&self.log, self.compacted, revision, limit)
+    }
 }
 
 /// How much a log remembers.
@@ -59,9 +75,7 @@ impl Table {
 
     /// The changes after a revision, `limit` at most.
     pub(crate) fn since(&self, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
-        self.check(revision)?;
-        let begin = self.log.partition_point(|change| change.revision <= revision);
-        Ok(self.log.range(begin..).take(limit).cloned().collect())
+        since(&self.log, self.compacted, revision, limit)
     }
 
     /// The oldest revision from which the log is whole.
@@ -70,7 +84,19 @@ impl Table {
     }
 
     fn check(&self, revision: u64) -> Result<(), TooOld> {
-        if revision < self.compacted { Err(TooOld { oldest: self.compacted }) } else { Ok(()) }
+        check(self.compacted, revision)
+    }
+
+    /// Is filled when the table is no more.
+    pub(crate) fn ended(&self) -> Arc<OnceLock<Ended>> {
+        Arc::clone(&self.ended)
+    }
+
+    /// Leaves what happened to the watches.
+    pub(super) fn end(self) {
+        // It is filled here alone, and a table ends once.
+        let _ = self.ended.set(Ended { log: self.log, compacted: self.compacted });
+        self.changed.notify_waiters();
     }
 
     pub(super) fn record(&mut self, change: Change, limits: LogLimits) {
@@ -98,6 +124,7 @@ impl Table {
             log_bytes: self.log_bytes,
             compacted: self.compacted,
             changed: Arc::default(),
+            ended: Arc::default(),
         }
     }
 
@@ -106,4 +133,14 @@ impl Table {
         self.log_bytes = 0;
         self.compacted = revision;
     }
+}
+
+fn check(compacted: u64, revision: u64) -> Result<(), TooOld> {
+    if revision < compacted { Err(TooOld { oldest: compacted }) } else { Ok(()) }
+}
+
+fn since(log: &VecDeque<Change>, compacted: u64, revision: u64, limit: usize) -> Result<Vec<Change>, TooOld> {
+    check(compacted, revision)?;
+    let begin = log.partition_point(|change| change.revision <= revision);
+    Ok(log.range(begin..).take(limit).cloned().collect())
 }

@@ -1,7 +1,8 @@
 //! The built-in kinds: which there are, and the rules of those that need no file of their own.
 
-use super::{ListMerge, Plain, Strategy};
+use super::{ListMerge, Strategy};
 use crate::auth::Verb;
+use crate::object::{Object, at};
 use crate::registry::{Definition, ResourceId, Scope, Subresource};
 use crate::store::Fields;
 use crate::strategy::config_map::{ConfigMap, Secret};
@@ -11,13 +12,19 @@ use crate::strategy::event::Event;
 use crate::strategy::lease::Lease;
 use crate::strategy::namespace::Namespace;
 use crate::strategy::pod::Pod;
-use crate::strategy::review::{AccessReview, TokenReview};
+use crate::strategy::review::{AccessReview, SelfSubjectReview, TokenReview};
 use crate::strategy::service::Service;
 
 /// Namespaces, which the verbs look at too.
 #[must_use]
 pub(crate) fn namespaces() -> ResourceId {
     ResourceId::new("", "namespaces")
+}
+
+/// CustomResourceDefinitions, which the verbs look at too.
+#[must_use]
+pub(crate) fn definitions() -> ResourceId {
+    ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// The selectable fields of a namespace.
@@ -61,7 +68,7 @@ fn core() -> Vec<Entry> {
             Box::new(Service),
         ),
         (namespaced("", "v1", "Pod", "pods").short(&["po"]).in_categories(&["all"]).with(&status), Box::new(Pod)),
-        (cluster("", "v1", "Node", "nodes").short(&["no"]).with(&status), Box::new(Plain)),
+        (cluster("", "v1", "Node", "nodes").short(&["no"]).with(&status), Box::new(Node)),
         (namespaced("", "v1", "Event", "events").short(&["ev"]), Box::new(Event::Core)),
         (namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]), Box::new(ConfigMap)),
         (namespaced("", "v1", "Secret", "secrets"), Box::new(Secret)),
@@ -91,9 +98,13 @@ fn other_groups() -> Vec<Entry> {
 
 fn reviews() -> Vec<Entry> {
     let authorization = "authorization.k8s.io";
+    let authentication = "authentication.k8s.io";
     let review = |group: &str, kind: &str, plural: &str| cluster(group, "v1", kind, plural).only(&[Verb::Create]);
+    let local = namespaced(authorization, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews");
     vec![
-        (review("authentication.k8s.io", "TokenReview", "tokenreviews"), Box::new(TokenReview)),
+        (review(authentication, "TokenReview", "tokenreviews"), Box::new(TokenReview)),
+        (review(authentication, "SelfSubjectReview", "selfsubjectreviews"), Box::new(SelfSubjectReview)),
+        (local.only(&[Verb::Create]), Box::new(AccessReview::InNamespace)),
         (review(authorization, "SubjectAccessReview", "subjectaccessreviews"), Box::new(AccessReview::OfOther)),
         (review(authorization, "SelfSubjectAccessReview", "selfsubjectaccessreviews"), Box::new(AccessReview::OfSelf)),
     ]
@@ -106,6 +117,20 @@ struct Shown;
 impl Strategy for Shown {
     fn returns_deleted(&self) -> bool {
         true
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node;
+
+impl Strategy for Node {
+    fn selectable_names(&self, _: &str) -> Vec<String> {
+        vec!["spec.unschedulable".to_owned()]
+    }
+
+    fn selectable_fields(&self, object: &Object) -> Fields {
+        let unschedulable = at(object, "spec.unschedulable").is_some_and(|value| *value == true);
+        Fields::from([("spec.unschedulable".to_owned(), unschedulable.to_string())])
     }
 }
 

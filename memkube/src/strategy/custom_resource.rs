@@ -1,12 +1,15 @@
 //! Custom resources: objects of kinds that a CustomResourceDefinition says.
 
 use super::{Context, Findings, Generation, Strategy, Undecodable};
-use crate::object::{Object, at};
+use crate::object::{Object, at, finalizers};
 use crate::schema::{Part, Schema};
 use crate::status::FieldError;
 use crate::store::Fields;
 use serde_json::Value;
 use std::sync::Arc;
+
+/// Finalizers of the garbage collector, which have no domain.
+const OF_THE_COLLECTOR: [&str; 2] = ["orphan", "foregroundDeletion"];
 
 /// What a definition says of one version.
 #[derive(Clone, Debug)]
@@ -61,12 +64,20 @@ impl Strategy for CustomResource {
     }
 
     fn validate(&self, context: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
-        self.schema(context.version).map(|schema| schema.errors(object)).unwrap_or_default()
+        let errors = self.schema(context.version).map(|schema| schema.errors(object)).unwrap_or_default();
+        if errors.is_empty() {
+            warn_of_finalizers(context, object, None);
+        }
+        errors
     }
 
     fn validate_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
         let Some(schema) = self.schema(context.version) else { return Vec::new() };
-        schema.update_errors(object, old, Part::Whole, context.warnings)
+        let errors = schema.update_errors(object, old, Part::Whole, context.warnings);
+        if errors.is_empty() {
+            warn_of_finalizers(context, object, Some(old));
+        }
+        errors
     }
 
     fn validate_status_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
@@ -140,5 +151,17 @@ fn whole_numbers(value: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Finalizers without a domain are taken and warned of where they are new.
+fn warn_of_finalizers(context: &mut Context<'_>, object: &Object, old: Option<&Object>) {
+    let before: Vec<&str> = old.into_iter().flat_map(finalizers).collect();
+    let plain = |finalizer: &&str| !finalizer.contains('/') && !OF_THE_COLLECTOR.contains(finalizer);
+    for finalizer in finalizers(object).filter(plain).filter(|finalizer| !before.contains(finalizer)) {
+        context.warnings.push(format!(
+            "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
+             with other finalizer writers"
+        ));
     }
 }

@@ -131,7 +131,9 @@ fn set_status(context: &Context<'_>, object: &mut Object) {
         true => condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
         false => condition("Established", false, "NotAccepted", "not all names are accepted"),
     };
-    status["conditions"] = json!([condition("NamesAccepted", accepted, &reason, &message), establishment]);
+    let own = [condition("NamesAccepted", accepted, &reason, &message), establishment];
+    let others = old.iter().filter(|old| own.iter().all(|own| own["type"] != old["type"]));
+    status["conditions"] = own.iter().chain(others).cloned().collect();
     object.insert("status".to_owned(), status);
 }
 

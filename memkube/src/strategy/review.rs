@@ -2,7 +2,7 @@
 
 use super::{Context, Strategy};
 use crate::auth::{Call, Target, User, Verb};
-use crate::object::{Object, at, text_at};
+use crate::object::{Object, at, create, meta_text, text_at};
 use crate::status::{FieldError, Named, Status};
 use serde_json::{Value, json};
 
@@ -21,11 +21,21 @@ impl Strategy for TokenReview {
         }
         let audiences = at(&object, "spec.audiences").and_then(Value::as_array);
         let for_us = audiences.is_none_or(|asked| asked.is_empty() || asked.iter().any(|one| one == AUDIENCE));
-        let status = match context.tokens.get(token).filter(|_| for_us) {
-            None => json!({"user": {}, "error": "invalid bearer token"}),
-            Some(user) => json!({"authenticated": true, "user": described(user), "audiences": [AUDIENCE]}),
+        let mut status = at(&object, "status").and_then(Value::as_object).cloned().unwrap_or_default();
+        match context.tokens.get(token).filter(|_| for_us) {
+            None => status.insert("error".to_owned(), json!("invalid bearer token")),
+            Some(user) => {
+                status.insert("authenticated".to_owned(), json!(true));
+                status.insert("audiences".to_owned(), json!([AUDIENCE]));
+                status.insert("user".to_owned(), described(user))
+            }
         };
-        object.insert("status".to_owned(), status);
+        status.entry("user").or_insert_with(|| json!({}));
+        object.insert("status".to_owned(), status.into());
+        if let Some(Value::Object(spec)) = object.get_mut("spec") {
+            // Go leaves out an empty list here.
+            spec.retain(|_, field| field != &json!([]));
+        }
         Ok(object)
     }
 }
@@ -36,6 +46,19 @@ fn described(user: &User) -> Value {
     json!({"username": &*user.name, "groups": groups})
 }
 
+/// Who the one is who asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SelfSubjectReview;
+
+impl Strategy for SelfSubjectReview {
+    fn review(&self, context: &mut Context<'_>, mut object: Object) -> Result<Object, Status> {
+        let at = create::timestamp(context.now);
+        object.insert("metadata".to_owned(), json!({"creationTimestamp": at}));
+        object.insert("status".to_owned(), json!({"userInfo": described(context.user)}));
+        Ok(object)
+    }
+}
+
 /// Whether a user may do something: the one who asks, or another.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AccessReview {
@@ -43,6 +66,8 @@ pub(super) enum AccessReview {
     OfSelf,
     /// `SubjectAccessReview`.
     OfOther,
+    /// `LocalSubjectAccessReview`.
+    InNamespace,
 }
 
 impl Strategy for AccessReview {
@@ -50,20 +75,22 @@ impl Strategy for AccessReview {
         let user = match self {
             Self::OfSelf => context.user.clone(),
             Self::OfOther => subject(&object)?,
+            Self::InNamespace => {
+                check_local(&object)?;
+                subject(&object)?
+            }
         };
         let resource = at(&object, "spec.resourceAttributes").filter(|attributes| attributes.is_object());
         let path = at(&object, "spec.nonResourceAttributes").filter(|attributes| attributes.is_object());
         let allowed = match (resource, path) {
-            (Some(attributes), None) => call(user, attributes).is_some_and(|call| context.policy.allows(&call)),
+            (Some(attributes), None) => allowed(context, user, attributes),
             (None, Some(attributes)) => {
                 let text = |name: &str| attributes[name].as_str().unwrap_or_default();
                 context.policy.allows_path(&user, text("verb"), text("path"))
             }
             (Some(_), Some(attributes)) => {
-                let text = |name: &str| attributes[name].as_str().unwrap_or_default();
-                let shown = json!({"Path": text("path"), "Verb": text("verb")});
                 let why = "cannot be specified in combination with resourceAttributes";
-                return Err(refused("spec.nonResourceAttributes", &shown, why));
+                return Err(refused("spec.nonResourceAttributes", &shown(attributes), why));
             }
             (None, None) => {
                 let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -73,6 +100,25 @@ impl Strategy for AccessReview {
         object.insert("status".to_owned(), json!({"allowed": allowed}));
         Ok(object)
     }
+}
+
+/// A review in a namespace is of what is in it.
+fn check_local(object: &Object) -> Result<(), Status> {
+    let asked = text_at(object, "spec.resourceAttributes.namespace");
+    if at(object, "spec.resourceAttributes").is_some() && asked != meta_text(object, "namespace") {
+        let field = "spec.resourceAttributes.namespace";
+        return Err(refused(field, &json!(asked), "must match metadata.namespace"));
+    }
+    match at(object, "spec.nonResourceAttributes").filter(|attributes| attributes.is_object()) {
+        Some(path) => Err(refused("spec.nonResourceAttributes", &shown(path), "disallowed on this kind of request")),
+        None => Ok(()),
+    }
+}
+
+/// Attributes of a path as messages show them: with Go's names.
+fn shown(path: &Value) -> Value {
+    let text = |name: &str| path[name].as_str().unwrap_or_default();
+    json!({"Path": text("path"), "Verb": text("verb")})
 }
 
 fn subject(object: &Object) -> Result<User, Status> {
@@ -86,21 +132,21 @@ fn subject(object: &Object) -> Result<User, Status> {
     Ok(User::new(name).with_groups(groups))
 }
 
-/// The call that attributes describe; none where there is no such verb.
-fn call(user: User, attributes: &Value) -> Option<Call> {
+/// Whether the policy allows what attributes describe, with whatever verb.
+fn allowed(context: &Context<'_>, user: User, attributes: &Value) -> bool {
     let text = |name: &str| attributes[name].as_str().unwrap_or_default();
-    Some(Call {
-        user,
-        verb: Verb::of(text("verb"))?,
-        target: Target {
-            group: text("group").into(),
-            version: text("version").into(),
-            resource: text("resource").into(),
-            subresource: text("subresource").into(),
-            namespace: text("namespace").into(),
-            name: text("name").into(),
-        },
-    })
+    let target = Target {
+        group: text("group").into(),
+        version: text("version").into(),
+        resource: text("resource").into(),
+        subresource: text("subresource").into(),
+        namespace: text("namespace").into(),
+        name: text("name").into(),
+    };
+    match Verb::of(text("verb")) {
+        Some(verb) => context.policy.allows(&Call { user, verb, target }),
+        None => context.policy.allows_other(&user, text("verb"), &target),
+    }
 }
 
 /// 422, in which kube-apiserver leaves out the kind.

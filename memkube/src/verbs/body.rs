@@ -207,7 +207,7 @@ fn other_version(found: &str, wanted: &str) -> Status {
 }
 
 /// The Go package of a group's internal types, for messages.
-fn package(group: &str) -> &str {
+pub(super) fn package(group: &str) -> &str {
     match group.split('.').next() {
         None | Some("") => "core",
         Some(first) => first,

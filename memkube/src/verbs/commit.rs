@@ -72,7 +72,7 @@ impl Work<'_> {
 
     /// Removes an object.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
-        let stored = self.state.remove(&self.request.resource(), key)?;
+        let stored = self.state.remove(&self.request.resource(), key, self.now)?;
         self.after_commit(&stored);
         Some(stored)
     }
@@ -97,9 +97,11 @@ impl State {
     }
 
     /// Removes an object, and does what follows from it. None where it is not there.
-    pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key, now: Timestamp) -> Option<Arc<Stored>> {
         let change = self.store.remove(resource, key)?;
-        Some(self.committed(resource, &change))
+        let stored = self.committed(resource, &change);
+        self.finish_definition(resource, now);
+        Some(stored)
     }
 
     fn fields(&self, resource: &ResourceId, object: &Object) -> Fields {

@@ -8,6 +8,7 @@ use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::store::{Key, Stored};
 use crate::strategy::Generation;
+use serde_json::Value;
 use std::sync::Arc;
 
 impl Work<'_> {
@@ -21,6 +22,7 @@ impl Work<'_> {
 
     /// Creates an object that was read and is in its place.
     pub(super) fn create_object(&mut self, mut object: Object) -> Result<Reply, Status> {
+        self.check_definition(meta_text(&object, "name"))?;
         self.check_namespace(meta_text(&object, "name"))?;
         let sent_version = object::remove_meta(&mut object, "resourceVersion");
         let definition = Arc::clone(&self.request.definition);
@@ -35,6 +37,7 @@ impl Work<'_> {
         let errors = self.ask(|strategy, context| {
             let mut errors =
                 validate::create(&object, definition.scope, |name, prefix| strategy.check_name(name, prefix));
+            errors.extend(validate::unqualified_finalizers(&definition, &object));
             errors.extend(strategy.validate(context, &object));
             errors
         })?;
@@ -42,7 +45,9 @@ impl Work<'_> {
             return Err(Status::invalid(self.request.named_kind(meta_text(&object, "name")), &errors));
         }
         let sent_version = sent_version.filter(|version| version != "0");
-        if sent_version.is_some() && !self.dry_run {
+        // What is no number is not looked at.
+        let is_number = sent_version.as_ref().and_then(Value::as_str).is_some_and(|text| text.parse::<u64>().is_ok());
+        if is_number && !self.dry_run {
             return Err(Status::unexpected("resourceVersion should not be set on objects to be created"));
         }
         let name = meta_text(&object, "name").to_owned();
@@ -54,7 +59,7 @@ impl Work<'_> {
             return Err(status);
         }
         // What is not stored keeps the version that it came with.
-        if let Some(version) = sent_version {
+        if let Some(version) = sent_version.filter(|_| self.dry_run) {
             object::set_meta(&mut object, "resourceVersion", version);
         }
         self.answer_create(object, name)

@@ -33,17 +33,18 @@ impl Work<'_> {
     pub(super) fn delete(&mut self) -> Result<Reply, Status> {
         let options = DeleteOptions::of(self.request)?;
         self.dry_run = options.dry_run;
-        let key = self.key();
+        let key = self.key()?;
         self.check_mortal(key.name())?;
         let stored = self.state.store.get(&self.request.resource(), &key).cloned();
         let stored = stored.ok_or_else(|| Status::not_found(self.request.named(key.name())))?;
         let outcome = self.delete_object(&stored, &options)?;
+        let code = if options.waits && matches!(outcome, Outcome::Stays(_)) { 202 } else { 200 };
         let shows = self.ask(|strategy, _| strategy.returns_deleted())?;
         let content = match outcome {
             Outcome::Gone(_) if !shows => vec![self.success(&stored)],
             Outcome::Gone(last) | Outcome::Stays(last) => self.shown(last)?,
         };
-        Ok(Reply::new(200, Content::Json(content)))
+        Ok(Reply::new(code, Content::Json(content)))
     }
 
     fn check_mortal(&self, name: &str) -> Result<(), Status> {
@@ -56,6 +57,9 @@ impl Work<'_> {
     /// Deletes one object, or marks it where something keeps it.
     pub(super) fn delete_object(&mut self, stored: &Arc<Stored>, options: &DeleteOptions) -> Result<Outcome, Status> {
         options.check(self.request.named_kind(stored.key.name()), stored)?;
+        if self.request.resource() == builtin::definitions() {
+            return self.delete_definition(stored);
+        }
         let mut object = stored.decode();
         let grace = self.ask(|strategy, _| strategy.grace_period_seconds(&object, options.grace_period_seconds))?;
         let kept = self.ask(|strategy, _| strategy.keeps_deleted(&object))? || finalizers(&object).next().is_some();
@@ -103,7 +107,7 @@ impl Work<'_> {
         Last::Stored(removed.unwrap_or_else(|| Arc::clone(stored)))
     }
 
-    fn stays(&mut self, object: Object) -> Result<Outcome, Status> {
+    pub(super) fn stays(&mut self, object: Object) -> Result<Outcome, Status> {
         let last = if self.dry_run { Last::Loose(object) } else { Last::Stored(self.put_stored(object)?) };
         Ok(Outcome::Stays(last))
     }

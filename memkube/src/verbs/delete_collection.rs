@@ -1,28 +1,17 @@
-//! Delete all that selectors select in a namespace.
+//! Delete what a list with the same query would show: all that selectors select in a namespace, or a page of it.
 
 use super::Work;
 use super::delete::DeleteOptions;
-use crate::object::Object;
-use crate::selector::Selection;
+use crate::faults;
 use crate::service::{Content, Reply};
 use crate::status::Status;
-use crate::store::Stored;
-use serde_json::json;
-use std::sync::Arc;
 
 impl Work<'_> {
     /// The answer has the objects as they were before.
     pub(super) fn delete_collection(&mut self) -> Result<Reply, Status> {
+        let (metadata, chosen) = self.asked(faults::State::Newest)?;
         let options = DeleteOptions::of(self.request)?;
         self.dry_run = options.dry_run;
-        let selection = Selection::of(self.request, self.state)?;
-        let all = self.state.store.list(&self.request.resource(), self.request.namespace());
-        let chosen: Vec<Arc<Stored>> = all.filter(|stored| selection.matches(stored)).cloned().collect();
-        let mut metadata = Object::new();
-        metadata.insert("resourceVersion".to_owned(), json!(self.state.store.revision().to_string()));
-        if self.request.definition.custom {
-            metadata.insert("continue".to_owned(), json!(""));
-        }
         let content = self.listed(&metadata, &chosen)?;
         for stored in &chosen {
             // What went while the others were deleted (a namespace's content) is gone as wanted.

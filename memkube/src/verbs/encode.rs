@@ -3,14 +3,29 @@
 use crate::object::Object;
 use crate::registry::{Definition, Registered};
 use crate::store::Stored;
-use crate::wire::Form;
+use crate::wire::{Form, MetadataForm, MetadataVersion};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-const METADATA_PREFIX: &str = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+impl MetadataVersion {
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+
+    /// What comes before the metadata.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::V1 => r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#,
+            Self::V1beta1 => r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1beta1","metadata":"#,
+        }
+    }
+}
 
 /// How objects of a resource are written for one request.
 pub(crate) struct Encoder {
@@ -48,7 +63,7 @@ impl Encoder {
         let json = self.converted(registered, stored);
         match self.form {
             Form::Whole => vec![self.prefix.clone(), json.slice(1..)],
-            Form::MetadataOnly => metadata_alone(&json),
+            Form::MetadataOnly(form) => metadata_alone(&json, form.version),
         }
     }
 
@@ -62,9 +77,9 @@ impl Encoder {
 
     /// An object that is not stored, as an answer.
     pub(crate) fn loose(&self, mut object: Object) -> Vec<Bytes> {
-        if self.form == Form::MetadataOnly {
+        if let Form::MetadataOnly(MetadataForm { version, .. }) = self.form {
             let metadata = object.remove("metadata").unwrap_or_default();
-            return vec![format!("{METADATA_PREFIX}{metadata}}}").into()];
+            return vec![format!("{}{metadata}}}", version.prefix()).into()];
         }
         object.insert("apiVersion".to_owned(), self.definition.api_version(&self.version).into());
         object.insert("kind".to_owned(), self.definition.kind.as_str().into());
@@ -77,7 +92,7 @@ impl Encoder {
             if initial_events_end { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
         let metadata = format!(r#"{{"resourceVersion":"{revision}"{annotations}}}"#);
         match self.form {
-            Form::MetadataOnly => format!("{METADATA_PREFIX}{metadata}}}").into(),
+            Form::MetadataOnly(form) => format!("{}{metadata}}}", form.version.prefix()).into(),
             Form::Whole => {
                 let prefix = std::str::from_utf8(&self.prefix).unwrap_or_default();
                 format!(r#"{prefix}"metadata":{metadata}}}"#).into()
@@ -89,7 +104,7 @@ impl Encoder {
     pub(crate) fn list_frame(&self, metadata: &Object) -> (Bytes, Bytes) {
         let metadata = Value::Object(metadata.clone());
         let (kind, api_version) = match self.form {
-            Form::MetadataOnly => ("PartialObjectMetadataList", "meta.k8s.io/v1".to_owned()),
+            Form::MetadataOnly(form) => ("PartialObjectMetadataList", form.version.api_version().to_owned()),
             Form::Whole => (self.definition.list_kind.as_str(), self.definition.api_version(&self.version)),
         };
         let (kind, api_version) = (Value::from(kind), Value::from(api_version));
@@ -110,8 +125,8 @@ impl Encoder {
     }
 }
 
-fn metadata_alone(json: &Bytes) -> Vec<Bytes> {
+fn metadata_alone(json: &Bytes, version: MetadataVersion) -> Vec<Bytes> {
     let alone: MetadataAlone<'_> = serde_json::from_slice(json).expect("every stored object has metadata");
     let metadata = json.slice_ref(alone.metadata.get().as_bytes());
-    vec![Bytes::from_static(METADATA_PREFIX.as_bytes()), metadata, Bytes::from_static(b"}")]
+    vec![Bytes::from_static(version.prefix().as_bytes()), metadata, Bytes::from_static(b"}")]
 }

@@ -4,6 +4,7 @@ use super::Work;
 use super::encode::Encoder;
 use super::options;
 use crate::faults;
+use crate::object::names;
 use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::store::{Key, Stored};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 impl Work<'_> {
     pub(super) fn get(&mut self, seen: faults::State) -> Result<Reply, Status> {
         options::get(&self.request.query)?;
-        let key = self.key();
+        let key = self.key()?;
         // A server may serve every wish from its newest state; only a fault makes it serve the past.
         let past = self.state.past(self.request, seen);
         let stored: Option<Arc<Stored>> = match &past {
@@ -26,9 +27,14 @@ impl Work<'_> {
     }
 
     /// The key that the path names.
-    pub(super) fn key(&self) -> Key {
-        let target = &self.request.call.target;
-        Key::new(self.request.namespace(), &target.name)
+    pub(super) fn key(&self) -> Result<Key, Status> {
+        let name = &*self.request.call.target.name;
+        let wrong = names::path_segment(name, false);
+        if !wrong.is_empty() {
+            let why = wrong.join(";");
+            return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {why}")));
+        }
+        Ok(Key::new(self.request.namespace(), name))
     }
 
     pub(super) fn encoder(&self) -> Result<Encoder, Status> {

@@ -32,6 +32,12 @@ struct Page {
 
 impl Work<'_> {
     pub(super) fn list(&mut self, seen: faults::State) -> Result<Reply, Status> {
+        let (metadata, items) = self.asked(seen)?;
+        Ok(Reply::new(200, Content::Json(self.listed(&metadata, &items)?)))
+    }
+
+    /// The list's metadata and the objects that the request's options and selectors ask for.
+    pub(super) fn asked(&self, seen: faults::State) -> Result<(Object, Vec<Arc<Stored>>), Status> {
         let options = ListOptions::of(&self.request.query, false)?;
         let selection = Selection::of(self.request, self.state)?;
         let (begin, past) = self.source(&options, seen)?;
@@ -49,7 +55,7 @@ impl Work<'_> {
             // Lists of custom resources are maps with all members of a list's metadata.
             metadata.insert("continue".to_owned(), json!(""));
         }
-        Ok(Reply::new(200, Content::Json(self.listed(&metadata, &page.items)?)))
+        Ok((metadata, page.items))
     }
 
     /// Where to begin and in which past; none is the present.
@@ -57,6 +63,10 @@ impl Work<'_> {
         let resource = self.request.resource();
         if !options.continue_token.is_empty() {
             let token = Token::decode(&options.continue_token)?;
+            if !matches!(options.wanted, Wanted::Newest | Wanted::Any) {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(Status::bad_request(message));
+            }
             let Some(revision) = token.revision else {
                 return Ok((Some(token.start), None));
             };
@@ -123,15 +133,22 @@ impl State {
 
     /// The past that a fault makes a request see; none is the present.
     pub(super) fn past(&self, request: &Request, seen: faults::State) -> Option<Past> {
+        match seen {
+            faults::State::Newest => None,
+            faults::State::At(_) | faults::State::Behind(_) => self.at(&request.resource(), self.seen(request, seen)),
+        }
+    }
+
+    /// The revision of the state that a request sees.
+    pub(super) fn seen(&self, request: &Request, seen: faults::State) -> u64 {
         let newest = self.store.revision();
         let revision = match seen {
-            faults::State::Newest => return None,
+            faults::State::Newest => return newest,
             faults::State::At(revision) => revision.min(newest),
             faults::State::Behind(revisions) => newest.saturating_sub(revisions),
         };
-        let resource = request.resource();
-        let oldest = self.store.table(&resource).map_or(0, |table| table.oldest());
-        self.at(&resource, revision.max(oldest))
+        let oldest = self.store.table(&request.resource()).map_or(0, |table| table.oldest());
+        revision.max(oldest)
     }
 }
 

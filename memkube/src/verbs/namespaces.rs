@@ -56,7 +56,7 @@ impl State {
             }
         }
         if left == 0 {
-            self.finish_namespace(name);
+            self.finish_namespace(name, now);
         }
     }
 
@@ -67,11 +67,11 @@ impl State {
     }
 
     /// Deletes one object, or marks it if finalizers keep it. Returns whether it is gone.
-    fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
+    pub(super) fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
         let mut object = stored.decode();
         let kept = finalizers(&object).next().is_some();
         if !kept {
-            self.remove(resource, &stored.key);
+            self.remove(resource, &stored.key, now);
             return true;
         }
         if !stored.header.deleting {
@@ -83,7 +83,7 @@ impl State {
         false
     }
 
-    fn finish_namespace(&mut self, name: &str) {
+    fn finish_namespace(&mut self, name: &str, now: Timestamp) {
         let resource = builtin::namespaces();
         let Some(stored) = self.namespace(name).cloned() else {
             return;
@@ -102,7 +102,7 @@ impl State {
         let changed = before.is_some() && before.as_ref() != spec.get("finalizers");
         object.insert("spec".to_owned(), spec);
         if gone {
-            self.remove(&resource, &stored.key);
+            self.remove(&resource, &stored.key, now);
         } else if changed {
             // It is smaller than it was.
             let _ = self.put(&resource, stored.key.clone(), object);

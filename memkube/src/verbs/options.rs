@@ -137,6 +137,8 @@ fn revision(version: &str, plain: bool) -> Result<u64, Status> {
     })
 }
 
+const WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
+
 /// The rules about `resourceVersionMatch` and `sendInitialEvents`.
 fn check_match(query: &Query, watch: bool, send_initial_events: Option<bool>) -> Result<(), Status> {
     let wanted = query.text("resourceVersionMatch");
@@ -157,6 +159,9 @@ fn check_match(query: &Query, watch: bool, send_initial_events: Option<bool>) ->
         if !wanted.is_empty() && !not_older_than {
             errors.push(FieldError::not_supported("resourceVersionMatch", &Value::from(wanted), &["NotOlderThan"]));
         }
+        if !query.text("continue").is_empty() {
+            errors.push(FieldError::forbidden("resourceVersionMatch", WITH_CONTINUE));
+        }
         return refuse("ListOptions", &errors);
     }
     if send_initial_events.is_some() {
@@ -167,7 +172,7 @@ fn check_match(query: &Query, watch: bool, send_initial_events: Option<bool>) ->
             forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
         }
         if !query.text("continue").is_empty() {
-            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+            forbid("resourceVersionMatch", WITH_CONTINUE);
         }
         match wanted {
             "Exact" if version == "0" => {

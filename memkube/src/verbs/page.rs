@@ -16,11 +16,18 @@ pub(super) struct Token {
     pub(super) start: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Encoded {
     v: String,
     rv: i64,
     start: String,
+}
+
+/// Whether a key leads nowhere but below the list's own.
+fn is_plain(start: &str) -> bool {
+    let mut parts = start.strip_prefix('/').unwrap_or(start).split('/');
+    parts.all(|part| !matches!(part, "" | "." | ".."))
 }
 
 impl Token {
@@ -45,8 +52,18 @@ impl Token {
             |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(&error.to_string()))?;
         let encoded: Encoded = serde_json::from_slice(&json).map_err(|error| invalid(&error.to_string()))?;
-        if encoded.v != TOKEN_VERSION || encoded.start.is_empty() {
-            return Err(invalid("server does not recognize this encoded version"));
+        if encoded.v != TOKEN_VERSION {
+            let version = &encoded.v;
+            return Err(invalid(&format!("server does not recognize this encoded version {version}")));
+        }
+        if encoded.rv == 0 {
+            return Err(invalid(&format!("incorrect encoded start resourceVersion (version {TOKEN_VERSION})")));
+        }
+        if encoded.start.is_empty() {
+            return Err(invalid(&format!("encoded start key empty (version {TOKEN_VERSION})")));
+        }
+        if !is_plain(&encoded.start) {
+            return Err(invalid(&encoded.start));
         }
         Ok(Self { revision: u64::try_from(encoded.rv).ok(), start: encoded.start })
     }

@@ -18,7 +18,7 @@ impl Work<'_> {
         let options = WriteOptions::of(self.request, "PatchOptions")?;
         self.dry_run = options.dry_run;
         let patch = Patch::parse(&content_type, &self.request.body)?;
-        let key = self.key();
+        let key = self.key()?;
         let old = self.state.store.get(&self.request.resource(), &key).cloned();
         let old = old.ok_or_else(|| Status::not_found(self.request.named(key.name())))?;
         let mut object = self.decoded(&old);
@@ -27,6 +27,8 @@ impl Work<'_> {
         let shown = patch.shown(&object);
         if self.request.definition.custom {
             self.check_custom_type(&object)?;
+        } else {
+            self.complete_type(&patch, &mut object);
         }
         let decoded = self.decode(&mut object, &mut findings);
         decoded.map_err(|why| unusable(&shown, &why.0))?;
@@ -83,6 +85,16 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// A built-in kind need not say what it is: a patch may take that away.
+    fn complete_type(&self, patch: &Patch, object: &mut Object) {
+        let definition = &self.request.definition;
+        object.entry("kind").or_insert_with(|| definition.kind.as_str().into());
+        // These patches are applied to what is of the version already.
+        if matches!(patch, Patch::Strategic(_)) {
+            object.entry("apiVersion").or_insert_with(|| definition.api_version(self.request.version()).into());
+        }
+    }
+
     /// A patch may not make another kind of an object.
     fn check_patched_kind(&self, object: &Object, shown: &str) -> Result<(), Status> {
         let definition = &self.request.definition;
@@ -113,6 +125,10 @@ impl Patch {
             Status::bad_request(format!("error decoding patch: {why}"))
         })?;
         match (content_type, value) {
+            // Go reads null as a list or map without items.
+            ("application/json-patch+json", Value::Null) => Ok(Self::Json(Vec::new())),
+            ("application/merge-patch+json", Value::Null) => Err(Status::bad_request("Invalid JSON Patch")),
+            (_, Value::Null) => Ok(Self::Strategic(Object::new())),
             ("application/json-patch+json", value) => Self::operations(value),
             ("application/merge-patch+json", Value::Object(patch)) => Ok(Self::Merge(patch)),
             ("application/merge-patch+json", other) => {
@@ -137,7 +153,7 @@ impl Patch {
             );
             return Err(Status::plain(413, "RequestEntityTooLarge", message));
         }
-        if let Some(other) = items.iter().find(|item| !item.is_object()) {
+        if let Some(other) = items.iter().find(|item| !item.is_object() && !item.is_null()) {
             let found = go_type(other);
             let why = format!("json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp");
             return Err(Status::bad_request(format!("error decoding patch: {why}")));

@@ -14,7 +14,7 @@ impl Work<'_> {
         self.dry_run = options.dry_run;
         let mut object = self.read_object(options.field_validation)?;
         self.check_place(&mut object)?;
-        let key = self.key();
+        let key = self.key()?;
         let old = self.state.store.get(&self.request.resource(), &key).cloned();
         let creates = old.is_none() && self.ask(|strategy, _| strategy.allows_create_on_update())?;
         if old.is_none() && (!creates || self.subresource().is_some()) {

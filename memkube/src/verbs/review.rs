@@ -2,6 +2,7 @@
 
 use super::Work;
 use super::options::WriteOptions;
+use crate::registry::Scope;
 use crate::service::{Content, Reply};
 use crate::status::Status;
 
@@ -9,7 +10,10 @@ impl Work<'_> {
     pub(super) fn review(&mut self) -> Result<Reply, Status> {
         let options = WriteOptions::of(self.request, "CreateOptions")?;
         self.dry_run = options.dry_run;
-        let object = self.read_object(options.field_validation)?;
+        let mut object = self.read_object(options.field_validation)?;
+        if self.request.definition.scope == Scope::Namespaced {
+            self.check_place(&mut object)?;
+        }
         let reviewed = self.ask(|strategy, context| strategy.review(context, object))??;
         let chunks = self.encoder()?.loose(reviewed);
         Ok(Reply::new(201, Content::Json(chunks)))

@@ -55,6 +55,7 @@ impl Work<'_> {
     ) -> Result<Vec<FieldError>, Status> {
         // kube-apiserver checks metadata once for all kinds and once more in each kind's rules, and tells of both.
         let mut errors = validate::update(object, old);
+        errors.extend(validate::unqualified_finalizers(&self.request.definition, object));
         errors.extend(errors.clone());
         let own = self.ask(|strategy, context| match subresource {
             None => strategy.validate_update(context, object, old),

@@ -10,9 +10,9 @@ use crate::faults::{Fate, WatchFaults};
 use crate::limits;
 use crate::registry::ResourceId;
 use crate::selector::Selection;
-use crate::server::MemKube;
+use crate::server::{MemKube, State};
 use crate::service::{BoxError, Content, Reply};
-use crate::store::Stored;
+use crate::store::{Ended, Stored};
 use crate::verbs::encode::Encoder;
 use bytes::{Bytes, BytesMut};
 use events::Event;
@@ -20,7 +20,7 @@ pub(crate) use events::error_line;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -45,6 +45,8 @@ pub(crate) struct Watch {
     /// Of the store when it began; it ends with it.
     incarnation: u64,
     changed: Arc<Notify>,
+    /// Filled when its table is no more.
+    ended: Arc<OnceLock<Ended>>,
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
@@ -60,7 +62,9 @@ pub(crate) struct Watch {
 /// What a watch does next.
 enum Step {
     Say(Bytes),
+    /// From when it is this step's turn.
     Wait(Duration),
+    WaitUntil(Instant),
     Cut,
     FallSilent,
     End,
@@ -77,6 +81,13 @@ enum Woken {
 
 /// Counts an open watch for as long as it lives.
 struct Open(MemKube);
+
+impl Open {
+    fn count(server: &MemKube, state: &mut State) -> Self {
+        state.watches += 1;
+        Self(server.clone())
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
@@ -102,10 +113,11 @@ impl Watch {
                     return Some((Ok(chunk), self));
                 }
                 Some(Step::Wait(duration)) => {
-                    let until = tokio::time::sleep(duration);
-                    let woken = self.wait(until).await;
-                    self.heed(&woken);
+                    // The watch ends before what is too far away to be told.
+                    let until = Instant::now().checked_add(duration).unwrap_or(self.deadline);
+                    self.steps.push_front(Step::WaitUntil(until));
                 }
+                Some(Step::WaitUntil(until)) => self.wait_until(until).await,
                 Some(Step::Cut) => {
                     self.over = true;
                     return Some((Err("connection reset by peer (a fault that was asked for)".into()), self));
@@ -143,6 +155,15 @@ impl Watch {
             let woken = self.wait(notified).await;
             self.heed(&woken);
         }
+    }
+
+    /// Waits, and goes on with it after what only interrupts.
+    async fn wait_until(&mut self, until: Instant) {
+        let woken = self.wait(tokio::time::sleep_until(until)).await;
+        if !matches!(woken, Woken::Waited) {
+            self.steps.push_front(Step::WaitUntil(until));
+        }
+        self.heed(&woken);
     }
 
     async fn wait(&mut self, waited: impl Future<Output = ()>) -> Woken {
@@ -194,8 +215,10 @@ impl Watch {
     fn collect(&mut self) {
         let server = self.server.clone();
         let state = server.0.state.lock();
-        let registered = state.registry.get(&self.resource);
-        if state.store.incarnation() != self.incarnation || registered.is_none() {
+        let ended = self.ended.get().is_some();
+        // What is registered now may be another kind of the same name.
+        let registered = state.registry.get(&self.resource).filter(|_| !ended);
+        if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);
             return;
         }
@@ -206,28 +229,31 @@ impl Watch {
                 break;
             }
         }
-        let mut end = None;
+        let (mut end, mut over) = (None, false);
         if self.initial.is_empty() && found.len() < limits::CHANGES_PER_TURN {
             if std::mem::take(&mut self.end_of_initial) {
                 end = Some(events::line("BOOKMARK", &[self.encoder.bookmark(self.cursor, true)]));
             } else {
-                self.read_log(&state, &mut found);
+                over = self.read_log(&state, &mut found);
             }
         }
         drop(state);
         found.into_iter().for_each(|event| self.tell(event));
         self.steps.extend(end.map(Step::Say));
+        self.steps.extend(over.then_some(Step::End));
     }
 
-    fn read_log(&mut self, state: &crate::server::State, found: &mut Vec<Event>) {
-        let Some(table) = state.store.table(&self.resource) else {
-            return;
+    /// Returns whether nothing will follow.
+    fn read_log(&mut self, state: &State, found: &mut Vec<Event>) -> bool {
+        let ended = self.ended.get();
+        let changes = match (ended, state.store.table(&self.resource)) {
+            (Some(ended), _) => ended.since(self.cursor, limits::CHANGES_PER_TURN),
+            (None, Some(table)) => table.since(self.cursor, limits::CHANGES_PER_TURN),
+            (None, None) => return false,
         };
-        let Ok(changes) = table.since(self.cursor, limits::CHANGES_PER_TURN) else {
-            self.steps.push_back(Step::End);
-            return;
-        };
-        let registered = state.registry.get(&self.resource);
+        let Ok(changes) = changes else { return true };
+        let over = ended.is_some() && changes.is_empty();
+        let registered = state.registry.get(&self.resource).filter(|_| ended.is_none());
         let more = changes.len() == limits::CHANGES_PER_TURN;
         for change in &changes {
             let here = self.namespace.is_empty() || change.after.key.namespace() == self.namespace;
@@ -240,6 +266,7 @@ impl Watch {
             // All that is known of the other kinds' changes is that they are none of this kind.
             self.cursor = self.cursor.max(state.store.revision());
         }
+        over
     }
 
     /// Takes an event's fate into the steps.

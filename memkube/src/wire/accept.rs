@@ -7,8 +7,24 @@ use crate::status::{Details, Status};
 pub(crate) enum Form {
     /// The objects themselves.
     Whole,
-    /// `PartialObjectMetadata`: their metadata alone.
-    MetadataOnly,
+    /// Their metadata alone.
+    MetadataOnly(MetadataForm),
+}
+
+/// How metadata alone is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetadataForm {
+    /// `PartialObjectMetadataList`, not `PartialObjectMetadata`: what has the one form cannot be had in the other.
+    pub(crate) list: bool,
+    /// `v1` and `v1beta1` are the same but for their name.
+    pub(crate) version: MetadataVersion,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub(crate) enum MetadataVersion {
+    V1,
+    V1beta1,
 }
 
 impl Form {
@@ -26,11 +42,12 @@ impl Form {
                 continue;
             }
             json_was_possible = true;
-            let wanted = parts.find_map(|parameter| parameter.strip_prefix("as="));
-            match wanted {
-                None => return Ok(Self::Whole),
-                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::MetadataOnly),
-                Some(_) => {}
+            let parameters: Vec<&str> = parts.collect();
+            if !parameters.iter().any(|parameter| parameter.starts_with("as=")) {
+                return Ok(Self::Whole);
+            }
+            if let Some(form) = MetadataForm::of(&parameters) {
+                return Ok(Self::MetadataOnly(form));
             }
         }
         Err(if json_was_possible {
@@ -43,9 +60,27 @@ impl Form {
     }
 }
 
+impl MetadataForm {
+    /// Of the parameters of a media type that ask for another form.
+    fn of(parameters: &[&str]) -> Option<Self> {
+        let parameter = |name| parameters.iter().find_map(|parameter| parameter.strip_prefix(name));
+        let list = match parameter("as=")? {
+            "PartialObjectMetadata" => false,
+            "PartialObjectMetadataList" => true,
+            _ => return None,
+        };
+        let version = match (parameter("g=")?, parameter("v=")?) {
+            ("meta.k8s.io", "v1") => MetadataVersion::V1,
+            ("meta.k8s.io", "v1beta1") => MetadataVersion::V1beta1,
+            _ => return None,
+        };
+        Some(Self { list, version })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Form;
+    use super::{Form, MetadataForm, MetadataVersion};
 
     #[test]
     fn tables_fall_back_to_the_objects() {
@@ -57,7 +92,8 @@ mod tests {
     #[test]
     fn metadata_alone_can_be_asked_for() {
         let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-        assert_eq!(Form::negotiate(Some(accept)), Ok(Form::MetadataOnly));
+        let form = MetadataForm { list: true, version: MetadataVersion::V1 };
+        assert_eq!(Form::negotiate(Some(accept)), Ok(Form::MetadataOnly(form)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Which resource a path speaks of and what a method does to it.
 
 use super::Query;
-use crate::auth::{Call, Target, User, Verb};
-use crate::registry::{Definition, Scope, Subresource};
+use crate::auth::{Call, Target, Verb};
+use crate::registry::{Definition, Scope};
 use crate::status::{Named, Status};
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -10,12 +10,13 @@ use percent_encoding::percent_decode_str;
 /// The target of a path like `/apis/discovery.k8s.io/v1/namespaces/prod/endpointslices/web-x7`; none where it is no path
 /// of a resource.
 pub(super) fn parse(path: &str) -> Option<Target> {
-    let decoded: Vec<String> = path
-        .trim_matches('/')
-        .split('/')
-        .map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned())
-        .collect();
-    let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
+    // As Go's server does: what an escaped slash parts is parted.
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let path = decoded.strip_prefix('/')?;
+    let parts: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
+    if parts.contains(&"") {
+        return None;
+    }
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
         ["apis", group, version, rest @ ..] => (*group, *version, rest),
@@ -27,29 +28,26 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),
     };
-    let (resource, name, subresource) = match rest {
-        [resource] => (*resource, "", ""),
-        [resource, name] => (*resource, *name, ""),
-        [resource, name, subresource] => (*resource, *name, *subresource),
-        _ => return None,
+    let (resource, name, below) = match rest {
+        [] => return None,
+        [resource] => (*resource, "", &[][..]),
+        [resource, name, below @ ..] => (*resource, *name, below),
     };
-    if resource.is_empty() {
-        return None;
-    }
     Some(Target {
         group: group.into(),
         version: version.into(),
         resource: resource.into(),
-        subresource: subresource.into(),
+        // There is nothing two levels below an object, which is found out as for any subresource.
+        subresource: below.join("/").into(),
         namespace: namespace.into(),
         name: name.into(),
     })
 }
 
-/// What is asked.
-pub(super) fn call(user: User, target: Target, method: &Method, query: &Query) -> Result<Call, Status> {
+/// What is asked; none for a method that no resource has.
+pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Verb> {
     let named = !target.name.is_empty();
-    let verb = match (method, named) {
+    Some(match (method, named) {
         (&Method::GET, true) => Verb::Get,
         (&Method::GET, false) if query.flag("watch") => Verb::Watch,
         (&Method::GET, false) => Verb::List,
@@ -58,46 +56,60 @@ pub(super) fn call(user: User, target: Target, method: &Method, query: &Query) -
         (&Method::PATCH, _) => Verb::Patch,
         (&Method::DELETE, true) => Verb::Delete,
         (&Method::DELETE, false) => Verb::DeleteCollection,
-        _ => return Err(Status::method_not_allowed()),
-    };
-    Ok(Call { user, verb, target })
+        _ => return None,
+    })
+}
+
+/// Why a request does not fit its resource.
+pub(super) enum Unfit {
+    /// There is nothing at its path.
+    Nothing,
+    Refused(Status),
+}
+
+impl From<Status> for Unfit {
+    fn from(status: Status) -> Self {
+        Self::Refused(status)
+    }
 }
 
 /// Whether the resource has this path and this verb on it.
-pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Status> {
+pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
     let target = &call.target;
     let named = !target.name.is_empty();
     // A namespace is at the path of what is in it.
     let itself = *target.resource == *"namespaces" && target.name == target.namespace;
     let in_namespace = !target.namespace.is_empty() && !itself;
     if in_namespace && definition.scope == Scope::Cluster {
-        return Err(Status::no_such_resource());
+        return Err(Unfit::Nothing);
     }
     if !target.subresource.is_empty() {
-        let known = definition.subresources.iter().any(|known| known.name() == &*target.subresource);
-        return match (known, call.verb) {
-            (false, _) if definition.custom && *target.subresource == *Subresource::Status.name() => {
-                let named = Named { group: &definition.group, kind: &definition.plural, name: &target.name };
-                Err(Status::not_found(named))
-            }
-            (false, _) => Err(Status::no_such_resource()),
-            (true, Verb::Get | Verb::Update | Verb::Patch) => Ok(()),
-            (true, verb) if definition.custom => {
-                let what = Named { group: &definition.group, kind: &definition.plural, name: "" };
-                Err(Status::not_supported(verb.name(), what))
-            }
-            (true, _) => Err(Status::method_not_allowed()),
-        };
+        return fits_below(definition, call);
     }
     let across = definition.scope == Scope::Namespaced && !in_namespace;
     if across && named {
-        return Err(Status::no_such_resource());
+        return Err(Unfit::Nothing);
     }
     let on_object = matches!(call.verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
-    let possible = definition.verbs.contains(&call.verb)
-        && on_object == named
-        && !(across && matches!(call.verb, Verb::Create | Verb::DeleteCollection));
-    if possible { Ok(()) } else { Err(Status::method_not_allowed()) }
+    let only_in_namespaces = across && matches!(call.verb, Verb::Create | Verb::DeleteCollection);
+    if only_in_namespaces && definition.custom {
+        return Err(Unfit::Nothing);
+    }
+    let possible = definition.verbs.contains(&call.verb) && on_object == named && !only_in_namespaces;
+    if possible { Ok(()) } else { Err(Status::method_not_allowed().into()) }
+}
+
+/// Whether the resource has this subresource and this verb on it.
+fn fits_below(definition: &Definition, call: &Call) -> Result<(), Unfit> {
+    let subresource = &*call.target.subresource;
+    let resource = |name| Named { group: &definition.group, kind: &definition.plural, name };
+    match definition.subresources.iter().find(|known| known.name() == subresource) {
+        None if definition.custom => Err(Status::not_found(resource(&call.target.name)).into()),
+        None => Err(Unfit::Nothing),
+        Some(known) if known.verbs().contains(&call.verb) => Ok(()),
+        Some(_) if definition.custom => Err(Status::not_supported(call.verb.name(), resource("")).into()),
+        Some(_) => Err(Status::method_not_allowed().into()),
+    }
 }
 
 #[cfg(test)]

@@ -39,3 +39,53 @@ async fn a_backup_brings_back_objects_and_versions_and_ends_watches() {
     server.memkube.restore(&backup);
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a"]);
 }
+
+/// What a kind with rules about a map refuses an object of eight members with.
+async fn refused_by_rules_about_a_map() -> Vec<u8> {
+    let server = Server::new();
+    let rule = |rule: &str, message: &str| json!({"rule": rule, "messageExpression": message});
+    let map = json!({
+        "type": "object", "additionalProperties": {"type": "integer"},
+        "x-kubernetes-validations": [
+            rule("self.map(k, k)[0] == 'none'", "'first is ' + self.map(k, k)[0]"),
+            rule("self.filter(k, self[k] > 2)[0] == 'none'", "'first above 2 is ' + self.filter(k, self[k] > 2)[0]"),
+            rule("{'y': 1, 'x': 2, 'z': 3}.map(k, k)[0] == 'y'", "'a map that is written out'"),
+            rule("self.all(k, 6 / self[k] > 5)", ""),
+            rule("false", "'all: %s'.format([[self]])"),
+            rule("self < self", ""),
+        ],
+    });
+    let schema = json!({"type": "object", "properties": {"map": map}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "maps.ex.io"},
+        "spec": {
+            "group": "ex.io", "scope": "Cluster", "names": {"plural": "maps", "kind": "Map"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let made = server.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    assert_eq!(made.code, 201, "{:?}", made.body);
+    let map = json!({"h": 8, "g": 7, "f": 6, "e": 5, "d": 4, "c": 3, "b": 2, "a": 1, "zero": 0});
+    let object = json!({"apiVersion": "ex.io/v1", "kind": "Map", "metadata": {"name": "a"}, "map": map});
+    let refused = server.post("/apis/ex.io/v1/maps", object).await;
+    assert_eq!(refused.code, 422, "{:?}", refused.body);
+    serde_json::to_vec(&refused.body).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_go_through_maps_in_the_order_of_their_keys() {
+    let first = refused_by_rules_about_a_map().await;
+    let told = String::from_utf8(first.clone()).unwrap();
+    for part in [
+        "first is a\"",
+        "first above 2 is c\"",
+        "a map that is written out",
+        r#"all: [{\"a\":1, \"b\":2, \"c\":3, \"d\":4, \"e\":5, \"f\":6, \"g\":7, \"h\":8, \"zero\":0}]"#,
+        "no such overload",
+    ] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    for _ in 0..20 {
+        assert_eq!(String::from_utf8(refused_by_rules_about_a_map().await), Ok(told.clone()));
+    }
+}

@@ -157,6 +157,29 @@ async fn events_can_be_lost_repeated_and_held_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_is_held_back_for_as_long_as_is_asked_bookmarks_or_not() {
+    let fate: fn(&str) -> Fate = |_| Fate::Hold(Duration::from_secs(200));
+    let Watched { server, mut watch, .. } = watched(fate).await;
+    let begin = Instant::now();
+    server.widget("held", json!({})).await;
+    // No bookmark overtakes it.
+    assert_eq!(watch.next().await, "ADDED held");
+    assert_eq!(begin.elapsed(), Duration::from_secs(200));
+    let Watched { server, mut watch, cut, .. } = watched(fate).await;
+    server.widget("held", json!({})).await;
+    assert!(timeout(Duration::from_secs(100), watch.try_event()).await.is_err());
+    cut.notify_one();
+    assert!(watch.try_event().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_held_back_for_ever_ends_with_its_watch() {
+    let Watched { server, mut watch, .. } = watched(|_| Fate::Hold(Duration::MAX)).await;
+    server.widget("held", json!({})).await;
+    assert_eq!(watch.event().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_can_break_its_watch() {
     let Watched { server, mut watch, .. } = watched(|_| Fate::Cut).await;
     server.widget("w", json!({})).await;

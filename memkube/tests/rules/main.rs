@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod create;
+mod definitions;
 mod delete;
 mod determinism;
 mod faults;
 mod list;
 mod namespaces;
+mod past;
 mod patch;
+mod paths;
 mod requests;
 mod support;
 mod update;

@@ -177,6 +177,41 @@ async fn tokens_and_access_can_be_reviewed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn access_is_reviewed_for_verbs_that_no_request_has() {
+    let mut options = Options::new(clock(), 1);
+    options.policy = Arc::new(|call: &Call| &*call.user.name != "reader" || call.verb == Verb::Get);
+    let server = Server::with(options);
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    for (user, verb, allowed) in [
+        ("reader", "get", true),
+        ("reader", "*", false),
+        ("all", "*", true),
+        // A policy of calls knows of none, so it allows none.
+        ("all", "impersonate", false),
+    ] {
+        let attributes = json!({"verb": verb, "resource": "users"});
+        let answer = server.post(reviews, json!({"spec": {"user": user, "resourceAttributes": attributes}})).await;
+        assert_eq!(answer.body["status"], json!({"allowed": allowed}), "{user} {verb}");
+    }
+    server.memkube.set_policy(Arc::new(memkube::auth::AllowAll));
+    let attributes = json!({"verb": "impersonate", "resource": "users"});
+    let answer = server.post(reviews, json!({"spec": {"user": "all", "resourceAttributes": attributes}})).await;
+    assert_eq!(answer.body["status"], json!({"allowed": true}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_can_ask_who_one_is() {
+    let server = Server::new();
+    let crew = server.memkube.client(User::new("bob").with_groups(vec!["crew".to_owned()]));
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(b"{}".to_vec()).unwrap();
+    let answer: Value = crew.request(request).await.unwrap();
+    let user = json!({"username": "bob", "groups": ["crew", "system:authenticated"]});
+    assert_eq!(answer["status"], json!({"userInfo": user}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_ledger_forgets_the_oldest_and_counts_all() {
     let mut options = Options::new(clock(), 1);
     options.limits.audit_entries = 2;

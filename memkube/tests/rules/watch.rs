@@ -230,3 +230,18 @@ async fn large_objects_are_forgotten_sooner() {
     assert_eq!(late["object"]["message"], "too old resource version: 5 (6)");
     assert_eq!(server.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion=6")).await.next().await, "ADDED b");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_may_want_to_last_for_ever_and_is_given_back() {
+    let server = Server::new();
+    server.config_map("a").await;
+    for seconds in [i64::MAX, 9_223_372_036] {
+        let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&timeoutSeconds={seconds}")).await;
+        assert_eq!(watch.next().await, "ADDED a");
+        assert_eq!(server.memkube.open_watches(), 1);
+        // It is told of its end half a day later.
+        assert_eq!(watch.event().await, None);
+        drop(watch);
+        assert_eq!(server.memkube.open_watches(), 0);
+    }
+}

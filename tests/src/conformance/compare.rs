@@ -15,8 +15,29 @@ pub struct Report {
     pub compared: usize,
     /// What differs, for people.
     pub differences: Vec<String>,
-    /// Differences of the docs that were seen.
-    pub known: BTreeSet<String>,
+    /// The steps that are marked, which do differ.
+    pub marks: Vec<Mark>,
+}
+
+/// The answers to a step that is marked as differing.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The file.
+    pub theme: String,
+    /// The case.
+    pub title: String,
+    /// The case's.
+    pub namespace: String,
+    /// In the case, from 1.
+    pub step: usize,
+    /// What is asked.
+    pub call: String,
+    /// The difference's, in the docs.
+    pub name: String,
+    /// What the real server answers; null where none was asked.
+    pub real: Value,
+    /// What memkube answers.
+    pub ours: Value,
 }
 
 impl Report {
@@ -24,33 +45,67 @@ impl Report {
     pub fn add(&mut self, other: Self) {
         self.compared += other.compared;
         self.differences.extend(other.differences);
-        self.known.extend(other.known);
+        self.marks.extend(other.marks);
+    }
+
+    /// The names of the differences that were seen.
+    #[must_use]
+    pub fn known(&self) -> BTreeSet<&str> {
+        self.marks.iter().map(|mark| mark.name.as_str()).collect()
     }
 }
 
 /// Compares the normal answers of the real server with memkube's.
 #[must_use]
 pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
-    let mut report = Report { compared: real.len(), ..Report::default() };
-    for ((step, real), ours) in case.steps.iter().zip(real).zip(ours) {
-        match &step.differs {
-            Some(known) if real == ours => {
-                let same = format!("no longer differs: take away \"differs {}\"", known.name);
-                report.differences.push(told(case, step, &same));
-            }
-            Some(known) => {
-                report.known.insert(known.name.clone());
-                let expected = known.code.map_or_else(|| real["code"].clone(), Value::from);
-                if ours["code"] != expected {
-                    let wrong = format!("memkube should answer {expected} here: {ours:#}");
-                    report.differences.push(told(case, step, &wrong));
-                }
-            }
-            None if real == ours => {}
-            None => report.differences.push(told(case, step, &lines(real, ours))),
+    let differences = unmarked(case, real, ours);
+    let mut report = Report { compared: real.len(), differences, marks: Vec::new() };
+    for mark in marks(case, real, ours) {
+        let step = &case.steps[mark.step - 1];
+        let expected = step.differs.as_ref().and_then(|known| known.code);
+        let expected = expected.map_or_else(|| mark.real["code"].clone(), Value::from);
+        if mark.real == mark.ours {
+            let same = format!("no longer differs: take away \"differs {}\"", mark.name);
+            report.differences.push(told(case, step, &same));
+        } else if mark.ours["code"] != expected {
+            let wrong = format!("memkube should answer {expected} here: {:#}", mark.ours);
+            report.differences.push(told(case, step, &wrong));
         }
+        report.marks.push(mark);
     }
     report
+}
+
+/// What differs in steps that are not marked.
+#[must_use]
+pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
+    let differing = differing(case, real, ours);
+    differing.map(|step| told(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
+}
+
+/// The steps that differ and are not marked, from 0.
+pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = usize> + 'a {
+    let steps = case.steps.iter().zip(real).zip(ours).enumerate();
+    steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
+}
+
+/// The answers to the steps that are marked; the real server need not have been asked.
+pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
+    let steps = (1..).zip(&case.steps).zip(ours);
+    steps.filter_map(|((number, step), ours)| {
+        let real = real.get(number - 1).unwrap_or(&Value::Null);
+        let known = step.differs.as_ref()?;
+        Some(Mark {
+            theme: case.theme.clone(),
+            title: case.title.clone(),
+            namespace: case.namespace.clone(),
+            step: number,
+            call: step.to_string(),
+            name: known.name.clone(),
+            real: real.clone(),
+            ours: ours.clone(),
+        })
+    })
 }
 
 /// Where the real server's code is not that of the table.

@@ -1,45 +1,31 @@
 //! Makes the answers of one case comparable: what no two servers can share is replaced by what it stands for.
 //!
-//! - UIDs by their number in order of appearance, times by their form;
-//! - resourceVersions of objects by their order within the case; those of lists and bookmarks, which others move on, by
-//!   the newest object that they are not older than;
+//! - UIDs by their number in order of appearance;
+//! - times by whether they can be: what an object has as its creationTimestamp stays so, and a deletionTimestamp is not
+//!   before the object was there nor after the answer ([`times`]);
+//! - resourceVersions of objects by their order within the case, in messages too; those of lists and bookmarks, which
+//!   others move on, by the newest object that they are not older than;
 //! - suffixes that the server generated, cluster IPs and node ports that it chose, continue tokens;
 //! - `managedFields` are left out: memkube keeps none;
-//! - what a refusal says several times it says once (kube-apiserver checks metadata up to four times, as the kind is);
+//! - a cause that a refusal has several times it has once (kube-apiserver checks metadata up to four times, as the kind
+//!   is; its message tells each once);
 //! - objects quoted in messages have their fields in the order of the alphabet, not of Go's structs.
 
-use super::play::Answer;
-use super::script::{Action, Case};
-use regex::{Captures, Regex};
+mod texts;
+mod times;
+
+pub(super) use times::seconds;
+
+use super::play::Played;
+use super::script::{Action, Call, Case, Step};
+use regex::Captures;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use texts::{PATTERNS, ordered};
+use times::Times;
 
-/// Patterns in texts, and how many groups of them are not to be seen.
-struct Patterns {
-    uid: Regex,
-    time: Regex,
-    version: Regex,
-    quoted_version: Regex,
-    quoted: Regex,
-    /// Of the table's one generateName that is refused, so that no object shows the name.
-    refused_name: Regex,
-}
-
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let pattern = |text| Regex::new(text).expect("written here, and every case of the table goes through it");
-    Patterns {
-        uid: pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
-        time: pattern(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
-        version: pattern(
-            r"(in record|ResourceVersion in the precondition|current:|too old resource version: \d+) \(?(\d+)\)?",
-        ),
-        quoted_version: pattern(r#"(resourceVersion\\*":\s*\\*")(\d+)"#),
-        refused_name: pattern("Bad_[a-z0-9]{5}"),
-        quoted: pattern(r#"(?s)Invalid value: "?([\[{].*[\]}])"?: "#),
-    }
-});
-
+/// How documents in protobuf begin.
+const PROTOBUF: &str = "k8s\0";
 /// The letters of generated names.
 const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_LETTERS: usize = 5;
@@ -55,19 +41,24 @@ struct Known {
     generated: BTreeMap<String, String>,
     addresses: BTreeMap<String, usize>,
     ports: BTreeSet<u64>,
+    times: Times,
+    /// Whether the answer that is looked at is one of what only would have happened.
+    dry_run: bool,
     /// What the case itself says is not the server's choice.
     said: String,
 }
 
 /// The answers of a case as they can be compared, one document a step.
 #[must_use]
-pub fn normal(case: &Case, answers: &[Answer]) -> Vec<Value> {
-    let mut known = Known { said: said(case), ..Known::default() };
-    for answer in answers {
+pub fn normal(case: &Case, played: &Played) -> Vec<Value> {
+    let mut known = Known { said: said(case), times: Times::of(played), ..Known::default() };
+    for answer in &played.answers {
         known.learn(&answer.body);
     }
     let mut documents = Vec::new();
-    for answer in answers {
+    for (step, answer) in case.steps.iter().zip(&played.answers) {
+        known.times.at(answer.at_seconds);
+        known.dry_run = call(step).is_some_and(|call| call.path.contains("dryRun"));
         let body = known.rewritten("", &answer.body);
         let headers: Vec<String> = answer.headers.iter().map(|header| known.text(header)).collect();
         documents.push(json!({"code": answer.code, "headers": headers, "body": body}));
@@ -75,14 +66,16 @@ pub fn normal(case: &Case, answers: &[Answer]) -> Vec<Value> {
     documents
 }
 
-fn said(case: &Case) -> String {
-    let calls = case.steps.iter().filter_map(|step| match &step.action {
-        Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call) => {
-            Some(call.body.as_str())
-        }
+fn call(step: &Step) -> Option<&Call> {
+    match &step.action {
+        Action::Send(call) | Action::Await(call) | Action::Watch(call) | Action::Open(_, call) => Some(call),
         Action::Read(..) | Action::ReadUntil(..) => None,
-    });
-    calls.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn said(case: &Case) -> String {
+    let calls = case.steps.iter().filter_map(call);
+    calls.map(|call| format!("{}\n{}", call.path, call.body)).collect::<Vec<_>>().join("\n")
 }
 
 impl Known {
@@ -126,6 +119,9 @@ impl Known {
     fn rewritten(&mut self, key: &str, value: &Value) -> Value {
         match value {
             Value::String(_) if key == "continue" => json!("<continue>"),
+            Value::String(text) if text.starts_with(PROTOBUF) => json!("<protobuf>"),
+            // Of a table: how old something is.
+            Value::String(text) if key == "cells" && is_age(text) => json!("<age>"),
             Value::String(text) => json!(self.text(text)),
             Value::Number(port)
                 if key == "nodePort" && port.as_u64().is_some_and(|port| self.ports.contains(&port)) =>
@@ -149,18 +145,37 @@ impl Known {
                 written.insert(key.clone(), self.rewritten(key, field));
             }
         }
-        let version = object.get("metadata").and_then(|meta| number(&meta["resourceVersion"]));
-        if let (Some(version), Some(Value::Object(meta))) = (version, written.get_mut("metadata")) {
-            let seen = self.rank(version);
-            let told = if is_object(object) { format!("<version {seen}>") } else { format!("<since version {seen}>") };
-            meta.insert("resourceVersion".to_owned(), json!(told));
+        if let (Some(meta), Some(Value::Object(written))) = (object.get("metadata"), written.get_mut("metadata")) {
+            self.times.stamp(meta, written, self.dry_run);
+            if let Some(version) = number(&meta["resourceVersion"]) {
+                let told = if is_object(object) { self.version(version) } else { self.since(version) };
+                written.insert("resourceVersion".to_owned(), json!(told));
+            }
         }
         Value::Object(written)
     }
 
-    /// How many versions of objects are known that are not newer.
-    fn rank(&self, version: u64) -> usize {
-        self.versions.range(..=version).count()
+    /// A version of an object, by its order among those of the case.
+    fn version(&self, version: u64) -> String {
+        let rank = self.versions.range(..=version).count();
+        if self.versions.contains(&version) {
+            return format!("<version {rank}>");
+        }
+        format!("<no version, after {rank}>")
+    }
+
+    /// A version that others move on, by the newest of an object that is not newer.
+    fn since(&self, version: u64) -> String {
+        format!("<since version {}>", self.versions.range(..=version).count())
+    }
+
+    /// A version in a message: where the case itself said it, it stays.
+    fn told_version(&self, version: &str) -> String {
+        let said = [format!("\"{version}\""), format!("ersion={version}")];
+        match version.parse() {
+            Ok(number) if !said.iter().any(|said| self.said.contains(said)) => self.version(number),
+            _ => version.to_owned(),
+        }
     }
 
     fn text(&mut self, text: &str) -> String {
@@ -177,28 +192,36 @@ impl Known {
                 format!("<uid {}>", uids.entry(found[0].to_owned()).or_insert(next))
             })
             .into_owned();
-        let form = |found: &Captures<'_>| if found.get(1).is_some() { "<time with micros>" } else { "<time>" };
-        // What the case itself wrote stays: servers must not touch it.
-        let said = self.said.clone();
-        text = PATTERNS
-            .time
-            .replace_all(
-                &text,
-                |found: &Captures<'_>| {
-                    if said.contains(&found[0]) { found[0].to_owned() } else { form(found).to_owned() }
-                },
-            )
-            .into_owned();
-        text = PATTERNS.version.replace_all(&text, "$1 <version>").into_owned();
-        let ranked = |found: &Captures<'_>| {
-            let rank = found[2].parse().map_or(0, |version| self.rank(version));
-            format!("{}<version {rank}>", &found[1])
-        };
-        text = PATTERNS.quoted_version.replace_all(&text, ranked).into_owned();
+        text = self.with_times(&text);
+        text = self.with_versions(&text);
         for (address, number) in &self.addresses {
             text = text.replace(address, &format!("<cluster IP {number}>"));
         }
         text
+    }
+}
+
+impl Known {
+    /// What the case itself wrote stays: servers must not touch it.
+    fn with_times(&self, text: &str) -> String {
+        let form = |found: &Captures<'_>| match &found[0] {
+            time if self.said.contains(time) => time.to_owned(),
+            time => self.times.form(time, found.get(1).is_some()).to_owned(),
+        };
+        PATTERNS.time.replace_all(text, form).into_owned()
+    }
+
+    fn with_versions(&self, text: &str) -> String {
+        let exact = |found: &Captures<'_>| format!("{}{}", &found[1], self.told_version(&found[2]));
+        let text = PATTERNS.version.replace_all(text, exact);
+        let current = |found: &Captures<'_>| format!("{}{}", &found[1], self.since(found[2].parse().unwrap_or(0)));
+        let text = PATTERNS.current.replace_all(&text, current);
+        let too_old = |found: &Captures<'_>| {
+            let (asked, oldest): (u64, u64) = (found[2].parse().unwrap_or(0), found[3].parse().unwrap_or(0));
+            let oldest = if oldest > asked { "<newer>" } else { "<not newer>" };
+            format!("{}{} ({oldest})", &found[1], self.told_version(&found[2]))
+        };
+        PATTERNS.too_old.replace_all(&text, too_old).into_owned()
     }
 }
 
@@ -222,33 +245,11 @@ fn say_once(status: &mut Map<String, Value>) {
             told.push(cause);
         }
     }
-    causes.clone_from(&told);
-    let line = |cause: &Value| format!("{}: {}", text_of(&cause["field"]), text_of(&cause["message"]));
-    let lines = told.iter().map(line).collect::<Vec<_>>().join(", ");
-    let message = status.get("message").map(text_of).unwrap_or_default();
-    if let Some((what, _)) = message.split_once(" is invalid: [") {
-        let lines = if told.len() == 1 { lines } else { format!("[{lines}]") };
-        status.insert("message".to_owned(), json!(format!("{what} is invalid: {lines}")));
-    }
+    *causes = told;
 }
 
 fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-/// An object that a message quotes, with its fields in order. Values that are quoted as texts are escaped once more.
-fn ordered(found: &Captures<'_>) -> String {
-    let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
-    let value = unescaped.as_deref().unwrap_or(&found[1]);
-    match serde_json::from_str::<Value>(value) {
-        Ok(mut value) => {
-            if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-                meta.remove("managedFields");
-            }
-            format!("Invalid value: {value}: ")
-        }
-        Err(_) => found[0].to_owned(),
-    }
 }
 
 fn number(value: &Value) -> Option<u64> {
@@ -259,6 +260,10 @@ fn number(value: &Value) -> Option<u64> {
 fn is_object(object: &Map<String, Value>) -> bool {
     let meta = object.get("metadata");
     !object.contains_key("items") && meta.is_some_and(|meta| meta.get("uid").is_some())
+}
+
+fn is_age(text: &str) -> bool {
+    text.strip_suffix('s').is_some_and(|count| count.parse::<u32>().is_ok())
 }
 
 fn is_suffix(text: &str) -> bool {

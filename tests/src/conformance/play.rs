@@ -1,34 +1,57 @@
 //! One case on one server.
 
+use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
-use super::stream::Events;
+use super::stream::{Events, Taken};
 use crate::limits;
 use anyhow::{Context as _, ensure};
-use http::header::{CONTENT_TYPE, WARNING};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tokio::time::Instant;
 
 /// What a server answered to one step, as it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// HTTP's; 0 for events that are read of an open watch.
     pub code: u16,
-    /// The body's type and the warnings.
+    /// All that a client can act on: `name: value`, by name.
     pub headers: Vec<String>,
     /// An object, a text, or an array of events.
     pub body: Value,
+    /// The body, as it came.
+    pub raw: Vec<u8>,
+    /// What the server's clock said when this came, in seconds since 1970; behind by no more than a second.
+    pub at_seconds: i64,
+}
+
+/// What a server answered to a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// What the server's clock said when the case began, in whole seconds since 1970.
+    pub began_seconds: i64,
+    /// One a step.
+    pub answers: Vec<Answer>,
 }
 
 /// The code of what has no answer at all.
 pub const NO_ANSWER: u16 = 1;
+/// The code of a look at an open watch that did not tell all that was asked for.
+pub const CUT_SHORT: u16 = 2;
+/// Headers that are of the connection, or that no two answers share. Nobody asks for priority and fairness here.
+const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
 
 impl Answer {
     fn none(error: &anyhow::Error) -> Self {
-        Self { code: NO_ANSWER, headers: Vec::new(), body: json!(format!("{error:#}")) }
+        Self::new(NO_ANSWER, Vec::new(), json!(format!("{error:#}")), Vec::new())
+    }
+
+    fn new(code: u16, headers: Vec<String>, body: Value, raw: Vec<u8>) -> Self {
+        Self { code, headers, body, raw, at_seconds: 0 }
     }
 }
 
@@ -43,20 +66,24 @@ struct Player<'a> {
 ///
 /// # Errors
 /// Where there is no namespace. What else has no answer is an answer of code [`NO_ANSWER`].
-pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Vec<Answer>> {
+pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Played> {
     let mut player = Player { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
     let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);
     let made = player.send(&Call::new("POST", "/api/v1/namespaces", &namespace)?).await?;
-    ensure!(made.code == 201 || made.code == 409, "no namespace {}: {made:?}", case.namespace);
+    ensure!(made.code == 201, "no namespace {}: {made:?}", case.namespace);
+    let began_seconds = made.body["metadata"]["creationTimestamp"].as_str().and_then(seconds);
+    let began_seconds = began_seconds.with_context(|| format!("not a time, of when it was made: {made:?}"))?;
+    let began = Instant::now();
     let mut answers = Vec::new();
     for step in &case.steps {
-        let answer = player.step(&step.action, step.code).await.unwrap_or_else(|error| Answer::none(&error));
+        let mut answer = player.step(&step.action, step.code).await.unwrap_or_else(|error| Answer::none(&error));
         if let Some(name) = &step.save {
             player.kept.insert(name.clone(), answer.body.clone());
         }
+        answer.at_seconds = began_seconds + i64::try_from(began.elapsed().as_secs())?;
         answers.push(answer);
     }
-    Ok(answers)
+    Ok(Played { began_seconds, answers })
 }
 
 impl Player<'_> {
@@ -64,10 +91,10 @@ impl Player<'_> {
         match action {
             Action::Send(call) => self.send(call).await,
             Action::Await(call) => {
-                let deadline = tokio::time::Instant::now() + limits::EVENTUALLY;
+                let deadline = Instant::now() + limits::EVENTUALLY;
                 loop {
                     let answer = self.send(call).await?;
-                    if Some(answer.code) == code || tokio::time::Instant::now() > deadline {
+                    if Some(answer.code) == code || Instant::now() > deadline {
                         return Ok(answer);
                     }
                     tokio::time::sleep(limits::POLL).await;
@@ -79,8 +106,8 @@ impl Player<'_> {
                     return whole(response).await;
                 }
                 let (code, headers) = (response.status().as_u16(), told(response.headers()));
-                let events = Events::new(response.into_body()).rest(limits::EVENTUALLY).await?;
-                Ok(Answer { code, headers, body: Value::Array(events) })
+                let Taken { events, raw, .. } = Events::new(response.into_body()).rest(limits::EVENTUALLY).await;
+                Ok(Answer::new(code, headers, Value::Array(events), raw))
             }
             Action::Open(name, call) => {
                 let response = self.request(call).await?;
@@ -89,10 +116,10 @@ impl Player<'_> {
                 }
                 let (code, headers) = (response.status().as_u16(), told(response.headers()));
                 self.watches.insert(name.clone(), Events::new(response.into_body()));
-                Ok(Answer { code, headers, body: Value::Null })
+                Ok(Answer::new(code, headers, Value::Null, Vec::new()))
             }
-            Action::Read(watch, count) => Ok(read(self.watch(watch)?.take(*count, limits::EVENTUALLY / 3).await?)),
-            Action::ReadUntil(watch, name) => Ok(read(self.watch(watch)?.until(name, limits::EVENTUALLY / 3).await?)),
+            Action::Read(watch, count) => Ok(read(self.watch(watch)?.take(*count, limits::EVENTUALLY / 3).await)),
+            Action::ReadUntil(watch, name) => Ok(read(self.watch(watch)?.until(name, limits::EVENTUALLY / 3).await)),
         }
     }
 
@@ -144,8 +171,9 @@ impl Player<'_> {
     }
 }
 
-fn read(events: Vec<Value>) -> Answer {
-    Answer { code: 0, headers: Vec::new(), body: Value::Array(events) }
+fn read(taken: Taken) -> Answer {
+    let Taken { events, raw, whole } = taken;
+    Answer::new(if whole { 0 } else { CUT_SHORT }, Vec::new(), Value::Array(events), raw)
 }
 
 async fn whole(response: Response<Body>) -> anyhow::Result<Answer> {
@@ -153,10 +181,15 @@ async fn whole(response: Response<Body>) -> anyhow::Result<Answer> {
     let bytes = response.into_body().collect().await.map_err(|error| anyhow::anyhow!("the body broke: {error}"))?;
     let bytes = bytes.to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-    Ok(Answer { code, headers, body })
+    Ok(Answer::new(code, headers, body, bytes.to_vec()))
 }
 
 fn told(headers: &HeaderMap) -> Vec<String> {
-    let of = |name| headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    of(CONTENT_TYPE).chain(of(WARNING)).collect()
+    let of_connection = [CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING];
+    let shared = headers.iter().filter(|(name, _)| !UNSHARED.contains(&name.as_str()) && !of_connection.contains(name));
+    let mut told: Vec<String> =
+        shared.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
+    // Stable: those of one name stay in their order.
+    told.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
+    told
 }

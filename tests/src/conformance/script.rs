@@ -12,6 +12,7 @@
 //! 200 OPEN w {cm}?watch=1                              read later
 //!     READ w 2                                         its next two events
 //!     READ w end                                       its events up to the first about the object `end`
+//!     READ w 1 => b                                    kept: `${b.0.object.metadata.resourceVersion}`
 //! ```
 //!
 //! The number is the code that the real server is known to answer. Each case has a namespace of its own, `{ns}`.
@@ -94,6 +95,7 @@ impl Call {
     pub fn new(verb: &str, path: &str, body: &str) -> anyhow::Result<Self> {
         let (method, content_type) = match verb {
             "GET" | "AWAIT" | "WATCH" | "OPEN" => ("GET", ""),
+            "HEAD" => ("HEAD", ""),
             "POST" => ("POST", "application/json"),
             "PUT" => ("PUT", "application/json"),
             "DELETE" => ("DELETE", "application/json"),
@@ -158,13 +160,14 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     }
     let text = text.trim();
     if let Some(rest) = text.strip_prefix("READ ") {
+        let (rest, save) = kept_as(rest);
         let (watch, end) = rest.split_once(' ').context("READ <watch> <count or name>")?;
         let (watch, end) = (watch.to_owned(), end.to_owned());
         let action = match end.parse() {
             Ok(count) => Action::Read(watch, count),
             Err(_) => Action::ReadUntil(watch, end),
         };
-        case.steps.push(Step { line, code: Some(0), action, save: None, differs: None });
+        case.steps.push(Step { line, code: Some(0), action, save, differs: None });
         return Ok(());
     }
     let step = case.steps.last_mut().context("a line that goes on with no step")?;
@@ -187,11 +190,16 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn step(line: usize, text: &str) -> anyhow::Result<Step> {
-    let (text, save) = match text.rsplit_once(" => ") {
+/// A line, and the name under which its answer is kept.
+fn kept_as(text: &str) -> (&str, Option<String>) {
+    match text.rsplit_once(" => ") {
         Some((text, save)) => (text, Some(save.trim().to_owned())),
         None => (text, None),
-    };
+    }
+}
+
+fn step(line: usize, text: &str) -> anyhow::Result<Step> {
+    let (text, save) = kept_as(text);
     let mut words = text.trim().splitn(3, ' ');
     let (code, verb) = (words.next().unwrap_or_default(), words.next().context("no verb")?);
     let rest = words.next().context("no path")?;

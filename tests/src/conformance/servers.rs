@@ -3,11 +3,12 @@
 use super::normal::normal;
 use super::play::play;
 use super::script::Case;
-use crate::control_plane::{ControlPlane, Options};
+use crate::control_plane::{ADMIN, ControlPlane, Options};
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, yaml};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::Client;
+use memkube::auth::{Call, Policy, Target};
 use memkube::{MemKube, User};
 use serde_json::Value;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use std::time::Duration;
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
 /// Cases at once on the real server: most of their time is waiting for watches to end.
 const AT_ONCE: usize = 16;
+const MASTERS: &str = "system:masters";
+/// Of the admin, as [`ControlPlane`] makes it.
+const TOKEN: &str = "token-of-admin";
 /// When memkube's clock begins.
 const EPOCH: &str = "2026-06-01T12:00:00Z";
 
@@ -51,18 +55,57 @@ async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Cont
     Ok(server)
 }
 
+/// Who plays, on both servers.
+#[must_use]
+pub fn admin() -> User {
+    User::new(ADMIN).with_groups(vec![MASTERS.to_owned()])
+}
+
+/// Who is in the group of masters may do everything, and nobody else anything, as on a real server without roles.
+struct OfMasters;
+
+impl OfMasters {
+    fn allows_all(user: &User) -> bool {
+        user.groups.iter().any(|group| group == MASTERS)
+    }
+}
+
+impl Policy for OfMasters {
+    fn allows(&self, call: &Call) -> bool {
+        Self::allows_all(&call.user)
+    }
+
+    fn allows_other(&self, user: &User, _: &str, _: &Target) -> bool {
+        Self::allows_all(user)
+    }
+
+    fn allows_path(&self, user: &User, _: &str, _: &str) -> bool {
+        Self::allows_all(user)
+    }
+}
+
 /// Starts memkube with the custom kinds. It must be on a runtime of one thread whose time is paused: then watches end at
 /// once and answers depend on nothing but the calls.
 ///
 /// # Errors
 /// Where it refuses a definition.
 pub async fn ours() -> anyhow::Result<MemKube> {
+    // The real server runs without kube-controller-manager.
+    ours_with(false).await
+}
+
+/// Starts memkube as [`ours`] does, with or without what empties deleted namespaces.
+///
+/// # Errors
+/// Where it refuses a definition.
+pub async fn ours_with(namespace_controller: bool) -> anyhow::Result<MemKube> {
     let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
     let mut options = memkube::Options::new(Arc::new(clock), 1);
-    // The real server runs without kube-controller-manager.
-    options.namespace_controller = false;
+    options.namespace_controller = namespace_controller;
+    options.policy = Arc::new(OfMasters);
     let server = MemKube::new(options);
-    let client = server.client(User::new("admin"));
+    server.set_token(TOKEN, Some(admin()));
+    let client = server.client(admin());
     for document in documents() {
         define(&client, &document).await?;
     }
@@ -74,7 +117,12 @@ pub async fn ours() -> anyhow::Result<MemKube> {
 /// # Errors
 /// Where it refuses a definition.
 pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
-    let server = ours().await?;
+    Ok(forgetting(ours().await?))
+}
+
+/// Makes a memkube forget soon.
+#[must_use]
+pub fn forgetting(server: MemKube) -> MemKube {
     let forgetful = server.clone();
     tokio::spawn(async move {
         loop {
@@ -82,7 +130,7 @@ pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
             forgetful.compact();
         }
     });
-    Ok(server)
+    server
 }
 
 async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
@@ -119,8 +167,8 @@ pub async fn play_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Ve
 /// # Errors
 /// Where it has no answer.
 pub async fn play_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
-    let answers = play(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
-    Ok(normal(case, &answers))
+    let played = play(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
+    Ok(normal(case, &played))
 }
 
 /// Runs something on a runtime of one thread whose time is paused.

@@ -1,9 +1,8 @@
 //! The events of a watch, one JSON document a line.
 
-use anyhow::{Context as _, bail};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What has come of a watch and was not taken yet.
@@ -12,67 +11,104 @@ pub(super) struct Events {
     read: Vec<u8>,
 }
 
+/// What was taken of a watch.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// In order. Where fewer came than were asked for, the last says why.
+    pub(super) events: Vec<Value>,
+    /// As they came.
+    pub(super) raw: Vec<u8>,
+    /// Whether all came that were asked for.
+    pub(super) whole: bool,
+}
+
+/// An event, and the line that it came in.
+type Line = (Value, Vec<u8>);
+
 impl Events {
     pub(super) fn new(body: Body) -> Self {
         Self { body, read: Vec::new() }
     }
 
     /// All until the server ends it. A connection that breaks is shown as an event of its own.
-    pub(super) async fn rest(&mut self, patience: Duration) -> anyhow::Result<Vec<Value>> {
-        let mut events = Vec::new();
-        while let Some(event) =
-            tokio::time::timeout(patience, self.next()).await.context("the watch does not end")??
-        {
-            events.push(event);
+    pub(super) async fn rest(&mut self, patience: Duration) -> Taken {
+        let mut taken = Taken::default();
+        loop {
+            match self.next_in(patience).await {
+                Ok(Some(line)) => taken.add(line),
+                Ok(None) => return Taken { whole: true, ..taken },
+                Err(why) => return taken.cut_short(&why),
+            }
         }
-        Ok(events)
     }
 
     /// So many, or fewer where no more come in time.
-    pub(super) async fn take(&mut self, count: usize, patience: Duration) -> anyhow::Result<Vec<Value>> {
-        let mut events = Vec::new();
-        while events.len() < count {
-            match tokio::time::timeout(patience, self.next()).await {
-                Ok(Ok(Some(event))) => events.push(event),
-                Ok(Ok(None)) => bail!("the watch ended after {} of {count} events: {events:?}", events.len()),
-                Ok(Err(error)) => return Err(error),
-                Err(_) => bail!("{} of {count} events came: {events:?}", events.len()),
+    pub(super) async fn take(&mut self, count: usize, patience: Duration) -> Taken {
+        let mut taken = Taken::default();
+        while taken.events.len() < count {
+            match self.next_in(patience).await {
+                Ok(Some(line)) => taken.add(line),
+                Ok(None) => return taken.cut_short("the watch ended"),
+                Err(why) => return taken.cut_short(&why),
             }
         }
-        Ok(events)
+        Taken { whole: true, ..taken }
     }
 
     /// All up to the first about an object of that name.
-    pub(super) async fn until(&mut self, name: &str, patience: Duration) -> anyhow::Result<Vec<Value>> {
-        let mut events = Vec::new();
+    pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
+        let mut taken = Taken::default();
         loop {
-            let Ok(event) = tokio::time::timeout(patience, self.next()).await else {
-                bail!("nothing is told of {name}: {events:?}")
-            };
-            let event = event?.with_context(|| format!("the watch ended before {name}: {events:?}"))?;
-            let is_last = event["object"]["metadata"]["name"] == name;
-            events.push(event);
-            if is_last {
-                return Ok(events);
+            match self.next_in(patience).await {
+                Ok(Some(line)) => {
+                    let is_last = line.0["object"]["metadata"]["name"] == name;
+                    taken.add(line);
+                    if is_last {
+                        return Taken { whole: true, ..taken };
+                    }
+                }
+                Ok(None) => return taken.cut_short("the watch ended"),
+                Err(why) => return taken.cut_short(&why),
             }
         }
     }
 
-    async fn next(&mut self) -> anyhow::Result<Option<Value>> {
+    /// The next event, none at the end, or why there is neither.
+    async fn next_in(&mut self, patience: Duration) -> Result<Option<Line>, String> {
+        match tokio::time::timeout(patience, self.next()).await {
+            Ok(Ok(line)) => Ok(line),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("no more came in time".to_owned()),
+        }
+    }
+
+    async fn next(&mut self) -> anyhow::Result<Option<Line>> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
-                return Ok(Some(serde_json::from_slice(&line)?));
+                return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
                 // What is no watch need not end in a line's end.
                 let rest = std::mem::take(&mut self.read);
-                return if rest.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&rest)?)) };
+                return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };
             let frame = frame.map_err(|error| anyhow::anyhow!("the watch broke: {error}"))?;
             if let Ok(data) = frame.into_data() {
                 self.read.extend_from_slice(&data);
             }
         }
+    }
+}
+
+impl Taken {
+    fn add(&mut self, (event, line): Line) {
+        self.events.push(event);
+        self.raw.extend(line);
+    }
+
+    fn cut_short(mut self, why: &str) -> Self {
+        self.events.push(json!({"cut short": why}));
+        self
     }
 }

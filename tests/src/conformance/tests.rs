@@ -1,54 +1,76 @@
 //! The table notices faults: each that is planted in memkube changes at least one answer. And it has none without: on
 //! memkube alone it has the codes that it says, and the same bytes each time.
 
-use crate::conformance::compare::unexpected;
-use crate::conformance::plants::{self, Plant};
-use crate::conformance::script::Case;
-use crate::conformance::servers::{self, paused, play_one};
-use crate::conformance::{play, table};
+use super::compare::{Mark, differing, marks, unexpected};
+use super::pins;
+use super::plants::{self, Plant};
+use super::play::{NO_ANSWER, Played, play};
+use super::script::Case;
+use super::servers::{self, paused, play_one};
+use super::{FORGETFUL_NAME, TABLE_NAME, forgetful_table, table};
 use anyhow::ensure;
 use kube::Client;
-use memkube::User;
+use memkube::MemKube;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 #[test]
 fn memkube_answers_the_table_with_the_codes_that_it_says() -> anyhow::Result<()> {
-    let cases = table()?;
-    let answers = healthy(&cases)?;
-    let wrong: Vec<String> =
-        cases.iter().zip(&answers).flat_map(|(case, answers)| unexpected(case, answers, true)).collect();
-    ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    for (cases, answers) in [healthy()?, healthy_forgetful()?] {
+        let wrong: Vec<String> =
+            cases.iter().zip(&answers).flat_map(|(case, answers)| unexpected(case, answers, true)).collect();
+        ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    }
+    Ok(())
+}
+
+#[test]
+fn what_memkube_answers_where_it_differs_is_what_is_in_the_file() -> anyhow::Result<()> {
+    for (name, (cases, answers)) in [(TABLE_NAME, healthy()?), (FORGETFUL_NAME, healthy_forgetful()?)] {
+        let marks: Vec<Mark> =
+            cases.iter().zip(&answers).flat_map(|(case, answers)| marks(case, &[], answers)).collect();
+        pins::check_ours(name, &marks)?;
+    }
     Ok(())
 }
 
 #[test]
 fn two_runs_of_the_table_are_the_same_to_the_byte() -> anyhow::Result<()> {
-    let cases = table()?;
-    let run = || {
-        paused(async {
-            let client = servers::ours().await?.client(User::new("admin"));
-            let mut answers = Vec::new();
-            for case in &cases {
-                answers.push(play::play(&client, case).await?);
-            }
-            Ok(answers)
+    let table = |forgetful| {
+        paused(async move {
+            let server = servers::ours_with(true).await?;
+            let server = if forgetful { servers::forgetting(server) } else { server };
+            let cases = if forgetful { forgetful_table()? } else { table()? };
+            raw(&server.client(servers::admin()), &cases).await
         })
     };
-    ensure!(run()? == run()?, "answers depend on something that is not given to memkube");
+    ensure!(table(false)? == table(false)?, "answers depend on something that is not given to memkube");
+    ensure!(table(true)? == table(true)?, "answers that forget depend on something that is not given to memkube");
     Ok(())
+}
+
+/// The bytes of the answers with their codes and headers, and when they came.
+async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Played>> {
+    let mut played = Vec::new();
+    for case in cases {
+        played.push(play(client, case).await?);
+    }
+    let bytes: usize = played.iter().flat_map(|played| &played.answers).map(|answer| answer.raw.len()).sum();
+    ensure!(bytes > 5_000, "only {bytes} bytes of answers were kept");
+    Ok(played)
 }
 
 #[test]
 fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
-    let cases = table()?;
-    let healthy = healthy(&cases)?;
+    let (table, forgetful) = (healthy()?, healthy_forgetful()?);
     let plants = plants::all();
-    ensure!(plants.len() >= 20, "only {} faults are planted", plants.len());
+    let inside = plants.iter().filter(|plant| plant.place() == "in memkube").count();
+    ensure!(inside >= 20, "only {inside} faults are planted in memkube itself");
     let mut unnoticed = Vec::new();
     for plant in &plants {
-        match paused(noticed(plant, &cases, &healthy))? {
-            Some(case) => println!("{}: noticed by \"{case}\"", plant.name),
+        let healthy = if plant.is_of_forgetful_servers() { &forgetful } else { &table };
+        match paused(noticed(plant, healthy))? {
+            Some(where_) => println!("{}: {}: noticed by {where_}", plant.place(), plant.name),
             None => unnoticed.push(plant.name),
         }
     }
@@ -56,21 +78,35 @@ fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn healthy(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
-    paused(async {
-        let client = servers::ours().await?.client(User::new("admin"));
-        servers::play_ours(&client, cases).await
-    })
+/// Cases, and what a memkube without faults answers to them.
+type Healthy = (Vec<Case>, Vec<Vec<Value>>);
+
+fn healthy() -> anyhow::Result<Healthy> {
+    answered(table()?, servers::ours())
 }
 
-/// The first case whose answers differ from those of a healthy memkube.
-async fn noticed(plant: &Plant, cases: &[Case], healthy: &[Vec<Value>]) -> anyhow::Result<Option<String>> {
+fn healthy_forgetful() -> anyhow::Result<Healthy> {
+    answered(forgetful_table()?, servers::ours_forgetful())
+}
+
+fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKube>>) -> anyhow::Result<Healthy> {
+    let answers = paused(async {
+        let client = server.await?.client(servers::admin());
+        servers::play_ours(&client, &cases).await
+    })?;
+    Ok((cases, answers))
+}
+
+/// The first step at which the suite would fail, were the healthy answers those of the real server: as there, steps that
+/// are marked do not count. Nor does it count that there is no answer.
+async fn noticed(plant: &Plant, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
     let client: Client = plant.client().await?;
     let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == plant.theme);
     for (case, healthy) in first.into_iter().chain(rest) {
-        // A namespace that cannot be made is noticed too.
-        if play_one(&client, case).await.ok().as_ref() != Some(healthy) {
-            return Ok(Some(case.title.clone()));
+        let Ok(answers) = play_one(&client, case).await else { continue };
+        let mut steps = differing(case, healthy, &answers).filter(|step| answers[*step]["code"] != NO_ANSWER);
+        if let Some(step) = steps.next() {
+            return Ok(Some(format!("{}.calls:{} ({})", case.theme, case.steps[step].line, case.title)));
         }
     }
     Ok(None)
@@ -86,7 +122,7 @@ fn every_difference_that_stays_is_in_the_docs_with_its_reason() -> anyhow::Resul
         ensure!(columns.len() == 2 && columns.iter().all(|column| !column.is_empty()), "no reason for {name}");
         documented.insert(name.to_owned());
     }
-    let cases = table()?;
+    let cases = [table()?, forgetful_table()?].concat();
     let marks = cases.iter().flat_map(|case| &case.steps).filter_map(|step| step.differs.as_ref());
     let marked: BTreeSet<String> = marks.map(|mark| mark.name.clone()).collect();
     ensure!(marked == documented, "marked in the table: {marked:?}\nin the docs: {documented:?}");

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use memkube::faults::{Answer, Fault, Faults, WatchFaults};
 use memkube::serve::{self, Https};
-use memkube::{Call, Options, Status, User};
+use memkube::{Call, Options, PathCall, Status, User};
 use sim::Server;
 use sim::server::ADMIN;
 use std::fs::File;
@@ -107,18 +107,26 @@ struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
     /// We ourselves sit at the server.
-    fn is_pulled_for(&self, call: &Call) -> bool {
-        *self.0.borrow() && &*call.user.name != ADMIN
+    fn is_pulled_for(&self, user: &User) -> bool {
+        *self.0.borrow() && &*user.name != ADMIN
+    }
+
+    fn befalls(&self, user: &User) -> Fault {
+        if !self.is_pulled_for(user) {
+            return Fault::default();
+        }
+        let refuse = Some(Status::internal("the cable of this server is pulled"));
+        Fault { refuse, answer: Answer::Cut, ..Fault::default() }
     }
 }
 
 impl Faults for Cable {
     fn request(&self, call: &Call) -> Fault {
-        if !self.is_pulled_for(call) {
-            return Fault::default();
-        }
-        let refuse = Some(Status::internal("the cable of this server is pulled"));
-        Fault { refuse, answer: Answer::Cut, ..Fault::default() }
+        self.befalls(&call.user)
+    }
+
+    fn path(&self, call: &PathCall) -> Fault {
+        self.befalls(&call.user)
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
@@ -141,7 +149,26 @@ impl WatchFaults for Cable {
 
 #[cfg(test)]
 mod tests {
-    use super::without_group;
+    use super::{Cable, without_group};
+    use memkube::faults::{Answer, Faults};
+    use memkube::{PathCall, User};
+    use sim::server::ADMIN;
+    use std::sync::Arc;
+    use tokio::sync::watch;
+
+    #[test]
+    fn a_pulled_cable_cuts_discovery_too_for_all_but_us() {
+        let cable = Cable(Arc::new(watch::Sender::new(true)));
+        let befalls = |user| {
+            let call = PathCall { user: User::new(user), verb: "get".into(), path: "/apis".into() };
+            let fault = cable.path(&call);
+            (fault.refuse.is_some(), matches!(fault.answer, Answer::Cut))
+        };
+        assert_eq!(befalls("hub-agent"), (true, true));
+        assert_eq!(befalls(ADMIN), (false, false));
+        cable.0.send_replace(false);
+        assert_eq!(befalls("hub-agent"), (false, false));
+    }
 
     #[test]
     fn resources_are_named_without_their_group() {

@@ -2,7 +2,7 @@
 
 use super::super::old::{self, OldItems};
 use super::super::{Node, Path};
-use super::{Reason, Rule, values};
+use super::{Reason, Rule, ordered, values};
 use crate::object::Object;
 use crate::status::{FieldError, FieldReason};
 use kube::core::cel::KubeCelExt;
@@ -28,7 +28,13 @@ fn functions() -> Context<'static> {
     for name in TYPES {
         context.add_variable_from_value(name, Cel::String(Arc::new(name.to_owned())));
     }
+    ordered::add_functions(&mut context);
     context
+}
+
+/// Runs something that needs them.
+pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'static>) -> T) -> T {
+    FUNCTIONS.with(run)
 }
 
 fn type_name(value: &Cel) -> &'static str {
@@ -154,10 +160,10 @@ fn broken(rule: &Rule, node: &Node, given: Given<'_>, old: Option<Given<'_>>, pa
         if let Some(old) = old_self {
             context.add_variable_from_value("oldSelf", old);
         }
-        match rule.program.execute(&context) {
+        match Cel::resolve(&rule.program, &context) {
             Ok(Cel::Bool(true)) => None,
             Ok(_) => {
-                let message = rule.message_program.as_ref().and_then(|program| match program.execute(&context) {
+                let message = rule.message_program.as_ref().and_then(|program| match Cel::resolve(program, &context) {
                     Ok(Cel::String(text)) => usable(&text),
                     _ => None,
                 });
@@ -206,7 +212,17 @@ fn failed(rule: &Rule, node: &Node, path: &Path<'_>, why: &ExecutionError) -> Fi
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
-        ExecutionError::NoSuchOverload => {
+        // What is behind them has values in it, in an order of their own.
+        ExecutionError::NoSuchOverload
+        | ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::NotSupportedAsMethod { .. }
+        | ExecutionError::UnsupportedKeyType(_)
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedUnaryOperator(..)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::UnsupportedMapIndex(_)
+        | ExecutionError::UnsupportedListIndex(_)
+        | ExecutionError::UnsupportedIndex(..) => {
             let why = format!(
                 "'no such overload': call arguments did not match a supported operator, function or macro signature \
                  for rule: {}",

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
+    /// Whether the client waits for the end of the dependents: then an object that stays for now is 202.
+    pub(crate) waits: bool,
     uid: Option<String>,
     revision: Option<String>,
 }
@@ -50,12 +52,14 @@ impl DeleteOptions {
                 errors.push(FieldError::not_supported("propagationPolicy", &json!(policy), &policies));
             }
         }
+        let waits = body.orphan_dependents == Some(false);
         let dry_run = options::dry_run(&body.dry_run.unwrap_or_default(), &mut errors);
         options::refuse("DeleteOptions", &errors)?;
         let preconditions = body.preconditions.unwrap_or_default();
         Ok(Self {
             dry_run,
             grace_period_seconds: body.grace_period_seconds,
+            waits,
             uid: preconditions.uid,
             revision: preconditions.resource_version,
         })

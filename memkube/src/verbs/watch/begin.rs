@@ -38,8 +38,12 @@ impl Watch {
         let encoder = Encoder::new(registered, request.version(), request.form);
         let begin = Begin::of(&state, &request, &options, &selection, seen);
         let duration = duration(&options, &mut state);
-        let changed = state.store.table_or_new(&resource).changed();
-        state.watches += 1;
+        let table = state.store.table_or_new(&resource);
+        let (changed, ended) = (table.changed(), table.ended());
+        let incarnation = state.store.incarnation();
+        // Counted and given back by one thing, so that nothing between can leave it counted.
+        let open = Open::count(server, &mut state);
+        drop(state);
         let deadline = Instant::now() + duration;
         let mut watch = Self {
             namespace: request.namespace().to_owned(),
@@ -49,8 +53,9 @@ impl Watch {
             initial: begin.initial,
             end_of_initial: begin.end_of_initial,
             cursor: begin.cursor,
-            incarnation: state.store.incarnation(),
+            incarnation,
             changed,
+            ended,
             bookmarks: options.bookmarks,
             next_bookmark: deadline,
             deadline,
@@ -61,7 +66,7 @@ impl Watch {
             silent: false,
             over: false,
             server: server.clone(),
-            _open: Open(server.clone()),
+            _open: open,
         };
         if let Some(status) = begin.too_old {
             watch.steps.extend([Step::Say(error_line(&status)), Step::End]);
@@ -122,6 +127,6 @@ fn duration(options: &ListOptions, state: &mut State) -> Duration {
             let spread = limits::WATCH_DURATION_MIN.as_secs();
             limits::WATCH_DURATION_MIN + Duration::from_secs(state.random.below(spread))
         },
-        Duration::from_secs,
+        |seconds| Duration::from_secs(seconds).min(limits::WATCH_DURATION_MAX),
     )
 }

@@ -1,5 +1,6 @@
 //! Faults in what memkube takes of a request: a parameter, a header or a member of the body that it would not heed.
 
+use super::BoxError;
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
@@ -22,9 +23,11 @@ pub(super) struct Asked {
 pub(super) type Change = fn(&mut Asked);
 
 /// A fault, with the theme that should notice it.
-pub(super) const ALL: [(&str, &str, Change); 20] = [
+pub(super) const ALL: [(&str, &str, Change); 22] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
+    ("watches do not heed label selectors", "watches", |asked| asked.forget_of_watches("labelSelector")),
+    ("watches do not heed field selectors", "watches", |asked| asked.forget_of_watches("fieldSelector")),
     ("pages have no limit", "pages", |asked| asked.forget("limit")),
     ("pages begin anew", "pages", |asked| asked.forget("continue")),
     ("dry runs take effect", "verbs", |asked| asked.forget("dryRun")),
@@ -120,8 +123,6 @@ impl Door {
         tower::Service::call(&mut self.inner, request).await
     }
 }
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl tower::Service<Request<kube::client::Body>> for Door {
     type Response = Response<memkube::Body>;

@@ -5,6 +5,7 @@ use memkube::status::FieldError;
 use memkube::store::{Change, Fields};
 use memkube::strategy::{Effect, Findings, Generation, ListMerge, Undecodable};
 use memkube::{Context, Definition, Status, Strategy};
+use serde_json::Value;
 
 /// What is left out, of all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +28,11 @@ pub(super) enum Slip {
     ListMerges,
     Commits,
     KeepsDeleted,
+    DeletionTimes,
 }
 
 /// A fault, with the theme that should notice it.
-pub(super) const ALL: [(&str, &str, Slip); 18] = [
+pub(super) const ALL: [(&str, &str, Slip); 19] = [
     ("bodies are not decoded", "verbs", Slip::Decoding),
     ("defaults are not set", "builtin", Slip::Defaults),
     ("what a client may not say is kept on create", "custom", Slip::CreatePreparation),
@@ -49,6 +51,7 @@ pub(super) const ALL: [(&str, &str, Slip); 18] = [
     ("lists are replaced by strategic merges", "strategic", Slip::ListMerges),
     ("commits have no effects", "builtin", Slip::Commits),
     ("namespaces go at once", "deletion", Slip::KeepsDeleted),
+    ("all is deleted at the same time", "deletion", Slip::DeletionTimes),
 ];
 
 /// The rules of a kind with a slip.
@@ -151,6 +154,11 @@ impl Strategy for Slipping {
 
     fn mark_deleting(&self, object: &mut Object) {
         self.rules.mark_deleting(object);
+        if self.slips(Slip::DeletionTimes)
+            && let Some(Value::Object(meta)) = object.get_mut("metadata")
+        {
+            meta.insert("deletionTimestamp".to_owned(), "2099-01-01T00:00:00Z".into());
+        }
     }
 
     fn keeps_deleted(&self, object: &Object) -> bool {

@@ -1,0 +1,70 @@
+//! Requests that are about no resource: discovery, OpenAPI, version, health, and methods that no resource has.
+
+use super::{route, suffered};
+use crate::audit::PathEntry;
+use crate::auth::{PathCall, Target, User};
+use crate::discovery;
+use crate::faults::Fault;
+use crate::registry::ResourceId;
+use crate::server::MemKube;
+use crate::service::{Body, BoxError, Content, Reply};
+use crate::status::{Details, Named, Status};
+use http::Response;
+use http::request::Parts;
+use std::sync::Arc;
+
+/// Answers such a request, or breaks the connection.
+pub(super) async fn answer(server: &MemKube, user: User, parts: &Parts) -> Result<Response<Body>, BoxError> {
+    let verb = parts.method.as_str().to_ascii_lowercase().into();
+    let call = PathCall { user, verb, path: parts.uri.path().into() };
+    let faults = server.0.manners().faults;
+    let fault = faults.as_ref().map(|faults| faults.path(&call)).unwrap_or_default();
+    if !fault.delay_before.is_zero() {
+        tokio::time::sleep(fault.delay_before).await;
+    }
+    let reply = reply(server, &call, parts, &fault);
+    let entry = PathEntry { at: server.0.clock.now(), call, code: reply.code };
+    server.0.state.lock().ledger.enter_path(entry);
+    suffered(&fault, reply).await
+}
+
+fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Reply {
+    if let Some(status) = &fault.refuse {
+        return Reply::from(status);
+    }
+    if !is_escaped_well(&call.path) {
+        return Reply::new(400, Content::Bare("400 Bad Request"));
+    }
+    if let Some(target) = route::parse(&call.path) {
+        return Reply::from(&no_such_method(server, &target));
+    }
+    if !server.0.manners().policy.allows_path(&call.user, &call.verb, &call.path) {
+        return Reply::from(&refused(call));
+    }
+    discovery::answer(server, parts)
+}
+
+/// 405 for a method that no resource has.
+fn no_such_method(server: &MemKube, target: &Target) -> Status {
+    let state = server.0.state.lock();
+    let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
+    let custom = state.registry.get(&id).is_some_and(|registered| registered.definition.custom);
+    match custom {
+        true => Status::not_supported("", Named { group: &target.group, kind: &target.resource, name: "" }),
+        false => Status::method_not_allowed(),
+    }
+}
+
+/// 403, as RBAC answers.
+fn refused(call: &PathCall) -> Status {
+    let PathCall { user, verb, path } = call;
+    let message = format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", user.name);
+    Status::plain(403, "Forbidden", message).with_details(Details::default())
+}
+
+/// Whether each `%` of a path begins an escaped byte: Go's server reads no other request.
+pub(super) fn is_escaped_well(path: &str) -> bool {
+    let mut parts = path.split('%');
+    parts.next();
+    parts.all(|part| part.len() >= 2 && part.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
+}

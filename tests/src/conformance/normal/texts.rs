@@ -1,0 +1,48 @@
+//! What texts say that no two servers share.
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::sync::LazyLock;
+
+/// Patterns in texts.
+pub(super) struct Patterns {
+    pub(super) uid: Regex,
+    pub(super) time: Regex,
+    /// A version that a client said or an object has.
+    pub(super) version: Regex,
+    /// The server's newest, or one in a YAML document, which may be that of a list.
+    pub(super) current: Regex,
+    /// What a client said, and the oldest that there still is.
+    pub(super) too_old: Regex,
+    pub(super) quoted: Regex,
+    /// Of the table's one generateName that is refused, so that no object shows the name.
+    pub(super) refused_name: Regex,
+}
+
+pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
+    let pattern = |text| Regex::new(text).expect("written here, and every case of the table goes through it");
+    Patterns {
+        uid: pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+        time: pattern(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
+        version: pattern(r#"(in record \(|ResourceVersion in the precondition \(|resourceVersion\\*":\s*\\*")(\d+)"#),
+        current: pattern(r#"(current: |resourceVersion: ")(\d+)"#),
+        too_old: pattern(r"(too old resource version: )(\d+) \((\d+)\)"),
+        refused_name: pattern("Bad_[a-z0-9]{5}"),
+        quoted: pattern(r#"(?s)Invalid value: "?([\[{].*[\]}])"?: "#),
+    }
+});
+
+/// An object that a message quotes, with its fields in order. Values that are quoted as texts are escaped once more.
+pub(super) fn ordered(found: &Captures<'_>) -> String {
+    let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
+    let value = unescaped.as_deref().unwrap_or(&found[1]);
+    match serde_json::from_str::<Value>(value) {
+        Ok(mut value) => {
+            if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                meta.remove("managedFields");
+            }
+            format!("Invalid value: {value}: ")
+        }
+        Err(_) => found[0].to_owned(),
+    }
+}

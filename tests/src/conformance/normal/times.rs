@@ -1,0 +1,97 @@
+//! Times: not which they are, but whether they can be.
+
+use super::super::play::Played;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Between two clocks that are read in whole seconds, and for the way of an answer.
+const SLACK_SECONDS: i64 = 2;
+/// Nothing is older than a server, which is started for the table alone.
+const OLDEST_SECONDS: i64 = 3_600;
+
+/// In seconds since 1970; none where the text is no time.
+pub(in super::super) fn seconds(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_second)
+}
+
+/// What is known of the times of a case.
+#[derive(Default)]
+pub(super) struct Times {
+    began_seconds: i64,
+    /// When the answer came that is looked at.
+    now_seconds: i64,
+    /// The first creationTimestamp that was seen of a UID.
+    created: BTreeMap<String, String>,
+    /// The UIDs of what the case itself created.
+    own: BTreeSet<String>,
+    /// The first deletionTimestamp that was seen of a UID and a grace period.
+    deleted: BTreeMap<(String, i64), String>,
+}
+
+impl Times {
+    pub(super) fn of(played: &Played) -> Self {
+        let mut times = Self { began_seconds: played.began_seconds, ..Self::default() };
+        for answer in played.answers.iter().filter(|answer| answer.code == 201) {
+            times.own.extend(answer.body["metadata"]["uid"].as_str().map(str::to_owned));
+        }
+        times
+    }
+
+    /// From here on, what is looked at came then.
+    pub(super) fn at(&mut self, seconds: i64) {
+        self.now_seconds = seconds;
+    }
+
+    /// What a time anywhere stands for.
+    pub(super) fn form(&self, text: &str, with_micros: bool) -> &'static str {
+        match seconds(text) {
+            Some(at) if at > self.now_seconds + SLACK_SECONDS => "<time to come>",
+            Some(at) if at < self.began_seconds - OLDEST_SECONDS => "<time long ago>",
+            _ if with_micros => "<time with micros>",
+            _ => "<time>",
+        }
+    }
+
+    /// Puts what they stand for in the place of an object's own times. What only would have happened is not remembered.
+    pub(super) fn stamp(&mut self, meta: &Value, written: &mut Map<String, Value>, dry_run: bool) {
+        let Some(uid) = meta["uid"].as_str() else { return };
+        if let Some(created) = meta["creationTimestamp"].as_str() {
+            written.insert("creationTimestamp".to_owned(), json!(self.creation(uid, created)));
+        }
+        if let Some(deleted) = meta["deletionTimestamp"].as_str() {
+            let grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            written.insert("deletionTimestamp".to_owned(), json!(self.deletion(uid, deleted, grace, dry_run)));
+        }
+    }
+
+    fn creation(&mut self, uid: &str, created: &str) -> &'static str {
+        let first = self.created.entry(uid.to_owned()).or_insert_with(|| created.to_owned());
+        if first != created {
+            return "<created at another time than before>";
+        }
+        match seconds(created) {
+            Some(at) if self.own.contains(uid) && at < self.began_seconds => "<created before the case>",
+            Some(at) if at > self.now_seconds + SLACK_SECONDS => "<created in time to come>",
+            Some(_) => "<created>",
+            None => "<created at no time>",
+        }
+    }
+
+    fn deletion(&mut self, uid: &str, deleted: &str, grace_seconds: i64, dry_run: bool) -> &'static str {
+        let about = (uid.to_owned(), grace_seconds);
+        if self.deleted.get(&about).is_some_and(|first| first != deleted) {
+            return "<deleted at another time than before>";
+        }
+        if !dry_run {
+            self.deleted.insert(about, deleted.to_owned());
+        }
+        let created = self.created.get(uid).and_then(|created| seconds(created)).unwrap_or(self.began_seconds);
+        match seconds(deleted).map(|at| at - grace_seconds) {
+            Some(asked) if asked < created.max(self.began_seconds) => "<deleted before the case>",
+            Some(asked) if asked > self.now_seconds + SLACK_SECONDS => "<deleted in time to come>",
+            Some(_) => "<deleted>",
+            None => "<deleted at no time>",
+        }
+    }
+}
