@@ -21,7 +21,8 @@ pub(crate) enum Command {
     /// Start a whole fleet on this machine and show what happens in it.
     ///
     /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
-    /// Service and imports it from all, and its endpoints change all the time. Ctrl-C ends it and leaves nothing behind.
+    /// Service and imports it from all, itself too, and its endpoints change all the time: each change costs one write for
+    /// the export and two for each importer. Ctrl-C ends it and leaves nothing behind.
     /// RUST_LOG (such as RUST_LOG=info) shows the agents' logs on standard error.
     Sandbox(Options),
 }
@@ -37,15 +38,15 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Changes that --once makes.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANGES_MAX)))]
+    /// Changes that --once makes where it plays no scenario; it ends at the first one that does not arrive.
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true, requires = "once", conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANGES_MAX)))]
     pub(crate) changes: u32,
 
     /// Changes of endpoints in each second, at most [default: 2, with --once 20].
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     pub(crate) changes_per_second: Option<f64>,
 
-    /// Say what happens as one JSON object on each line.
+    /// Say what happens as one JSON object on each line; docs/sandbox.md describes them.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -113,6 +114,18 @@ impl Options {
         {
             return Err(format!("--port {port} leaves no {} ports behind it for the members", self.members));
         }
+        if let Some(path) = &self.kubeconfigs {
+            let shown = path.display().to_string();
+            if path.to_str().is_none() || shown.contains(char::is_control) {
+                return Err(format!(
+                    "--kubeconfigs {}: the name must be UTF-8 without control characters",
+                    shown.escape_debug()
+                ));
+            }
+        }
+        if self.once && self.scenario.is_some() && self.changes_per_second.is_some() {
+            return Err("--changes-per-second does nothing where --once plays a --scenario: leave it out".to_owned());
+        }
         match self.scenario {
             Some(scenario) if self.members < scenario.members_min() => Err(format!(
                 "--scenario {} needs at least {} members, not {}",
@@ -151,7 +164,7 @@ fn told(error: &clap::Error) -> String {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
             "say what to do: `fleetnet sandbox`, or `fleetnet --help`".to_owned()
         }
-        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) => {
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) if !valid.is_empty() => {
             let line = one_line(error);
             let line = line.split(" [possible values").next().unwrap_or_default();
             format!("{line}: use one of {}", valid.join(", "))
@@ -204,6 +217,12 @@ mod tests {
             ("sandbox --changes-per-second 0", "0.01 to 1000"),
             ("sandbox --changes-per-second NaN", "0.01 to 1000"),
             ("sandbox --port 8001", "--kubeconfigs"),
+            ("sandbox --kubeconfigs", "none was supplied"),
+            ("sandbox --kubeconfigs=", "--kubeconfigs"),
+            ("sandbox --once --changes -1", "1..=10000"),
+            ("sandbox --changes 5", "--once"),
+            ("sandbox --once --scenario conflict --changes 5", "--scenario"),
+            ("sandbox --once --scenario conflict --changes-per-second 5", "does nothing"),
             ("sandbox --port 65535 --kubeconfigs x", "no 2 ports"),
             ("sandbox --nonsense", "--nonsense"),
             ("", "fleetnet sandbox"),
@@ -212,6 +231,19 @@ mod tests {
             let error = line(arguments).unwrap_err();
             assert!(error.contains(named), "{arguments:?}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
+            assert!(!error.contains("one of ") || error.contains("hub-down"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_told_on_one_line_is_refused_on_one() {
+        use std::os::unix::ffi::OsStringExt as _;
+        for (path, named) in [(&b"a\nb/c"[..], "a\\nb/c"), (&b"a\xff"[..], "UTF-8"), (&b"\x1b[31m"[..], "\\u{1b}")] {
+            let arguments = ["fleetnet", "sandbox", "--kubeconfigs"].map(OsString::from).into_iter();
+            let arguments = arguments.chain([OsString::from_vec(path.to_vec())]);
+            let Command::Sandbox(options) = Arguments::try_parse_from(arguments).unwrap().command;
+            let error = options.check().unwrap_err();
+            assert!(error.contains(named) && !error.contains(char::is_control), "{error:?}");
         }
     }
 }

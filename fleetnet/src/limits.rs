@@ -34,6 +34,14 @@ pub(crate) const RESTART: Duration = Duration::from_secs(1);
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
 /// Latency samples kept of each pair of clusters; older ones are forgotten.
 pub(crate) const SAMPLES: usize = 1000;
+/// Of fewer samples the 99th percentile would be the largest one under a better name.
+pub(crate) const PERCENTILE_SAMPLES: usize = 100;
+/// Differences that a verdict lists; it tells how many more there are.
+pub(crate) const DIFFERENCES_TOLD: usize = 20;
+/// How long all may take to be as it should be once the last change has arrived.
+pub(crate) const SETTLES: Duration = Duration::from_secs(5);
+/// Clusters that the terminal view names one by one; of more it gives the number.
+pub(crate) const CLUSTERS_NAMED: usize = 3;
 /// Changes and steps that the terminal view remembers.
 pub(crate) const REMEMBERED: usize = 100;
 /// Requests that memkube remembers one by one; the sandbox needs its counts only.

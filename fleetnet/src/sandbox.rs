@@ -11,26 +11,29 @@
 mod event;
 mod eyes;
 mod fleet;
+mod hub;
 mod kubeconfigs;
 mod measure;
 mod observe;
 mod real;
+mod says;
 mod scenario;
 mod scene;
 mod stop;
 mod view;
 
 use crate::args::Options;
-use crate::limits::WORKER_THREADS;
+use crate::limits::{SETTLES, WORKER_THREADS};
 use anyhow::Context as _;
 use event::Event;
 use eyes::Eyes;
 use fleet::Fleet;
-use fleetnet_agent::flags::refuse;
+use fleetnet_agent::flags::{USAGE_EXIT_CODE, refuse};
 use fleetnet_runtime::{clock::Clock, logging};
 use kubeconfigs::Kubeconfigs;
 use scene::Scene;
 use std::process::ExitCode;
+use std::time::Duration;
 use stop::Stop;
 use view::Stage;
 
@@ -46,18 +49,16 @@ enum Ending {
     Failed,
     /// Somebody had enough of it.
     Interrupted,
+    /// What was asked for cannot be, and that was said.
+    Refused,
 }
 
 /// Runs it. What it was told that cannot be is said on one line, with exit code 2.
 pub(crate) fn run(options: &Options) -> ExitCode {
-    let kubeconfigs = match Kubeconfigs::prepare(options) {
-        Ok(kubeconfigs) => kubeconfigs,
-        Err(why) => return refuse(&format!("{why:#}")),
-    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let ended = match runtime.context("no threads or timers are to be had") {
         Ok(runtime) => {
-            let ended = runtime.block_on(perform(options, kubeconfigs));
+            let ended = runtime.block_on(perform(options));
             // The build of a control plane may be under way, which nobody waits for any more.
             runtime.shutdown_background();
             ended
@@ -65,6 +66,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Err(error) => Err(error),
     };
     match ended {
+        Ok(Ending::Refused) => ExitCode::from(USAGE_EXIT_CODE),
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::FAILURE,
         Ok(Ending::Interrupted) if options.once => ExitCode::from(INTERRUPTED),
@@ -77,12 +79,22 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 }
 
 /// From the first word to the last; the terminal is as it was when this returns.
-async fn perform(options: &Options, kubeconfigs: Kubeconfigs) -> anyhow::Result<Ending> {
+async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_asked()?;
+    // Before anything is made: from here on no signal ends us but in order.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
+    let kubeconfigs = match Kubeconfigs::prepare(options) {
+        Ok(kubeconfigs) => kubeconfigs,
+        Err(why) => {
+            refuse(&format!("{why:#}"));
+            return Ok(Ending::Refused);
+        }
+    };
     let (stage, view) = view::open(options, &stop);
     let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
-    view.close(stage).await;
+    // Who insists does not wait for a reader that does not read.
+    let closed = stop.unless_insisted(view.close(stage)).await;
+    closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended
 }
 
@@ -101,23 +113,45 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
     let eyes = Eyes::open(fleet, stage);
     let mut scene = Scene::new(options, fleet, &eyes, stage);
-    let mut wrong = scene.set().await?;
-    if wrong.is_empty() {
-        wrong = match options.scenario {
-            Some(scenario) => scenario::play(scenario, &mut scene).await?,
-            None if options.once => scene.make_changes(options.changes).await?,
-            None => Vec::new(),
-        };
-    }
+    let wrong = {
+        let played = Box::pin(play_to_the_end(options, &mut scene));
+        tokio::select! {
+            biased;
+            // Nobody watches, so there is nothing to wait for any more.
+            () = fleet.failures().any(), if options.once => Vec::new(),
+            played = played => played?,
+        }
+    };
+    let wrong = [fleet.failures().all(), wrong].concat();
     if options.once || options.scenario.is_some() {
-        let new: Vec<String> = scene.differences().into_iter().filter(|line| !wrong.contains(line)).collect();
-        wrong.extend(new);
         scene.summarise(&wrong).await;
     }
     if !options.once {
         scene.change_for_ever().await;
     }
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
+}
+
+/// What was asked for, and whether all is as it should be after it. What is wrong is told in sentences.
+async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
+    let mut wrong = scene.set().await?;
+    if !wrong.is_empty() {
+        return Ok(wrong);
+    }
+    match options.scenario {
+        Some(scenario) => wrong = scenario::play(scenario, scene).await?,
+        None if options.once => wrong = scene.make_changes(options.changes).await?,
+        None => return Ok(wrong),
+    }
+    if wrong.is_empty() {
+        wrong = scene.all_as_expected(SETTLES).await;
+        let patience = if wrong.is_empty() { SETTLES } else { Duration::ZERO };
+        wrong.extend(scene.hub_differences(patience).await?);
+    } else {
+        let more: Vec<String> = scene.differences().into_iter().filter(|line| !wrong.contains(line)).collect();
+        wrong.extend(more);
+    }
+    Ok(wrong)
 }
 
 /// The agents' logs would tear a terminal view apart, so they are shown only to who asks for them.

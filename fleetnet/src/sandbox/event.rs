@@ -3,7 +3,6 @@
 use crate::args::Options;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,8 +28,8 @@ pub(crate) enum Event {
     Kubeconfig {
         /// The cluster that it is for.
         cluster: String,
-        /// The file.
-        path: PathBuf,
+        /// The file, as the folder was named.
+        path: String,
     },
     /// What became of an agent.
     Agent {
@@ -86,6 +85,8 @@ pub(crate) enum Event {
     Change(Change),
     /// A change could not be made: somebody plays with the objects too.
     Trouble {
+        /// Its number.
+        change: u32,
         /// What the server says.
         why: String,
     },
@@ -108,9 +109,11 @@ pub(crate) enum Event {
     },
     /// What all changes cost together.
     Cost {
-        /// Changes that were counted.
+        /// Changes that were counted: those that arrived.
         changes: u32,
-        /// What they cost.
+        /// Changes that did not arrive everywhere.
+        lost: u32,
+        /// What the counted ones cost.
         writes: Writes,
         /// In words: `2 patch endpointsliceexports in hub by member-agent-1`.
         details: Vec<String>,
@@ -119,9 +122,9 @@ pub(crate) enum Event {
     Verdict {
         /// Whether all was as it should be.
         passed: bool,
-        /// Whether every importer has exactly what is exported.
+        /// Whether every importer has exactly what is exported, whatever else was wrong.
         imported: bool,
-        /// What was not.
+        /// What was not, in sentences.
         wrong: Vec<String>,
     },
 }
@@ -197,8 +200,10 @@ pub(crate) struct Latency {
     pub(crate) samples: usize,
     /// Half of them took no longer.
     pub(crate) p50_milliseconds: f64,
-    /// Of a hundred, 99 took no longer.
-    pub(crate) p99_milliseconds: f64,
+    /// Of a hundred, 99 took no longer; none of fewer than a hundred.
+    pub(crate) p99_milliseconds: Option<f64>,
+    /// None took longer.
+    pub(crate) max_milliseconds: f64,
 }
 
 impl Event {

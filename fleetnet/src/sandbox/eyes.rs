@@ -3,10 +3,13 @@
 use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
 use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
+use super::says;
 use super::view::Stage;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use fleetnet_api::names::labels::SERVICE_NAME;
 use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ResourceExt as _, WatchParams};
@@ -25,8 +28,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// On the bookmark that ends what was there when a watch began.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
-/// The label that binds a slice to its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The watches of a fleet. They end when this is dropped.
 pub(crate) struct Eyes {
@@ -54,11 +55,15 @@ impl Eyes {
                 let conditions = wish.status.as_ref().and_then(|status| status.conditions.as_deref());
                 Fact::Wish(condition(conditions, "Valid") == Some(true))
             }));
+            let derived: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
+            tasks.spawn(follow(derived, look(Kind::Derived), |derived: &Service| {
+                Fact::Derived(says::derived_service(derived))
+            }));
             let slices: Api<EndpointSlice> = Api::namespaced(client, FLEET_SYSTEM);
             tasks.spawn(follow(slices, look(Kind::Slice), |slice: &EndpointSlice| {
                 let derived = slice.labels().get(SERVICE_NAME).cloned().unwrap_or_default();
-                let endpoints = slice.endpoints.iter().flatten();
-                Fact::Slice(Slice { derived, addresses: endpoints.flat_map(|it| it.addresses.clone()).collect() })
+                let addresses = slice.endpoints.iter().flatten().flat_map(|it| it.addresses.clone()).collect();
+                Fact::Slice(Slice { derived, addresses, says: says::imported_slice(slice) })
             }));
         }
         let announced = Arc::default();

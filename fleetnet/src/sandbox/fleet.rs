@@ -4,7 +4,7 @@ mod agent;
 mod memory;
 mod server;
 
-use self::agent::Agent;
+use self::agent::{Agent, Failures};
 pub(crate) use self::server::Server;
 use super::event::{AgentState, Event};
 use super::measure::Ledger;
@@ -35,6 +35,7 @@ pub(crate) struct Fleet {
     lease_times: LeaseTimes,
     /// By the index of the member; that of the hub has none.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
+    failures: Failures,
     stage: Stage,
 }
 
@@ -65,7 +66,8 @@ impl Fleet {
             Some(Scenario::AgentKilled) => LeaseTimes::SHORT,
             _ => LeaseTimes::default(),
         };
-        let fleet = Self { hub, members, lease_times, agents: Mutex::default(), stage: stage.clone() };
+        let (agents, failures) = (Mutex::default(), Failures::default());
+        let fleet = Self { hub, members, lease_times, agents, failures, stage: stage.clone() };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
@@ -94,6 +96,11 @@ impl Fleet {
             ledger.join(&server.ledger(name).await?);
         }
         Ok(ledger)
+    }
+
+    /// How agents ended though nobody asked them to.
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// Ends the agent of a member as a crash does: nothing is finished, no Lease is given back.
@@ -141,7 +148,7 @@ impl Fleet {
         let mut agents = self.agents.lock().await;
         let (hub, lease) = (self.hub.cluster(HUB, HUB_AGENT).await?, self.lease_times);
         let start = move || sim::agent::of_hub(Arc::clone(&hub), Setup { lease, ..Setup::usual("hub-agent") });
-        agents.insert(None, Agent::keep(start, self.stage.clone())?);
+        agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
         for index in 0..self.members.len() {
             agents.insert(Some(index), self.member_agent(index).await?);
         }
@@ -159,7 +166,7 @@ impl Fleet {
             let setup = Setup { lease, ..Setup::usual("member-agent") };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
-        Agent::keep(start, self.stage.clone())
+        Agent::keep(start, self.stage.clone(), self.failures.clone())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Counting writes and timing changes. Pure.
 
 use super::event::{Latency, Writes};
-use crate::limits::SAMPLES;
+use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl Samples {
         Some(Latency {
             samples: sorted.len(),
             p50_milliseconds: *sorted.get(rank(50))?,
-            p99_milliseconds: *sorted.get(rank(99))?,
+            p99_milliseconds: (sorted.len() >= PERCENTILE_SAMPLES).then(|| sorted.get(rank(99)).copied()).flatten(),
+            max_milliseconds: *sorted.last()?,
         })
     }
 }
@@ -138,16 +139,21 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_samples_that_were_seen() {
+    fn percentiles_are_samples_that_were_seen_and_of_few_there_is_no_99th() {
+        let of = |samples: &Samples| {
+            let told = samples.latency()?;
+            Some((told.samples, told.p50_milliseconds, told.p99_milliseconds, told.max_milliseconds))
+        };
         let mut samples = Samples::default();
-        assert_eq!(samples.latency(), None);
+        assert_eq!(of(&samples), None);
         samples.add(7.0);
-        let of = |samples: &Samples| samples.latency().map(|it| (it.samples, it.p50_milliseconds, it.p99_milliseconds));
-        assert_eq!(of(&samples), Some((1, 7.0, 7.0)));
+        assert_eq!(of(&samples), Some((1, 7.0, None, 7.0)));
         let mut samples = Samples::default();
-        (1..=200).rev().for_each(|sample| samples.add(f64::from(sample)));
-        assert_eq!(of(&samples), Some((200, 100.0, 198.0)));
+        (1..=99).rev().for_each(|sample| samples.add(f64::from(sample)));
+        assert_eq!(of(&samples), Some((99, 50.0, None, 99.0)));
+        (100..=200).for_each(|sample| samples.add(f64::from(sample)));
+        assert_eq!(of(&samples), Some((200, 100.0, Some(198.0), 200.0)));
         (1..=2000).for_each(|_| samples.add(5.0));
-        assert_eq!(of(&samples), Some((1000, 5.0, 5.0)));
+        assert_eq!(of(&samples), Some((1000, 5.0, Some(5.0), 5.0)));
     }
 }

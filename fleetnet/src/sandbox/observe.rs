@@ -1,11 +1,16 @@
 //! What the clusters of a fleet show, as far as it was seen, and how it differs from what should be. Pure.
 
 use super::event::{Export, Import};
+use super::says::{self, Found, Key};
+use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 /// The namespace that the sandbox's Services are in.
 pub(crate) const NAMESPACE: &str = "work";
+/// Kinds in the fleet's namespace, as differences name them.
+const SERVICE: &str = "Service";
+const SLICE: &str = "EndpointSlice";
 
 /// What an object says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +19,8 @@ pub(crate) enum Fact {
     Export(Export),
     /// A MultiClusterService: its condition `Valid`.
     Wish(bool),
+    /// A Service of the fleet's namespace: what it says.
+    Derived(String),
     /// An imported slice.
     Slice(Slice),
 }
@@ -25,7 +32,9 @@ pub(crate) enum Kind {
     Export,
     /// MultiClusterServices in [`NAMESPACE`].
     Wish,
-    /// EndpointSlices of derived Services.
+    /// Services in the fleet's namespace.
+    Derived,
+    /// EndpointSlices there.
     Slice,
 }
 
@@ -36,6 +45,8 @@ pub(crate) struct Slice {
     pub(crate) derived: String,
     /// The addresses of its endpoints.
     pub(crate) addresses: Vec<String>,
+    /// All that it says.
+    pub(crate) says: String,
 }
 
 /// What the members show. Members are known by their index.
@@ -53,6 +64,8 @@ pub(crate) struct Expected {
     pub(crate) exports: BTreeMap<(usize, String), Export>,
     /// Who imports what.
     pub(crate) imports: BTreeSet<(usize, String)>,
+    /// The port of each Service, by member and Service.
+    pub(crate) ports: BTreeMap<(usize, String), u16>,
     /// Endpoints, by member, Service and slice.
     pub(crate) endpoints: BTreeMap<(usize, String, String), Vec<String>>,
 }
@@ -155,57 +168,117 @@ impl World {
         })
     }
 
-    /// How this differs from what should be, in sentences; empty where it does not.
-    pub(crate) fn differences(&self, expected: &Expected) -> Vec<String> {
+    /// How this differs from what should be, in sentences, member by member; nothing where it does not.
+    pub(crate) fn differences<'a>(&'a self, expected: &'a Expected) -> impl Iterator<Item = String> + 'a {
+        (0..self.names.len()).flat_map(|member| {
+            let mut wrong = self.wrong_exports(member, expected);
+            wrong.extend(self.wrong_imports(member, expected));
+            let place = format!("{FLEET_SYSTEM} of {}", self.names[member]);
+            wrong.extend(says::compare(
+                &place,
+                expected.in_fleet_system(member, &self.names),
+                self.in_fleet_system(member),
+            ));
+            wrong
+        })
+    }
+
+    /// All exports of a member: their conditions, and that there are no others.
+    fn wrong_exports(&self, member: usize, expected: &Expected) -> Vec<String> {
+        let cluster = &self.names[member];
         let mut wrong = Vec::new();
-        for ((member, service), export) in &expected.exports {
-            if self.export(*member, service) != Some(export) {
-                let says = self.export(*member, service).map_or_else(|| "is not there".to_owned(), told);
-                wrong.push(format!("{} in {} {says}", full_name(service), self.names[*member]));
+        for ((_, service), export) in expected.exports.iter().filter(|((of, _), _)| *of == member) {
+            if self.export(member, service) != Some(export) {
+                let says = self.export(member, service).map_or_else(|| "is not there".to_owned(), told);
+                wrong.push(format!("export {} of {cluster} {says}", full_name(service)));
             }
         }
-        for (member, service) in &expected.imports {
-            wrong.extend(self.wrong_import(*member, service, expected));
-        }
+        let others = self.names_of(member, Kind::Export);
+        let others = others.filter(|service| !expected.exports.contains_key(&(member, (*service).to_owned())));
+        wrong.extend(others.map(|service| format!("export {} of {cluster} should not be there", full_name(service))));
         wrong
     }
 
-    fn wrong_import(&self, member: usize, service: &str, expected: &Expected) -> Option<String> {
-        let says = |wrong: String| Some(format!("{} in {} {wrong}", full_name(service), self.names[member]));
-        match self.facts[member].get(&(Kind::Wish, service.to_owned())) {
-            Some(Fact::Wish(true)) => {}
-            _ => return says("is not imported validly".to_owned()),
+    /// The same of its imports.
+    fn wrong_imports(&self, member: usize, expected: &Expected) -> Vec<String> {
+        let cluster = &self.names[member];
+        let mut wrong = Vec::new();
+        for (_, service) in expected.imports.iter().filter(|(of, _)| *of == member) {
+            if self.facts[member].get(&(Kind::Wish, service.clone())) != Some(&Fact::Wish(true)) {
+                wrong.push(format!("import {} in {cluster} is not valid", full_name(service)));
+            }
         }
-        let mut found: Vec<&str> =
-            self.slices(member, service).flat_map(|slice| slice.addresses.iter().map(String::as_str)).collect();
-        found.sort_unstable();
-        let wanted = expected.addresses(service);
-        if found == wanted {
-            return None;
-        }
-        let missing = wanted.iter().filter(|address| !found.contains(address));
-        let odd = found.iter().filter(|address| !wanted.contains(address));
-        let (missing, odd): (Vec<_>, Vec<_>) = (missing.collect(), odd.collect());
-        says(format!(
-            "has {} endpoints of {}: missing {}, outdated {}",
-            found.len(),
-            wanted.len(),
-            some(&missing),
-            some(&odd)
-        ))
+        let others = self.names_of(member, Kind::Wish);
+        let others = others.filter(|service| !expected.imports.contains(&(member, (*service).to_owned())));
+        wrong.extend(others.map(|service| format!("import {} in {cluster} should not be there", full_name(service))));
+        wrong
+    }
+
+    fn names_of(&self, member: usize, kind: Kind) -> impl Iterator<Item = &str> {
+        self.facts[member].keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name.as_str())
+    }
+
+    /// All Services and slices there.
+    fn in_fleet_system(&self, member: usize) -> impl Iterator<Item = Found> {
+        self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
+            Fact::Derived(says) => Some(Found { key: (SERVICE, name.clone()), name: name.clone(), says: says.clone() }),
+            Fact::Slice(slice) => Some(Found {
+                key: (SLICE, says::source(name).to_owned()),
+                name: name.clone(),
+                says: slice.says.clone(),
+            }),
+            Fact::Export(_) | Fact::Wish(_) => None,
+        })
     }
 }
 
 impl Expected {
-    /// The endpoints that importers of a Service should have, ordered: those of exports that are valid and without conflict.
-    fn addresses(&self, service: &str) -> Vec<&str> {
+    /// Exports that are valid and without conflict, by member and Service: only these are imported.
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
         let offered = Export { valid: Some(true), conflict: Some(false) };
-        let exported = |member: usize| self.exports.get(&(member, service.to_owned())) == Some(&offered);
-        let of_service = self.endpoints.iter().filter(|((member, of, _), _)| of == service && exported(*member));
-        let mut addresses: Vec<&str> =
-            of_service.flat_map(|(_, addresses)| addresses.iter().map(String::as_str)).collect();
-        addresses.sort_unstable();
-        addresses
+        let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
+        offers.map(|((member, service), _)| (*member, service.as_str()))
+    }
+
+    /// Members that import a Service.
+    pub(crate) fn importers(&self, service: &str) -> impl Iterator<Item = usize> {
+        self.imports.iter().filter(move |(_, imported)| imported == service).map(|(member, _)| *member)
+    }
+
+    /// The port of a Service in a member; 0 where it was never made.
+    pub(crate) fn port(&self, member: usize, service: &str) -> u16 {
+        self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
+    }
+
+    /// The port that a Service is exported with.
+    pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
+        let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
+        Some(self.port(member, service))
+    }
+
+    /// The slices of a Service in a member, with their endpoints.
+    pub(crate) fn slices(&self, member: usize, service: &str) -> impl Iterator<Item = (&str, &[String])> {
+        let of_service =
+            self.endpoints.iter().filter(move |((of, exported, _), _)| *of == member && exported == service);
+        of_service.map(|((_, _, slice), addresses)| (slice.as_str(), addresses.as_slice()))
+    }
+
+    /// What should be in the fleet's namespace of a member, and nothing else.
+    fn in_fleet_system(&self, member: usize, names: &[String]) -> BTreeMap<Key, String> {
+        let mut wanted = BTreeMap::new();
+        for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
+            let derived = derived_name(service);
+            if let Some(port) = self.offered_port(service) {
+                wanted.insert((SERVICE, derived.clone()), says::derived_service_of(service, port));
+            }
+            for (origin, _) in self.offers().filter(|(_, offered)| offered == service) {
+                for (slice, addresses) in self.slices(origin, service) {
+                    let key = (SLICE, format!("{}-{NAMESPACE}-{slice}", names[origin]));
+                    wanted.insert(key, says::imported_slice_of(&derived, addresses));
+                }
+            }
+        }
+        wanted
     }
 }
 
@@ -240,106 +313,6 @@ pub(crate) fn told(export: &Export) -> String {
     }
 }
 
-fn some(addresses: &[&&str]) -> String {
-    let Some(first) = addresses.first() else { return "none".to_owned() };
-    match addresses.len() {
-        1 => (**first).to_owned(),
-        count => format!("{first} and {} more", count - 1),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: Export = Export { valid: Some(true), conflict: Some(false) };
-
-    fn slice(addresses: &[&str]) -> Option<Fact> {
-        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses }))
-    }
-
-    /// Two members; the first exports two slices, the second imports.
-    fn fleet() -> (World, Expected) {
-        let mut expected = Expected::default();
-        expected.exports.insert((0, "app".to_owned()), GOOD);
-        expected.imports.insert((1, "app".to_owned()));
-        expected.endpoints.insert((0, "app".to_owned(), "app-1".to_owned()), vec![address(0, 1)]);
-        expected.endpoints.insert((0, "app".to_owned(), "app-2".to_owned()), vec![address(0, 2)]);
-        // Of a Service that the second member does not export.
-        expected.endpoints.insert((1, "app".to_owned(), "app-1".to_owned()), vec![address(1, 1)]);
-        (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
-    }
-
-    #[test]
-    fn what_is_missing_is_told_in_the_order_of_its_way() {
-        let (mut world, expected) = fleet();
-        let now = Instant::now();
-        assert_eq!(
-            world.differences(&expected),
-            ["work/app in member-1 is not there", "work/app in member-2 is not imported validly"]
-        );
-        world.learn(0, Kind::Export, "app", Some(Fact::Export(Export { valid: Some(true), conflict: None })), now);
-        world.learn(1, Kind::Wish, "app", Some(Fact::Wish(true)), now);
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1", "10.1.0.9", "10.1.0.8"]), now);
-        assert_eq!(
-            world.differences(&expected),
-            [
-                "work/app in member-1 is valid, not yet judged by the hub",
-                "work/app in member-2 has 3 endpoints of 2: missing 10.1.0.2, outdated 10.1.0.8 and 1 more",
-            ]
-        );
-        world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1"]), now);
-        world.learn(1, Kind::Slice, "b", slice(&["10.1.0.2"]), now);
-        assert_eq!(world.differences(&expected), Vec::<String>::new());
-        world.learn(1, Kind::Slice, "c", slice(&["10.1.0.2"]), now);
-        assert_eq!(world.differences(&expected).len(), 1, "an endpoint that is there twice is wrong");
-        world.learn(1, Kind::Slice, "c", None, now);
-        assert_eq!(world.differences(&expected), Vec::<String>::new());
-    }
-
-    #[test]
-    fn the_first_sight_of_an_endpoint_is_its_arrival() {
-        let (mut world, _) = fleet();
-        let now = Instant::now();
-        world.await_arrivals("10.1.0.7");
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1"]), now);
-        assert_eq!(world.arrived("10.1.0.7"), 0);
-        let later = now + std::time::Duration::from_millis(5);
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.7"]), later);
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.7"]), later + std::time::Duration::from_millis(5));
-        assert_eq!(world.take_arrivals("10.1.0.7"), BTreeMap::from([(1, later)]));
-        assert_eq!(world.arrived("10.1.0.7"), 0);
-    }
-
-    #[test]
-    fn an_import_tells_where_its_endpoints_come_from() {
-        let (mut world, _) = fleet();
-        let now = Instant::now();
-        world.learn(1, Kind::Wish, "app", Some(Fact::Wish(true)), now);
-        world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1", "10.1.255.2"]), now);
-        world.learn(1, Kind::Slice, "b", slice(&["10.2.0.1", "10.77.0.1", "192.168.0.1"]), now);
-        let imports = world.imports();
-        let import = &imports[&("member-2".to_owned(), "work/app".to_owned())];
-        assert_eq!((import.slices, import.endpoints), (2, 5));
-        assert_eq!(import.from, BTreeSet::from(["member-1".to_owned(), "member-2".to_owned()]));
-    }
-
-    #[test]
-    fn a_new_look_forgets_what_is_gone() {
-        let (mut world, _) = fleet();
-        let now = Instant::now();
-        world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-        world.learn(0, Kind::Wish, "app", Some(Fact::Wish(true)), now);
-        world.keep_only(0, Kind::Export, &BTreeSet::new());
-        assert_eq!((world.exports().len(), world.imports().len()), (0, 1));
-    }
-
-    #[test]
-    fn addresses_use_all_of_a_number() {
-        assert_eq!((address(0, 1), address(49, 65535)), ("10.1.0.1".to_owned(), "10.50.255.255".to_owned()));
-        assert_eq!(origin_of("10.50.255.255"), Some(49));
-        assert_eq!((origin_of("10.0.0.1"), origin_of("10.x"), origin_of("11.1.1.1")), (None, None, None));
-    }
-}
+#[path = "observe_tests.rs"]
+mod tests;

@@ -5,11 +5,12 @@ mod user;
 use super::event::{Change, Event, Export};
 use super::eyes::Eyes;
 use super::fleet::Fleet;
+use super::hub;
 use super::measure::{Ledger, Samples, milliseconds};
 use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
 use crate::args::Options;
-use crate::limits::{ARRIVAL, PATIENCE, SET_UP, STEP};
+use crate::limits::{ARRIVAL, DIFFERENCES_TOLD, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
@@ -47,8 +48,12 @@ pub(crate) struct Scene<'a> {
     interval: Duration,
     pause: Duration,
     patience: Duration,
+    /// Changes that were begun.
     changes: u32,
+    /// Those that arrived, what they cost, and those that did not.
+    counted: u32,
     cost: Ledger,
+    lost: u32,
     pairs: BTreeMap<(usize, usize), Samples>,
 }
 
@@ -59,7 +64,8 @@ impl<'a> Scene<'a> {
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
         let pause = if options.once { Duration::ZERO } else { STEP };
         let (expected, cost, pairs) = (Expected::default(), Ledger::default(), BTreeMap::new());
-        Self { fleet, eyes, stage, expected, interval, pause, patience: ARRIVAL, changes: 0, cost, pairs }
+        let (changes, counted, lost) = (0, 0, 0);
+        Self { fleet, eyes, stage, expected, interval, pause, patience: ARRIVAL, changes, counted, cost, lost, pairs }
     }
 
     /// Makes [`SERVICE`] in every member, exports and imports it everywhere. What is still wrong after a while is told.
@@ -104,23 +110,43 @@ impl<'a> Scene<'a> {
 
     /// Waits until all is as it should be; what is still wrong after `limit` is told.
     pub(crate) async fn all_as_expected(&self, limit: Duration) -> Vec<String> {
-        self.eyes.see(limit, |world| world.differences(&self.expected).is_empty()).await;
+        self.eyes.see(limit, |world| world.differences(&self.expected).next().is_none()).await;
         self.differences()
     }
 
-    /// What is wrong now.
+    /// What is wrong in the members now.
     pub(crate) fn differences(&self) -> Vec<String> {
-        self.eyes.look(|world| world.differences(&self.expected))
+        shortened(self.eyes.look(|world| world.differences(&self.expected).collect()))
+    }
+
+    /// What is wrong in the hub, which may be a moment behind the members: what still is after `limit`.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub(crate) async fn hub_differences(&self, limit: Duration) -> anyhow::Result<Vec<String>> {
+        let (client, names) = (self.fleet.hub.admin(), self.fleet.member_names());
+        let until = Instant::now() + limit;
+        loop {
+            let wrong = hub::differences(&client, &self.expected, &names).await?;
+            if wrong.is_empty() || Instant::now() >= until {
+                return Ok(shortened(wrong));
+            }
+            sleep(WATCH_AGAIN).await;
+        }
     }
 
     /// Makes a Service with one port.
     pub(crate) async fn create_service(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
-        self.user(member).create_service(service, port).await
+        self.user(member).create_service(service, port).await?;
+        self.expected.ports.insert((member, service.to_owned()), port);
+        Ok(())
     }
 
     /// Changes that port.
     pub(crate) async fn set_port(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
-        self.user(member).set_port(service, port).await
+        self.user(member).set_port(service, port).await?;
+        self.expected.ports.insert((member, service.to_owned()), port);
+        Ok(())
     }
 
     /// Makes a slice of a Service.
@@ -163,15 +189,16 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Makes that many changes, one after the other, and tells what did not arrive.
+    /// Makes that many changes, one after the other. The first that does not arrive is told, and is the last.
     pub(crate) async fn make_changes(&mut self, changes: u32) -> anyhow::Result<Vec<String>> {
         let mut ticks = self.ticks();
-        let mut wrong = Vec::new();
         for _ in 0..changes {
             ticks.tick().await;
-            wrong.extend(self.make_change().await?);
+            if let Some(wrong) = self.make_change().await? {
+                return Ok(vec![wrong]);
+            }
         }
-        Ok(wrong)
+        Ok(Vec::new())
     }
 
     /// Makes changes until it is dropped. Somebody may play with the objects meanwhile: what then goes wrong is told, and
@@ -182,7 +209,7 @@ impl<'a> Scene<'a> {
         loop {
             ticks.tick().await;
             if let Err(error) = self.make_change().await {
-                self.stage.tell(Event::Trouble { why: user::told(&error) }).await;
+                self.stage.tell(Event::Trouble { change: self.changes, why: user::told(&error) }).await;
             }
         }
     }
@@ -198,7 +225,7 @@ impl<'a> Scene<'a> {
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();
         let (member, slice, address) = self.begin_change().await?;
-        let importers = self.importers();
+        let importers = self.importers_of(member);
         let all = |world: &World| world.arrived(&address) >= importers;
         self.eyes.see(self.patience, all).await;
         let arrivals = self.eyes.instruct(|world| world.take_arrivals(&address));
@@ -207,7 +234,13 @@ impl<'a> Scene<'a> {
         self.note_arrivals(member, &took).await;
         let arrived = took.len();
         let cost = self.cost_since(&before).await?;
-        self.cost.join(&cost);
+        if arrived < importers {
+            // What it cost is not what a change costs.
+            self.lost += 1;
+        } else {
+            self.counted += 1;
+            self.cost.join(&cost);
+        }
         let slowest_milliseconds = (arrived == importers).then(|| took.values().copied().fold(0.0, f64::max));
         let cluster = self.name(member).to_owned();
         let writes = Some(cost.sums());
@@ -270,6 +303,12 @@ impl<'a> Scene<'a> {
         self.eyes.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
+    /// The same for a change in `member`: somebody may have deleted its export.
+    fn importers_of(&self, member: usize) -> usize {
+        let exported = self.eyes.look(|world| world.export(member, SERVICE).is_some());
+        if exported { self.importers() } else { 0 }
+    }
+
     /// Tells latencies, costs and the verdict.
     pub(crate) async fn summarise(&self, wrong: &[String]) {
         for ((origin, destination), samples) in &self.pairs {
@@ -278,9 +317,9 @@ impl<'a> Scene<'a> {
                 self.stage.tell(Event::Latency { origin, destination, latency }).await;
             }
         }
-        if self.changes > 0 && self.cost != Ledger::default() {
-            let (changes, writes, details) = (self.changes, self.cost.sums(), self.cost.lines());
-            self.stage.tell(Event::Cost { changes, writes, details }).await;
+        if self.counted + self.lost > 0 {
+            let (writes, details) = (self.cost.sums(), self.cost.lines());
+            self.stage.tell(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
         }
         self.eyes.announce(self.stage).await;
         let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
@@ -301,6 +340,20 @@ impl<'a> Scene<'a> {
     }
 }
 
+/// The first of them, and how many more there are.
+fn shortened(mut wrong: Vec<String>) -> Vec<String> {
+    if wrong.len() > DIFFERENCES_TOLD {
+        let more = wrong.len() - DIFFERENCES_TOLD;
+        wrong.truncate(DIFFERENCES_TOLD);
+        wrong.push(format!("and {more} differences more"));
+    }
+    wrong
+}
+
 fn slice_name(index: u16) -> String {
     format!("{SERVICE}-{}", index + 1)
 }
+
+#[cfg(test)]
+#[path = "scene_tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! The wish to stop: Ctrl-C, SIGTERM, SIGHUP, or a reader of our output that has gone.
+//! The wish to stop: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a reader of our output that has gone.
 
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use std::future::Future;
@@ -25,6 +25,8 @@ impl Stop {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
+        // Who quits by Ctrl-\ wants their terminal back too.
+        let mut quit = signal(SignalKind::quit())?;
         let signalled = stop.clone();
         tokio::spawn(async move {
             let mut next = async || {
@@ -32,6 +34,7 @@ impl Stop {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                     _ = hang_up.recv() => {}
+                    _ = quit.recv() => {}
                 }
             };
             next().await;

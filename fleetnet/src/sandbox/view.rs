@@ -13,7 +13,7 @@ use crate::limits::{FRAME, TOLD};
 use chrono::{DateTime, Local};
 use picture::Colours;
 use state::State;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use terminal::Screen;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -38,27 +38,42 @@ impl Stage {
     }
 }
 
+/// What is told on a stage, for tests.
+#[cfg(test)]
+pub(crate) struct Recorded(mpsc::Receiver<Option<Told>>);
+
 #[cfg(test)]
 impl Stage {
-    /// A stage and what next is told there.
-    pub(crate) fn recorded() -> (Self, impl AsyncFnMut() -> Option<Event>) {
-        let (sender, mut told) = mpsc::channel(TOLD);
-        (Self(sender), async move || told.recv().await?.map(|told: Told| told.event))
+    /// A stage and what is told there.
+    pub(crate) fn recorded() -> (Self, Recorded) {
+        let (sender, told) = mpsc::channel(TOLD);
+        (Self(sender), Recorded(told))
+    }
+}
+
+#[cfg(test)]
+impl Recorded {
+    /// What is told next.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        self.0.recv().await?.map(|told| told.event)
     }
 }
 
 /// A view that is being shown.
-pub(crate) struct View(JoinHandle<()>);
+pub(crate) struct View(JoinHandle<io::Result<()>>);
 
 impl View {
     /// Waits until all was shown that was told, and the terminal is as it was. What is told from now on is not shown.
-    pub(crate) async fn close(self, stage: Stage) {
+    ///
+    /// # Errors
+    /// Where it could not be written; a reader that has gone is none.
+    pub(crate) async fn close(self, stage: Stage) -> io::Result<()> {
         // Who still has a stage may keep it: this ends the view, not the last of them.
         let _ = stage.0.send(None).await;
-        if let Err(error) = self.0.await
-            && let Ok(panic) = error.try_into_panic()
-        {
-            std::panic::resume_unwind(panic);
+        match self.0.await {
+            Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            Ok(_) => Ok(()),
+            Err(error) => error.try_into_panic().map_or(Ok(()), |panic| std::panic::resume_unwind(panic)),
         }
     }
 }
@@ -67,7 +82,7 @@ impl View {
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, told) = mpsc::channel(TOLD);
     let (stop, json) = (stop.clone(), options.json);
-    let live = !options.once && std::io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
+    let live = !options.once && io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
     let shown = async move {
         let shown = match (json, live) {
             (true, _) => write_lines(told, |told| Some(json::line(told))).await,
@@ -79,6 +94,7 @@ pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
         if shown.is_err() {
             stop.request();
         }
+        shown
     };
     (Stage(sender), View(tokio::spawn(shown)))
 }
@@ -87,13 +103,10 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-async fn write_lines(
-    mut told: mpsc::Receiver<Option<Told>>,
-    line: impl Fn(&Told) -> Option<String>,
-) -> std::io::Result<()> {
+async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told) -> Option<String>) -> io::Result<()> {
     while let Some(Some(told)) = told.recv().await {
         if let Some(line) = line(&told) {
-            let mut output = std::io::stdout().lock();
+            let mut output = io::stdout().lock();
             writeln!(output, "{line}")?;
             output.flush()?;
         }
@@ -102,7 +115,7 @@ async fn write_lines(
 }
 
 /// A picture every [`FRAME`], where something has changed; the last one stays on the screen as lines.
-async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> std::io::Result<()> {
+async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();
     let mut frames = interval(FRAME);
@@ -118,7 +131,7 @@ async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> std::io::Result<()> {
         }
     }
     drop(screen);
-    let mut output = std::io::stdout().lock();
+    let mut output = io::stdout().lock();
     for line in picture::last(&state) {
         writeln!(output, "{line}")?;
     }

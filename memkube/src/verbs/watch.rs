@@ -70,6 +70,17 @@ enum Step {
     End,
 }
 
+/// How much of the log was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Read {
+    /// A turn's worth; there may be more.
+    Some,
+    /// All that there is now.
+    All,
+    /// All, and nothing will follow.
+    AllThereWillBe,
+}
+
 /// Why a watch stopped waiting.
 enum Woken {
     Cut,
@@ -150,7 +161,8 @@ impl Watch {
         tokio::pin!(notified);
         // Registered before the log is read, so that no change falls between.
         notified.as_mut().enable();
-        self.collect();
+        // Of what is read in one turn there may be nothing that this watch is to be told.
+        while self.collect() && self.steps.is_empty() {}
         if self.steps.is_empty() {
             let woken = self.wait(notified).await;
             self.heed(&woken);
@@ -211,8 +223,8 @@ impl Watch {
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }
 
-    /// Turns what is in the log into steps, a limited number at once.
-    fn collect(&mut self) {
+    /// Turns what is in the log into steps, a limited number at once. Returns whether there may be more.
+    fn collect(&mut self) -> bool {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
@@ -220,7 +232,7 @@ impl Watch {
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);
-            return;
+            return false;
         }
         let mut found = Vec::new();
         while let Some(stored) = self.initial.pop_front() {
@@ -229,29 +241,29 @@ impl Watch {
                 break;
             }
         }
-        let (mut end, mut over) = (None, false);
+        let (mut end, mut read) = (None, Read::All);
         if self.initial.is_empty() && found.len() < limits::CHANGES_PER_TURN {
             if std::mem::take(&mut self.end_of_initial) {
                 end = Some(events::line("BOOKMARK", &[self.encoder.bookmark(self.cursor, true)]));
             } else {
-                over = self.read_log(&state, &mut found);
+                read = self.read_log(&state, &mut found);
             }
         }
         drop(state);
         found.into_iter().for_each(|event| self.tell(event));
         self.steps.extend(end.map(Step::Say));
-        self.steps.extend(over.then_some(Step::End));
+        self.steps.extend((read == Read::AllThereWillBe).then_some(Step::End));
+        read == Read::Some
     }
 
-    /// Returns whether nothing will follow.
-    fn read_log(&mut self, state: &State, found: &mut Vec<Event>) -> bool {
+    fn read_log(&mut self, state: &State, found: &mut Vec<Event>) -> Read {
         let ended = self.ended.get();
         let changes = match (ended, state.store.table(&self.resource)) {
             (Some(ended), _) => ended.since(self.cursor, limits::CHANGES_PER_TURN),
             (None, Some(table)) => table.since(self.cursor, limits::CHANGES_PER_TURN),
-            (None, None) => return false,
+            (None, None) => return Read::All,
         };
-        let Ok(changes) = changes else { return true };
+        let Ok(changes) = changes else { return Read::AllThereWillBe };
         let over = ended.is_some() && changes.is_empty();
         let registered = state.registry.get(&self.resource).filter(|_| ended.is_none());
         let more = changes.len() == limits::CHANGES_PER_TURN;
@@ -262,11 +274,12 @@ impl Watch {
             }
             self.cursor = change.revision;
         }
-        if !more {
-            // All that is known of the other kinds' changes is that they are none of this kind.
-            self.cursor = self.cursor.max(state.store.revision());
+        if more {
+            return Read::Some;
         }
-        over
+        // All that is known of the other kinds' changes is that they are none of this kind.
+        self.cursor = self.cursor.max(state.store.revision());
+        if over { Read::AllThereWillBe } else { Read::All }
     }
 
     /// Takes an event's fate into the steps.

@@ -168,6 +168,21 @@ async fn a_watch_sees_its_namespace_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_reads_past_any_number_of_changes_that_are_not_for_it() {
+    let server = Server::new();
+    server.config_map("a").await;
+    let version = server.memkube.revision();
+    for change in 0..700 {
+        server.patch(&format!("{CONFIG_MAPS}/a"), MERGE, json!({"data": {"x": change.to_string()}})).await;
+    }
+    server.config_map("b").await;
+    let only_b = "fieldSelector=metadata.name%3Db";
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion={version}&{only_b}")).await;
+    assert_eq!(watch.next().await, "ADDED b");
+    watch.is_silent().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn metadata_can_be_watched_alone() {
     let server = Server::new();
     let created = server.widget("w", json!({"spec": {"color": "red"}})).await;

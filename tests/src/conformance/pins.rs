@@ -131,7 +131,7 @@ fn shown(mark: &Mark) -> String {
     differing("", Some(&mark.real), Some(&mark.ours), &mut fields);
     let fields = fields.iter().map(|Field { path, real, ours }| format!("{path}\n{REAL}{real}\n{OURS}{ours}\n"));
     let call: String = mark.call.chars().take(SHOWN_CALL).collect();
-    anywhere(mark, &format!("{call}\n{}", fields.collect::<String>()))
+    anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
 /// Namespaces are numbered through a theme: another case before this one changes nothing of it.

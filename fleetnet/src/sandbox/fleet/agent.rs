@@ -5,7 +5,7 @@ use crate::sandbox::event::{AgentState, Event};
 use crate::sandbox::view::Stage;
 use sim::agent::Ended;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -30,11 +30,12 @@ impl Agent {
     pub(crate) fn keep(
         start: impl Fn() -> anyhow::Result<sim::Agent> + Send + Sync + 'static,
         stage: Stage,
+        failures: Failures,
     ) -> anyhow::Result<Self> {
         let agent = start()?;
         let name = agent.name().to_owned();
         let running = Arc::new(Mutex::new(agent));
-        let keeper = tokio::spawn(keep(name.clone(), Arc::clone(&running), start, stage));
+        let keeper = tokio::spawn(keep(name.clone(), Arc::clone(&running), start, stage, failures));
         Ok(Self { name, running, keeper })
     }
 
@@ -61,16 +62,39 @@ impl Agent {
     }
 }
 
+/// How agents ended by themselves, in sentences, oldest first. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failures(Arc<watch::Sender<Vec<String>>>);
+
+impl Failures {
+    fn note(&self, why: String) {
+        self.0.send_modify(|all| all.push(why));
+    }
+
+    /// All so far.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.borrow().clone()
+    }
+
+    /// Returns once there is one.
+    pub(crate) async fn any(&self) {
+        // The sender is ours, and so is not gone.
+        let _ = self.0.subscribe().wait_for(|all| !all.is_empty()).await;
+    }
+}
+
 /// Starts it again whenever it fails.
 async fn keep(
     name: String,
     running: Arc<Mutex<sim::Agent>>,
     start: impl Fn() -> anyhow::Result<sim::Agent>,
     stage: Stage,
+    failures: Failures,
 ) {
     loop {
         let ended = running.lock().await.ended();
         let Some(Ended::Failed(why)) = ended.await else { return };
+        failures.note(format!("{name} ended by itself: {why}"));
         let (agent, state) = (name.clone(), AgentState::Failed);
         stage.tell(Event::Agent { agent, state, why: Some(why) }).await;
         sleep(RESTART).await;
@@ -121,12 +145,13 @@ mod tests {
             let options = memkube::Options::new(Arc::new(move || now.now().to_jiff()), 1);
             let server = sim::Server::start("hub", options).await?;
             let (stage, mut told) = Stage::recorded();
+            let failures = Failures::default();
             let cluster = Arc::new(server.cluster("hub", "hub-agent"));
             let start = move || {
                 let setup = Setup { clock: clock.clone(), ..Setup::usual("hub-agent") };
                 sim::agent::of_hub(Arc::clone(&cluster), setup)
             };
-            let agent = Agent::keep(start, stage)?;
+            let agent = Agent::keep(start, stage, failures.clone())?;
             let leases: Api<Lease> = Api::namespaced(server.admin(), FLEET_SYSTEM);
             let lease = held_by_another_than(&leases, "").await?;
 
@@ -134,9 +159,10 @@ mod tests {
             leases.patch(&lease, &PatchParams::default(), &Patch::Merge(robbed)).await?;
 
             for expected in [AgentState::Failed, AgentState::Restarted] {
-                let Some(Event::Agent { agent, state, .. }) = told().await else { panic!("nothing is told") };
+                let Some(Event::Agent { agent, state, .. }) = told.next().await else { panic!("nothing is told") };
                 assert_eq!((agent.as_str(), state), ("hub-agent", expected));
             }
+            assert!(failures.all()[0].starts_with("hub-agent ended by itself: leader election failed"), "{failures:?}");
             held_by_another_than(&leases, "somebody").await?;
             agent.stop().await;
             Ok(())

@@ -4,6 +4,9 @@ use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::told;
 use chrono::{DateTime, Local};
 
+/// What a change costs, and why.
+pub(super) const PRICE: &str = "a change costs 1 write + 2 per importer";
+
 /// A line with its time.
 pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
     format!("{} {line}", at.format("%H:%M:%S%.3f"))
@@ -16,8 +19,10 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let scenario = scenario.map_or_else(String::new, |name| format!(", to play {name}"));
             format!("starting a hub and {} on {servers}{scenario}", plural(u64::from(*members), "member"))
         }
-        Event::Running { clusters, agents } => format!("{} clusters and {agents} agents run", clusters.len()),
-        Event::Kubeconfig { cluster, path } => format!("{cluster}: kubectl --kubeconfig {}", path.display()),
+        Event::Running { clusters, agents } => {
+            format!("{} clusters and {agents} agents run; each member exports and imports; {PRICE}", clusters.len())
+        }
+        Event::Kubeconfig { cluster, path } => format!("{cluster}: kubectl --kubeconfig {path}"),
         Event::Agent { agent, state, why } => {
             let state = match state {
                 AgentState::Killed => "was killed",
@@ -31,32 +36,60 @@ pub(super) fn line(event: &Event) -> Option<String> {
         Event::Gone { what, cluster, service } => format!("{what} {service} of {cluster} was deleted"),
         Event::Arrival { .. } => return None,
         Event::Change(change) => changed(change),
-        Event::Trouble { why } => format!("no change was made: {why}"),
+        Event::Trouble { change, why } => format!("change {change} was not made: {why}"),
         Event::Step { scenario, text } => format!("[{scenario}] {text}"),
-        Event::Latency { origin, destination, latency } => format!(
-            "latency {origin} -> {destination}: p50 {:.1} ms, p99 {:.1} ms of {}",
-            latency.p50_milliseconds,
-            latency.p99_milliseconds,
-            plural(u64::try_from(latency.samples).unwrap_or(u64::MAX), "change"),
-        ),
-        Event::Cost { changes, writes, details } => {
-            let head = format!("{} cost {}", plural(u64::from(*changes), "change"), cost(writes));
+        Event::Latency { origin, destination, latency } => {
+            let p99 = latency.p99_milliseconds.map_or_else(String::new, |p99| format!("p99 {p99:.1} ms, "));
+            format!(
+                "latency {}: p50 {:.1} ms, {p99}max {:.1} ms of {}",
+                pair(origin, destination),
+                latency.p50_milliseconds,
+                latency.max_milliseconds,
+                plural(u64::try_from(latency.samples).unwrap_or(u64::MAX), "change"),
+            )
+        }
+        Event::Cost { changes, lost, writes, details } => {
+            let lost = if *lost > 0 { format!(", {lost} did not arrive and are not counted") } else { String::new() };
+            let head = format!("{} cost {}{lost}", plural(u64::from(*changes), "change"), cost(writes));
             std::iter::once(head).chain(details.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
         }
         Event::Verdict { passed, wrong, .. } => verdict(*passed, wrong),
     })
 }
 
+/// The event in few words, where the line has no room; the same words where there are no fewer.
+pub(super) fn short(event: &Event) -> Option<String> {
+    let Event::Change(change) = event else { return line(event) };
+    let Change { change: number, cluster, slice, arrived, importers, .. } = change;
+    let came = match change.slowest_milliseconds {
+        _ if *importers == 0 => "imported by nobody".to_owned(),
+        Some(milliseconds) => format!("{milliseconds:.1} ms"),
+        None => format!("in {arrived} of {importers} importers only"),
+    };
+    let cost = change.writes.as_ref().map_or_else(String::new, |writes| format!(", {}", plural(writes.total, "write")));
+    Some(format!("change {number}: {cluster}/{slice} {came}{cost}"))
+}
+
+/// Two clusters of which the second imports from the first.
+pub(super) fn pair(origin: &str, destination: &str) -> String {
+    if origin == destination { format!("{origin} -> itself") } else { format!("{origin} -> {destination}") }
+}
+
 /// What there is of an import.
 pub(super) fn imported(import: &Import) -> String {
+    let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
+    imported_from(import, &from.join(", "))
+}
+
+/// The same, where the clusters it comes from are told in other words.
+pub(super) fn imported_from(import: &Import, from: &str) -> String {
     if import.slices == 0 {
         let valid = if import.valid { "valid" } else { "not valid yet" };
         return format!("is {valid} and has nothing");
     }
-    let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
     let [slices, endpoints] = [(import.slices, "slice"), (import.endpoints, "endpoint")]
         .map(|(count, word)| plural(u64::try_from(count).unwrap_or(u64::MAX), word));
-    format!("has {slices} with {endpoints} from {}", from.join(", "))
+    format!("has {slices} with {endpoints} from {from}")
 }
 
 /// A change and what it came to.
@@ -77,7 +110,8 @@ pub(super) fn changed(change: &Change) -> String {
 /// How it ended.
 pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
     if passed {
-        return "passed: all that is exported is imported, and nothing else".to_owned();
+        return "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be"
+            .to_owned();
     }
     let lines = wrong.iter().map(|line| format!("  {line}"));
     std::iter::once("FAILED:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
@@ -85,7 +119,8 @@ pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
 
 fn cost(writes: &Writes) -> String {
     let parts: Vec<String> = writes.by_cluster.iter().map(|(cluster, times)| format!("{cluster} {times}")).collect();
-    format!("{} ({})", plural(writes.total, "write"), parts.join(", "))
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{parts}", plural(writes.total, "write"))
 }
 
 fn plural(count: u64, word: &str) -> String {
@@ -140,17 +175,35 @@ mod tests {
             &Event::Change(change.clone()),
             "change 3: 10.1.0.103 of member-1 (app-2) is in all 2 importers after 4.3 ms, for 3 writes (hub 2, member-2 1)",
         );
+        assert_eq!(short(&Event::Change(change.clone())).as_deref(), Some("change 3: member-1/app-2 4.3 ms, 3 writes"));
         change = Change { arrived: 1, slowest_milliseconds: None, writes: None, ..change };
-        check(&Event::Change(change), "change 3: 10.1.0.103 of member-1 (app-2) is in 1 of 2 importers only");
+        check(&Event::Change(change.clone()), "change 3: 10.1.0.103 of member-1 (app-2) is in 1 of 2 importers only");
+        assert_eq!(
+            short(&Event::Change(change.clone())).as_deref(),
+            Some("change 3: member-1/app-2 in 1 of 2 importers only")
+        );
+        let (arrived, importers, writes) = (0, 0, Some(Writes::default()));
+        change = Change { arrived, importers, writes, ..change };
+        check(&Event::Change(change), "change 3: 10.1.0.103 of member-1 (app-2) is imported by nobody, for 0 writes");
     }
 
     #[test]
     fn the_end_is_told_whole() {
-        let latency = Latency { samples: 1, p50_milliseconds: 4.0, p99_milliseconds: 9.06 };
+        let mut latency = Latency { samples: 1, p50_milliseconds: 4.0, p99_milliseconds: None, max_milliseconds: 9.06 };
         let (origin, destination) = ("member-1".to_owned(), "member-2".to_owned());
         check(
-            &Event::Latency { origin, destination, latency },
-            "latency member-1 -> member-2: p50 4.0 ms, p99 9.1 ms of 1 change",
+            &Event::Latency { origin: origin.clone(), destination, latency },
+            "latency member-1 -> member-2: p50 4.0 ms, max 9.1 ms of 1 change",
+        );
+        latency = Latency { samples: 100, p99_milliseconds: Some(8.0), ..latency };
+        check(
+            &Event::Latency { origin: origin.clone(), destination: origin, latency },
+            "latency member-1 -> itself: p50 4.0 ms, p99 8.0 ms, max 9.1 ms of 100 changes",
+        );
+        let writes = Writes { total: 5, by_cluster: BTreeMap::from([("hub".to_owned(), 5)]) };
+        check(
+            &Event::Cost { changes: 1, lost: 2, writes, details: Vec::new() },
+            "1 change cost 5 writes (hub 5), 2 did not arrive and are not counted",
         );
         check(
             &Event::Verdict { passed: false, imported: false, wrong: vec!["one".to_owned(), "two".to_owned()] },

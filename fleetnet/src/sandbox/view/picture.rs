@@ -1,8 +1,10 @@
 //! The picture of a fleet, as lines that fit a terminal. Pure.
 
 use super::lines;
-use super::state::State;
-use crate::sandbox::event::Export;
+use super::state::{Happened, State};
+use crate::limits::CLUSTERS_NAMED;
+use crate::sandbox::event::{Export, Latency};
+use crate::sandbox::measure::Samples;
 use chrono::{DateTime, Local};
 use std::collections::BTreeMap;
 
@@ -35,31 +37,74 @@ type Lines = Vec<(Look, String)>;
 /// A part of the picture, which is cut where there is no room for all of it.
 struct Part {
     lines: Lines,
+    /// Its first line is a heading, which gives way to a line of data where there is room for one only.
+    headed: bool,
     /// Of what is too long its end is shown, not its beginning.
     newest_last: bool,
+    /// What it is good for.
+    rank: Rank,
 }
+
+/// Which parts give way first where there is no room for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Imports, latencies and changes: what one looks at a sandbox for.
+    Main,
+    Header,
+    Exports,
+    Kubeconfigs,
+}
+
+/// Lines of a part that one wants to see at least before another is shown at all.
+const WORTH: usize = 5;
 
 /// The whole picture: at most `size.rows` lines of at most `size.columns` characters.
 pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Colours) -> Vec<String> {
-    let parts =
-        [header(state, now), kubeconfigs(state), exports(state), imports(state), latencies(state), happened(state)];
-    let parts: Vec<Part> = parts.into_iter().filter(|part| !part.lines.is_empty()).collect();
+    let Size { columns, rows } = size;
+    let parts = [
+        header(state, now),
+        kubeconfigs(state),
+        exports(state),
+        imports(state),
+        latencies(state, columns),
+        happened(state, columns),
+    ];
+    let mut parts: Vec<Part> = parts.into_iter().filter(|part| !part.lines.is_empty()).collect();
+    let gaps = give_way(&mut parts, rows);
     let wanted: Vec<usize> = parts.iter().map(|part| part.lines.len()).collect();
-    let rooms = share(&wanted, size.rows.saturating_sub(parts.len()));
+    let rooms = share(&wanted, rows.saturating_sub(if gaps { parts.len() } else { 0 }));
     let mut drawn = Vec::new();
     for (part, room) in parts.into_iter().zip(rooms) {
         for (look, line) in cut(part, room) {
-            drawn.push(paint(look, &fit(&line, size.columns), colours));
+            drawn.push(paint(look, &fit(&line, columns), colours));
         }
-        drawn.push(String::new());
+        if gaps {
+            drawn.push(String::new());
+        }
     }
-    drawn.truncate(size.rows);
+    drawn.truncate(rows);
     drawn
+}
+
+/// Leaves out what there is no room for, the least important first, and tells whether there is room for empty lines
+/// between parts.
+fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
+    let worth = |parts: &[Part], most: usize| parts.iter().map(|part| part.lines.len().min(most)).sum::<usize>();
+    for rank in [Rank::Kubeconfigs, Rank::Exports] {
+        if worth(parts, WORTH) + parts.len() > rows {
+            parts.retain(|part| part.rank != rank);
+        }
+    }
+    // A heading and a line of each; without room for that, the parts alone.
+    if worth(parts, 2) > rows {
+        parts.retain(|part| part.rank != Rank::Header);
+    }
+    worth(parts, WORTH) + parts.len() <= rows
 }
 
 /// What is left on the screen at the end.
 pub(super) fn last(state: &State) -> Vec<String> {
-    let mut left: Vec<String> = latencies(state).lines.into_iter().map(|(_, line)| line).collect();
+    let mut left: Vec<String> = latencies(state, usize::MAX).lines.into_iter().map(|(_, line)| line).collect();
     left.extend(cost(state));
     if let Some((passed, wrong)) = &state.verdict {
         left.extend(lines::verdict(*passed, wrong).lines().map(str::to_owned));
@@ -69,75 +114,116 @@ pub(super) fn last(state: &State) -> Vec<String> {
 
 fn header(state: &State, now: DateTime<Local>) -> Part {
     let seconds = state.began.map_or(0, |began| now.signed_duration_since(began).num_seconds().max(0));
-    let mut lines = vec![(
-        Look::Heading,
-        format!("fleetnet sandbox   {:02}:{:02}   {}   Ctrl-C ends it", seconds / 60, seconds % 60, state.headline),
-    )];
+    let look = if state.down.is_empty() { Look::Heading } else { Look::Bad };
+    let time = format!("{:02}:{:02}", seconds / 60, seconds % 60);
+    let mut lines = vec![(look, format!("fleetnet sandbox   {time}   {}   Ctrl-C ends it", state.headline()))];
     if let Some((passed, wrong)) = &state.verdict {
         let look = if *passed { Look::Good } else { Look::Bad };
         lines.extend(lines::verdict(*passed, wrong).lines().map(|line| (look, line.to_owned())));
     }
-    Part { lines, newest_last: false }
+    Part { lines, headed: false, newest_last: false, rank: Rank::Header }
 }
 
 fn kubeconfigs(state: &State) -> Part {
-    Part {
-        lines: headed("KUBECTL", state.kubeconfigs.iter().map(|line| (Look::Plain, line.clone())).collect()),
-        newest_last: false,
-    }
+    let lines = state.kubeconfigs.iter().map(|line| (Look::Plain, line.clone())).collect();
+    Part { lines: headed("KUBECTL", lines), headed: true, newest_last: false, rank: Rank::Kubeconfigs }
 }
 
 /// A line for each Service and what its exports say, with those that say the same.
 fn exports(state: &State) -> Part {
-    let mut alike: BTreeMap<(&str, String), (Look, Vec<&str>)> = BTreeMap::new();
+    let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), export) in &state.exports {
+        let well = *export == Export { valid: Some(true), conflict: Some(false) };
         let told = crate::sandbox::observe::told(export);
-        let look =
-            if *export == (Export { valid: Some(true), conflict: Some(false) }) { Look::Good } else { Look::Bad };
-        alike.entry((service, told)).or_insert((look, Vec::new())).1.push(cluster);
+        alike.entry((service, told)).or_insert((well, Vec::new())).1.push(cluster);
     }
-    let line = |((service, told), (look, clusters)): ((&str, String), (Look, Vec<&str>))| {
-        (look, format!("{service} of {} {told}", clusters.join(", ")))
-    };
-    Part { lines: headed("EXPORTS", alike.into_iter().map(line).collect()), newest_last: false }
+    Part { lines: headed("EXPORTS", told_together(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
+/// The same for imports.
 fn imports(state: &State) -> Part {
-    let line = |((service, cluster), import): (&(String, String), &crate::sandbox::event::Import)| {
-        let look = if import.valid && import.slices > 0 { Look::Good } else { Look::Bad };
-        (look, format!("{service} in {cluster} {}", lines::imported(import)))
-    };
-    Part { lines: headed("IMPORTS", state.imports.iter().map(line).collect()), newest_last: false }
+    let mut alike: Alike<'_> = BTreeMap::new();
+    for ((service, cluster), import) in &state.imports {
+        let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
+        let told = lines::imported_from(import, &clusters(&from));
+        let well = import.valid && import.slices > 0;
+        alike.entry((service, told)).or_insert((well, Vec::new())).1.push(cluster);
+    }
+    Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-fn latencies(state: &State) -> Part {
-    let width = state.pairs.keys().map(|(origin, destination)| origin.len() + destination.len() + 4).max().unwrap_or(0);
-    let line = |((origin, destination), samples): (&(String, String), &crate::sandbox::measure::Samples)| {
-        let latency = samples.latency()?;
-        let pair = format!("{origin} -> {destination}");
-        let (p50, p99) = (latency.p50_milliseconds, latency.p99_milliseconds);
-        Some((Look::Plain, format!("{pair:width$}  {p50:8.1} {p99:8.1} {:8}", latency.samples)))
+/// Clusters by Service and what is told of it, and whether that is good.
+type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
+
+fn told_together(alike: Alike<'_>, word: &str) -> Lines {
+    // What is wrong comes first, so that it is not cut.
+    let mut all: Vec<_> = alike.into_iter().collect();
+    all.sort_by_key(|(_, (well, _))| *well);
+    let line = |((service, told), (well, members)): ((&str, String), (bool, Vec<&str>))| {
+        let look = if well { Look::Good } else { Look::Bad };
+        (look, format!("{service} {word} {} {told}", clusters(&members)))
     };
-    let heading = format!("{:width$}  {:>8} {:>8} {:>8}", "LATENCY", "p50 ms", "p99 ms", "changes");
-    Part { lines: headed(&heading, state.pairs.iter().filter_map(line).collect()), newest_last: false }
+    all.into_iter().map(line).collect()
 }
 
-fn happened(state: &State) -> Part {
-    let mut lines = headed("WHAT HAPPENS", state.happened.iter().map(|line| (Look::Plain, line.clone())).collect());
+/// Few clusters by their names, more by their number.
+fn clusters(names: &[&str]) -> String {
+    if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
+}
+
+/// A line for each pair of clusters, those of a cluster with itself last, and one for all where they are many.
+fn latencies(state: &State, columns: usize) -> Part {
+    let mut rows: Vec<(String, Latency)> = Vec::new();
+    if state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED {
+        rows.extend(state.between.latency().map(|latency| ("between clusters".to_owned(), latency)));
+    }
+    for itself in [false, true] {
+        let pairs = state.pairs.iter().filter(|((origin, destination), _)| (origin == destination) == itself);
+        let row = |((origin, destination), samples): (&(String, String), &Samples)| {
+            Some((lines::pair(origin, destination), samples.latency()?))
+        };
+        rows.extend(pairs.filter_map(row));
+    }
+    // Four columns of nine beside the names; the last ones are left out where there is no room, but never the first.
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
+    let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
+    let line = |name: &str, cells: [String; 4]| {
+        let cells: String = cells.iter().take(shown).map(|cell| format!(" {cell:>8}")).collect();
+        format!("{:width$} {cells}", fit(name, width))
+    };
+    let heading = line("LATENCY", ["p50 ms", "max ms", "changes", "p99 ms"].map(str::to_owned));
+    let row = |(name, latency): &(String, Latency)| {
+        let p99 = latency.p99_milliseconds.map_or_else(|| "-".to_owned(), |p99| format!("{p99:.1}"));
+        let [p50, max] = [latency.p50_milliseconds, latency.max_milliseconds].map(|it| format!("{it:.1}"));
+        (Look::Plain, line(name, [p50, max, latency.samples.to_string(), p99]))
+    };
+    let lines = headed(&heading, rows.iter().map(row).collect());
+    Part { lines, headed: true, newest_last: false, rank: Rank::Main }
+}
+
+fn happened(state: &State, columns: usize) -> Part {
+    let line = |happened: &Happened| {
+        let fits = happened.long.chars().count() <= columns;
+        (Look::Plain, if fits { &happened.long } else { &happened.short }.clone())
+    };
+    let mut lines = headed("WHAT HAPPENS", state.happened.iter().map(line).collect());
     if let (Some((_, heading)), Some(cost)) = (lines.first_mut(), cost(state)) {
         *heading = format!("{heading}   {cost}");
     }
-    Part { lines, newest_last: true }
+    Part { lines, headed: true, newest_last: true, rank: Rank::Main }
 }
 
-/// What a change costs, on average.
+/// What a change that arrived costs, on average.
 fn cost(state: &State) -> Option<String> {
     let changes = f64::from(state.changes);
     #[expect(clippy::cast_precision_loss, reason = "an average for people")]
     let each = |times: u64| times as f64 / changes;
     let parts = state.writes.by_cluster.iter().map(|(cluster, times)| format!("{cluster} {:.1}", each(*times)));
     let parts: Vec<String> = parts.collect();
-    (state.changes > 0).then(|| format!("{:.1} writes for a change ({})", each(state.writes.total), parts.join(", ")))
+    let lost = if state.lost > 0 { format!(", {} lost", state.lost) } else { String::new() };
+    let mean = if state.changes > 0 { format!("{:.1}", each(state.writes.total)) } else { "-".to_owned() };
+    (state.changes + state.lost > 0)
+        .then(|| format!("{mean} writes for a change{lost} (1 + 2 per importer; {})", parts.join(", ")))
 }
 
 fn headed(heading: &str, lines: Lines) -> Lines {
@@ -162,10 +248,15 @@ fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
 
 /// A part in its rows, with a line that says how much is left out.
 fn cut(part: Part, room: usize) -> Lines {
-    let Part { mut lines, newest_last } = part;
-    if lines.len() <= room || room < 3 {
-        lines.truncate(room);
+    let Part { mut lines, newest_last, headed, .. } = part;
+    if lines.len() <= room {
         return lines;
+    }
+    if room < 3 {
+        let heading = if headed { Some(lines.remove(0)) } else { None };
+        let first = if newest_last { lines.len().saturating_sub(1) } else { 0 };
+        let data = lines.into_iter().skip(first).take(1);
+        return heading.into_iter().filter(|_| room == 2).chain(data).take(room).collect();
     }
     let out = lines.len() - room + 1;
     if newest_last {

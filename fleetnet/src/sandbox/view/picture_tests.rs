@@ -1,7 +1,7 @@
 //! Pictures of small fleets.
 
 use super::*;
-use crate::sandbox::event::{Change, Event, Import, Writes};
+use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use chrono::{TimeDelta, TimeZone as _};
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn a_fleet_of_two_fits_a_small_terminal() {
     let mut state = fleet(2);
     state.take(time(), change(1));
     assert_eq!(
-        drawn(&state, 110, 24),
+        drawn(&state, 80, 24),
         [
             "fleetnet sandbox   01:05   2 clusters, 3 agents   Ctrl-C ends it",
             "",
@@ -61,20 +61,115 @@ fn a_fleet_of_two_fits_a_small_terminal() {
             "work/app of member-1, member-2 is valid, without conflict",
             "",
             "IMPORTS",
-            "work/app in member-1 has 2 slices with 6 endpoints from member-1, member-2",
-            "work/app in member-2 has 2 slices with 6 endpoints from member-1, member-2",
+            "work/app in member-1, member-2 has 2 slices with 6 endpoints from member-1, mem…",
             "",
-            "LATENCY                 p50 ms   p99 ms  changes",
-            "member-1 -> member-1       4.0      4.0        1",
-            "member-1 -> member-2       4.0      4.0        1",
-            "member-2 -> member-1       4.0      4.0        1",
-            "member-2 -> member-2       4.0      4.0        1",
+            "LATENCY                 p50 ms   max ms  changes   p99 ms",
+            "member-1 -> member-2       4.0      4.0        1        -",
+            "member-2 -> member-1       4.0      4.0        1        -",
+            "member-1 -> itself         4.0      4.0        1        -",
+            "member-2 -> itself         4.0      4.0        1        -",
             "",
-            "WHAT HAPPENS   5.0 writes for a change (hub 3.0, member-1 2.0)",
-            "10:00:00.000 change 1: 10.1.0.9 of member-1 (app-1) is in all 2 importers after 4.0 ms, for 5 writes (hub 3, …",
+            "WHAT HAPPENS   5.0 writes for a change (1 + 2 per importer; hub 3.0, member-1 2…",
+            "10:00:00 change 1: member-1/app-1 4.0 ms, 5 writes",
             "",
         ]
     );
+}
+
+/// A fleet with all that there can be to show, in which the newest change is number 90.
+fn full(members: usize) -> State {
+    let mut state = fleet(members);
+    let clusters = std::iter::once("hub".to_owned()).chain((1..=members).map(|number| format!("member-{number}")));
+    for cluster in clusters {
+        let path = format!("clusters/{cluster}.kubeconfig");
+        state.take(time(), Event::Kubeconfig { cluster, path });
+    }
+    (1..=90).for_each(|number| state.take(time(), change(number)));
+    state
+}
+
+#[test]
+fn sixty_by_twelve_has_room_for_imports_latencies_and_changes() {
+    assert_eq!(
+        drawn(&full(2), 60, 12),
+        [
+            "fleetnet sandbox   01:05   2 clusters, 3 agents   Ctrl-C en…",
+            "IMPORTS",
+            "work/app in member-1, member-2 has 2 slices with 6 endpoint…",
+            "LATENCY                 p50 ms   max ms  changes   p99 ms",
+            "member-1 -> member-2       4.0      4.0        1        -",
+            "member-2 -> member-1       4.0      4.0        1        -",
+            "… and 2 more",
+            "WHAT HAPPENS   5.0 writes for a change (1 + 2 per importer;…",
+            "… 87 before these",
+            "10:00:00 change 88: member-1/app-1 4.0 ms, 5 writes",
+            "10:00:00 change 89: member-1/app-1 4.0 ms, 5 writes",
+            "10:00:00 change 90: member-1/app-1 4.0 ms, 5 writes",
+        ]
+    );
+}
+
+#[test]
+fn twenty_members_fit_eighty_by_twenty_four() {
+    let drawn = drawn(&full(20), 80, 24);
+    for part in [
+        "work/app of 20 clusters is valid, without conflict",
+        "work/app in 20 clusters has 2 slices with 6 endpoints from 20 clusters",
+        "between clusters             4.0      4.0      380      4.0",
+        "member-1 -> member-10        4.0      4.0        1        -",
+        "10:00:00 change 90: member-1/app-1 4.0 ms, 5 writes",
+    ] {
+        assert!(drawn.iter().any(|line| line == part), "{part:?} is not in {drawn:#?}");
+    }
+}
+
+#[test]
+fn imports_latencies_and_changes_are_the_last_to_go() {
+    for (members, columns, rows) in [(2, 40, 6), (20, 40, 6), (2, 30, 3), (20, 30, 3), (2, 200, 7), (20, 80, 12)] {
+        let drawn = drawn(&full(members), columns, rows);
+        for part in ["work/app in ", " 4.0", "change 90: "] {
+            assert!(drawn.iter().any(|line| line.contains(part)), "{members} in {columns}x{rows}: {drawn:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_that_imports_something_else_is_told_of_first() {
+    let mut state = fleet(20);
+    let (cluster, service) = ("member-7".to_owned(), "work/app".to_owned());
+    state.take(time(), Event::Import { cluster, service, import: Import::default() });
+    let drawn = drawn(&state, 80, 24);
+    let at = drawn.iter().position(|line| line == "IMPORTS").unwrap();
+    assert_eq!(drawn[at + 1], "work/app in member-7 is not valid yet and has nothing");
+    assert!(drawn[at + 2].starts_with("work/app in 19 clusters has 2 slices"), "{drawn:#?}");
+}
+
+#[test]
+fn agents_that_are_down_are_in_the_headline_until_they_are_back() {
+    let mut state = fleet(2);
+    let agent = |agent: &str, state| Event::Agent { agent: agent.to_owned(), state, why: None };
+    state.take(time(), agent("hub-agent", AgentState::Failed));
+    state.take(time(), agent("member-agent of member-1", AgentState::Killed));
+    assert_eq!(state.headline(), "2 clusters, 2 of 3 agents DOWN: hub-agent, member-agent of member-1");
+    let size = Size { columns: 200, rows: 24 };
+    let painted = draw(&state, time(), size, Colours::With);
+    assert!(painted[0].starts_with("\u{1b}[33mfleetnet sandbox") && painted[0].contains("DOWN"), "{painted:?}");
+    state.take(time(), agent("member-agent of member-1", AgentState::Restarted));
+    assert_eq!(state.headline(), "2 clusters, 1 of 3 agents DOWN: hub-agent, started anew 1x");
+    state.take(time(), agent("hub-agent", AgentState::Restarted));
+    assert_eq!(state.headline(), "2 clusters, 3 agents, started anew 2x");
+}
+
+#[test]
+fn a_change_that_is_lost_does_not_lower_the_average() {
+    let mut state = fleet(2);
+    state.take(time(), change(1));
+    let Event::Change(arrived) = change(2) else { unreachable!() };
+    let (slowest_milliseconds, writes) = (None, Some(Writes::default()));
+    state.take(time(), Event::Change(Change { arrived: 0, slowest_milliseconds, writes, ..arrived }));
+    let left = last(&state);
+    let expected = "5.0 writes for a change, 1 lost (1 + 2 per importer; hub 3.0, member-1 2.0)";
+    assert_eq!(left.last().map(String::as_str), Some(expected));
 }
 
 #[test]
@@ -119,7 +214,7 @@ fn the_end_leaves_the_figures_on_the_screen() {
     state.take(time(), Event::Verdict { passed: true, imported: true, wrong: Vec::new() });
     let left = last(&state);
     assert_eq!(left.len(), 4);
-    assert_eq!(left[1], "member-1 -> member-1       4.0      4.0        1");
-    assert_eq!(left[2], "5.0 writes for a change (hub 3.0, member-1 2.0)");
+    assert_eq!(left[1], "member-1 -> itself       4.0      4.0        1        -");
+    assert_eq!(left[2], "5.0 writes for a change (1 + 2 per importer; hub 3.0, member-1 2.0)");
     assert!(left[3].starts_with("passed"));
 }

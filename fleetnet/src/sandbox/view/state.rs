@@ -2,45 +2,72 @@
 
 use super::lines;
 use crate::limits::REMEMBERED;
-use crate::sandbox::event::{Event, Export, Import, Writes};
+use crate::sandbox::event::{AgentState, Change, Event, Export, Import, Writes};
 use crate::sandbox::measure::Samples;
 use chrono::{DateTime, Local};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// All that was told, as far as it is still of interest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
-    pub(super) headline: String,
+    /// What is being started.
+    starting: String,
+    /// How many run; none as long as they are being started.
+    pub(super) clusters: usize,
+    pub(super) agents: usize,
+    /// Agents that do not run now.
+    pub(super) down: BTreeSet<String>,
+    /// How often agents were started anew.
+    pub(super) restarts: u32,
     /// By Service and cluster.
     pub(super) exports: BTreeMap<(String, String), Export>,
     /// By Service and cluster.
     pub(super) imports: BTreeMap<(String, String), Import>,
     /// By origin and destination.
     pub(super) pairs: BTreeMap<(String, String), Samples>,
+    /// All of them that are of two clusters.
+    pub(super) between: Samples,
     /// What happened, newest last.
-    pub(super) happened: VecDeque<String>,
-    /// Changes whose cost is known, and that cost.
+    pub(super) happened: VecDeque<Happened>,
+    /// Changes that arrived and whose cost is known, and that cost.
     pub(super) changes: u32,
+    /// Changes that did not arrive everywhere.
+    pub(super) lost: u32,
     pub(super) writes: Writes,
     /// Lines on how to reach the clusters.
     pub(super) kubeconfigs: Vec<String>,
     pub(super) verdict: Option<(bool, Vec<String>)>,
 }
 
+/// Something that happened, in many words and in few.
+#[derive(Clone, Debug)]
+pub(super) struct Happened {
+    pub(super) long: String,
+    pub(super) short: String,
+}
+
+impl Happened {
+    fn of(at: DateTime<Local>, event: &Event) -> Option<Self> {
+        let long = lines::at(at, &lines::line(event)?);
+        Some(Self { long, short: format!("{} {}", at.format("%H:%M:%S"), lines::short(event)?) })
+    }
+}
+
 impl State {
     /// Takes one in.
     pub(super) fn take(&mut self, at: DateTime<Local>, event: Event) {
         self.began.get_or_insert(at);
-        let line = lines::line(&event);
+        let happened = Happened::of(at, &event);
         match event {
-            Event::Starting { .. } => self.headline = line.unwrap_or_default(),
-            Event::Running { clusters, agents } => {
-                self.headline = format!("{} clusters, {agents} agents", clusters.len());
-            }
+            Event::Starting { .. } => self.starting = lines::line(&event).unwrap_or_default(),
+            Event::Running { clusters, agents } => (self.clusters, self.agents) = (clusters.len(), agents),
             Event::Export { cluster, service, export } => _ = self.exports.insert((service, cluster), export),
             Event::Import { cluster, service, import } => _ = self.imports.insert((service, cluster), import),
             Event::Arrival { origin, destination, milliseconds, .. } => {
+                if origin != destination {
+                    self.between.add(milliseconds);
+                }
                 self.pairs.entry((origin, destination)).or_default().add(milliseconds);
             }
             Event::Gone { what, cluster, service } => {
@@ -50,23 +77,53 @@ impl State {
                 } else {
                     self.imports.remove(&key).is_some()
                 };
-                self.remember(at, line);
+                self.remember(happened);
             }
             Event::Change(change) => {
-                if let Some(writes) = change.writes {
-                    self.count(&writes);
-                }
-                self.remember(at, line);
+                self.count(&change);
+                self.remember(happened);
             }
-            Event::Kubeconfig { .. } => self.kubeconfigs.extend(line),
-            Event::Agent { .. } | Event::Step { .. } | Event::Trouble { .. } => self.remember(at, line),
+            Event::Agent { agent, state, .. } => {
+                match state {
+                    AgentState::Killed | AgentState::Failed => _ = self.down.insert(agent),
+                    AgentState::Restarted => {
+                        self.down.remove(&agent);
+                        self.restarts += 1;
+                    }
+                }
+                self.remember(happened);
+            }
+            Event::Kubeconfig { .. } => self.kubeconfigs.extend(lines::line(&event)),
+            Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
             Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
             // They sum up what is shown already.
             Event::Latency { .. } | Event::Cost { .. } => {}
         }
     }
 
-    fn count(&mut self, writes: &Writes) {
+    /// How many clusters and agents there are, and which do not run.
+    pub(super) fn headline(&self) -> String {
+        let Self { clusters, agents, .. } = self;
+        if *clusters == 0 {
+            return self.starting.clone();
+        }
+        let restarts = match self.restarts {
+            0 => String::new(),
+            times => format!(", started anew {times}x"),
+        };
+        if self.down.is_empty() {
+            return format!("{clusters} clusters, {agents} agents{restarts}");
+        }
+        let names: Vec<&str> = self.down.iter().map(String::as_str).collect();
+        format!("{clusters} clusters, {} of {agents} agents DOWN: {}{restarts}", names.len(), names.join(", "))
+    }
+
+    fn count(&mut self, change: &Change) {
+        if change.arrived < change.importers {
+            self.lost += 1;
+            return;
+        }
+        let Some(writes) = &change.writes else { return };
         self.changes += 1;
         self.writes.total += writes.total;
         for (cluster, times) in &writes.by_cluster {
@@ -74,10 +131,10 @@ impl State {
         }
     }
 
-    fn remember(&mut self, at: DateTime<Local>, line: Option<String>) {
+    fn remember(&mut self, happened: Option<Happened>) {
         if self.happened.len() >= REMEMBERED {
             self.happened.pop_front();
         }
-        self.happened.extend(line.map(|line| lines::at(at, &line)));
+        self.happened.extend(happened);
     }
 }

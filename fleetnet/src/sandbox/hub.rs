@@ -1,0 +1,125 @@
+//! What the hub holds for a fleet: listed where a verdict is due, since watching it would be more than all members.
+
+use super::observe::{Expected, NAMESPACE};
+use super::says::{self, Found, Key};
+use fleetnet_api::crd::{
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, ServiceImport,
+    shared::ServiceImportStatus,
+};
+use fleetnet_core::names::member_namespace;
+use kube::api::{ListParams, ResourceExt as _};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+const SLICE_EXPORT: &str = "EndpointSliceExport";
+const SLICE_IMPORT: &str = "EndpointSliceImport";
+const SERVICE_EXPORT: &str = "InternalServiceExport";
+const SERVICE_IMPORT: &str = "InternalServiceImport";
+const RESOLVED: &str = "ServiceImport";
+
+/// How the hub differs from what should be, in sentences; `members` are the names of the members.
+///
+/// # Errors
+/// Where it does not answer.
+pub(crate) async fn differences(
+    client: &Client,
+    expected: &Expected,
+    members: &[String],
+) -> anyhow::Result<Vec<String>> {
+    Ok(says::compare("the hub", wanted(expected, members), found(client).await?))
+}
+
+/// All objects of the fleet's kinds, in all namespaces.
+async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for export in list::<EndpointSliceExport>(client).await? {
+        found.push(of_slice(SLICE_EXPORT, &export, says::hub_slice(&export, &export.spec)));
+    }
+    for import in list::<EndpointSliceImport>(client).await? {
+        found.push(of_slice(SLICE_IMPORT, &import, says::hub_slice(&import, &import.spec.slice)));
+    }
+    for export in list::<InternalServiceExport>(client).await? {
+        let (of, ports) = (&export.spec.service_reference, says::hub_ports(&export.spec.ports));
+        found.push(of_service(
+            SERVICE_EXPORT,
+            &export,
+            format!("{} in {}: {ports}", of.namespaced_name, of.cluster_id),
+        ));
+    }
+    for import in list::<InternalServiceImport>(client).await? {
+        let (of, told) = (&import.spec.service_import_reference, resolved(import.status.as_ref()));
+        found.push(of_service(SERVICE_IMPORT, &import, format!("{} in {}: {told}", of.namespaced_name, of.cluster_id)));
+    }
+    for import in list::<ServiceImport>(client).await? {
+        found.push(of_service(RESOLVED, &import, resolved(import.status.as_ref())));
+    }
+    Ok(found)
+}
+
+async fn list<K>(client: &Client) -> anyhow::Result<Vec<K>>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = ()>,
+{
+    Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
+}
+
+fn of_slice<K: Resource>(kind: &'static str, object: &K, says: String) -> Found {
+    let name = full_name(object);
+    Found { key: (kind, says::source(&name).to_owned()), name, says }
+}
+
+fn of_service<K: Resource>(kind: &'static str, object: &K, says: String) -> Found {
+    let name = full_name(object);
+    Found { key: (kind, name.clone()), name, says: says::alive(object, says) }
+}
+
+fn full_name<K: Resource>(object: &K) -> String {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// What the exports of a Service were resolved to. The order in which they were accepted does not matter.
+fn resolved(status: Option<&ServiceImportStatus>) -> String {
+    let status = status.cloned().unwrap_or_default();
+    let mut clusters: Vec<String> = status.clusters.into_iter().flatten().map(|it| it.cluster).collect();
+    clusters.sort_unstable();
+    resolved_to(clusters.into_iter(), &says::hub_ports(status.ports.as_deref().unwrap_or_default()))
+}
+
+fn resolved_to(clusters: impl Iterator<Item = String>, ports: &str) -> String {
+    format!("{ports} of {}", says::list(clusters))
+}
+
+/// All that should be there.
+fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
+    let mut wanted = BTreeMap::new();
+    for (member, service) in expected.offers() {
+        let (cluster, port) = (&members[member], expected.port(member, service));
+        let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
+        let says = format!("{NAMESPACE}/{service} in {cluster}: {}", says::sandbox_port(port));
+        wanted.insert((SERVICE_EXPORT, at), says);
+        wanted.insert((RESOLVED, format!("{NAMESPACE}/{service}")), resolution(expected, service, members));
+        for (slice, addresses) in expected.slices(member, service) {
+            let (name, says) =
+                (format!("{cluster}-{NAMESPACE}-{slice}"), says::hub_slice_of(cluster, service, slice, addresses));
+            wanted.insert((SLICE_EXPORT, format!("{}/{name}", member_namespace(cluster))), says.clone());
+            for importer in expected.importers(service) {
+                wanted.insert((SLICE_IMPORT, format!("{}/{name}", member_namespace(&members[importer]))), says.clone());
+            }
+        }
+    }
+    for (importer, service) in &expected.imports {
+        let (cluster, told) = (&members[*importer], resolution(expected, service, members));
+        let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
+        wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {told}"));
+    }
+    wanted
+}
+
+fn resolution(expected: &Expected, service: &str, members: &[String]) -> String {
+    let exporters = expected.offers().filter(|(_, offered)| *offered == service);
+    let mut clusters: Vec<String> = exporters.map(|(member, _)| members[member].clone()).collect();
+    clusters.sort_unstable();
+    resolved_to(clusters.into_iter(), &says::list(expected.offered_port(service).map(says::sandbox_port).into_iter()))
+}

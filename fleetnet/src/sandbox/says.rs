@@ -1,0 +1,260 @@
+//! What an object says, in one line that is the same whenever it says the same: so that what is there and what should be
+//! there are compared whole, and the difference can be told. Pure.
+
+use super::observe::full_name;
+use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
+use fleetnet_api::crd::shared::{self, Protocol};
+use fleetnet_api::names::labels;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::{Resource, ResourceExt as _};
+use std::collections::BTreeMap;
+
+/// The port of every slice of the sandbox.
+const SLICE_PORT: &str = "http 8080/TCP";
+
+/// The kind of an object and `[namespace/]name`. What ends the name of a copied slice is a hash, which is left out here.
+pub(crate) type Key = (&'static str, String);
+
+/// An object that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What it is expected as.
+    pub(crate) key: Key,
+    /// Its whole name.
+    pub(crate) name: String,
+    /// What it says.
+    pub(crate) says: String,
+}
+
+/// How what was found in a place differs from what should be there, in sentences.
+pub(crate) fn compare(
+    place: &str,
+    mut expected: BTreeMap<Key, String>,
+    found: impl IntoIterator<Item = Found>,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Found { key, name, says } in found {
+        match expected.remove(&key) {
+            None => wrong.push(format!("{place} has the {} {name}, which should not be there", key.0)),
+            Some(should) if should != says => {
+                wrong.push(format!("{} {name} in {place} says \"{says}\", not \"{should}\"", key.0));
+            }
+            Some(_) => {}
+        }
+    }
+    wrong.extend(expected.into_keys().map(|(kind, name)| format!("{place} has no {kind} {name}")));
+    wrong
+}
+
+/// The name of a copied slice without the hash behind it: cluster, namespace and name of what it is copied from.
+pub(crate) fn source(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(source, _)| source)
+}
+
+/// An imported slice.
+pub(crate) fn imported_slice(slice: &EndpointSlice) -> String {
+    let label = |name| slice.labels().get(name).map_or("nobody", String::as_str);
+    let ports = slice.ports.iter().flatten().map(slice_port);
+    let content = content(&slice.address_type, ports, slice.endpoints.iter().flatten().map(endpoint));
+    let of = (label(labels::SERVICE_NAME), label(labels::MANAGED_BY));
+    alive(slice, format!("of {}, managed by {}: {content}", of.0, of.1))
+}
+
+/// An imported slice as it should be.
+pub(crate) fn imported_slice_of(derived: &str, addresses: &[String]) -> String {
+    format!("of {derived}, managed by {}: {}", labels::MANAGED_BY_IMPORT, sandbox_content(addresses))
+}
+
+/// A slice on the hub, export or import.
+pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec) -> String {
+    let (source, owner) = (&spec.endpoint_slice_reference, &spec.owner_service_reference);
+    let endpoints = spec.endpoints.iter().map(|endpoint| endpoint.addresses.join("+"));
+    let ports = spec.ports.iter().flatten().map(hub_slice_port);
+    let content = content(&format!("{:?}", spec.address_type), ports, endpoints);
+    alive(
+        object,
+        format!("{} of {} in {}: {content}", source.namespaced_name, owner.namespaced_name, source.cluster_id),
+    )
+}
+
+/// A slice on the hub as it should be.
+pub(crate) fn hub_slice_of(cluster: &str, service: &str, slice: &str, addresses: &[String]) -> String {
+    let (slice, service) = (full_name(slice), full_name(service));
+    format!("{slice} of {service} in {cluster}: {}", sandbox_content(addresses))
+}
+
+/// A derived Service.
+pub(crate) fn derived_service(service: &Service) -> String {
+    let label = |name| service.labels().get(name).map_or("", String::as_str);
+    let of = (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME));
+    let spec = service.spec.clone().unwrap_or_default();
+    let ports = spec.ports.iter().flatten().map(|port| {
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        service_port(port.name.as_deref(), port.port, protocol, port.target_port.as_ref(), port.app_protocol.as_deref())
+    });
+    let service_type = spec.type_.as_deref().unwrap_or("ClusterIP");
+    alive(service, format!("{service_type} for {}/{}: {}", of.0, of.1, list(ports)))
+}
+
+/// A derived Service as it should be.
+pub(crate) fn derived_service_of(service: &str, port: u16) -> String {
+    format!("ClusterIP for {}: {}", full_name(service), sandbox_port(port))
+}
+
+/// Ports of a Service as the hub has them.
+pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
+    list(ports.iter().map(|port| {
+        let protocol = match port.protocol {
+            Some(Protocol::Udp) => "UDP",
+            Some(Protocol::Sctp) => "SCTP",
+            _ => "TCP",
+        };
+        service_port(port.name.as_deref(), port.port, protocol, port.target_port.as_ref(), port.app_protocol.as_deref())
+    }))
+}
+
+/// The one port of a Service of the sandbox.
+pub(crate) fn sandbox_port(port: u16) -> String {
+    format!("http {port}/TCP to 8080")
+}
+
+/// Adds to what an object says that it is being deleted, where it is.
+pub(crate) fn alive<K: Resource>(object: &K, says: String) -> String {
+    if object.meta().deletion_timestamp.is_some() { format!("{says} (is being deleted)") } else { says }
+}
+
+/// One after the other.
+pub(crate) fn list(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+fn sandbox_content(addresses: &[String]) -> String {
+    content("IPv4", std::iter::once(SLICE_PORT.to_owned()), addresses.iter().cloned())
+}
+
+fn content(address_type: &str, ports: impl Iterator<Item = String>, endpoints: impl Iterator<Item = String>) -> String {
+    format!("{address_type} {} at {}", list(ports), list(endpoints))
+}
+
+/// Conditions that are absent are those of an endpoint that is ready.
+fn endpoint(endpoint: &Endpoint) -> String {
+    let conditions = endpoint.conditions.clone().unwrap_or_default();
+    let mut says = endpoint.addresses.join("+");
+    let odd = [
+        (conditions.ready == Some(false), " (not ready)"),
+        (conditions.serving == Some(false), " (not serving)"),
+        (conditions.terminating == Some(true), " (terminating)"),
+    ];
+    odd.iter().filter(|(is, _)| *is).for_each(|(_, what)| says.push_str(what));
+    says
+}
+
+fn slice_port(port: &EndpointPort) -> String {
+    port_of_slice(port.name.as_deref(), port.port, port.protocol.as_deref(), port.app_protocol.as_deref())
+}
+
+fn hub_slice_port(port: &endpoint_slice_export::EndpointPort) -> String {
+    port_of_slice(port.name.as_deref(), port.port, port.protocol.as_deref(), port.app_protocol.as_deref())
+}
+
+fn port_of_slice(name: Option<&str>, port: Option<i32>, protocol: Option<&str>, application: Option<&str>) -> String {
+    let port = port.map_or_else(|| "any".to_owned(), |port| port.to_string());
+    let application = application.map_or_else(String::new, |application| format!(" {application}"));
+    format!("{} {port}/{}{application}", name.unwrap_or_default(), protocol.unwrap_or("TCP"))
+}
+
+fn service_port(
+    name: Option<&str>,
+    port: i32,
+    protocol: &str,
+    target: Option<&IntOrString>,
+    application: Option<&str>,
+) -> String {
+    let target = match target {
+        Some(IntOrString::Int(number)) => number.to_string(),
+        Some(IntOrString::String(name)) => name.clone(),
+        None => port.to_string(),
+    };
+    let application = application.map_or_else(String::new, |application| format!(" {application}"));
+    format!("{} {port}/{protocol} to {target}{application}", name.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn slice(change: Value) -> String {
+        let mut slice = json!({
+            "metadata": {
+                "name": "member-1-work-app-1-3e778",
+                "labels": {"kubernetes.io/service-name": "work-app", labels::MANAGED_BY: labels::MANAGED_BY_IMPORT},
+            },
+            "addressType": "IPv4",
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+            "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {}}, {"addresses": ["10.1.0.2"]}],
+        });
+        slice.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        imported_slice(&serde_json::from_value(slice).unwrap())
+    }
+
+    #[test]
+    fn an_imported_slice_that_differs_in_anything_that_matters_says_something_else() {
+        let good = imported_slice_of("work-app", &["10.1.0.1".to_owned(), "10.1.0.2".to_owned()]);
+        assert_eq!(slice(json!({})), good);
+        assert!(good.ends_with(": IPv4 http 8080/TCP at 10.1.0.1, 10.1.0.2"), "{good}");
+        for change in [
+            json!({"addressType": "IPv6"}),
+            json!({"ports": [{"name": "http", "port": 8081, "protocol": "TCP"}]}),
+            json!({"ports": [{"name": "http", "port": 8080, "protocol": "UDP"}]}),
+            json!({"ports": [{"name": "web", "port": 8080, "protocol": "TCP"}]}),
+            json!({"ports": []}),
+            json!({"endpoints": [{"addresses": ["10.1.0.1"]}]}),
+            json!({"endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": false}}, {"addresses": ["10.1.0.2"]}]}),
+            json!({"endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"terminating": true}}, {"addresses": ["10.1.0.2"]}]}),
+            json!({"metadata": {"name": "x", "labels": {"kubernetes.io/service-name": "work-app"}}}),
+            json!({"metadata": {"name": "x", "labels": {labels::MANAGED_BY: labels::MANAGED_BY_IMPORT}}}),
+        ] {
+            assert_ne!(slice(change.clone()), good, "{change}");
+        }
+    }
+
+    #[test]
+    fn a_derived_service_says_its_type_its_ports_and_what_it_is_derived_from() {
+        let service = |port: u16| {
+            let labels = json!({
+                labels::MULTI_CLUSTER_SERVICE_NAME: "app", labels::MULTI_CLUSTER_SERVICE_NAMESPACE: "work",
+            });
+            let ports = json!([{"name": "http", "port": port, "targetPort": 8080, "protocol": "TCP"}]);
+            let service = json!({
+                "metadata": {"name": "work-app", "labels": labels}, "spec": {"type": "ClusterIP", "ports": ports},
+            });
+            derived_service(&serde_json::from_value(service).unwrap())
+        };
+        assert_eq!(service(80), "ClusterIP for work/app: http 80/TCP to 8080");
+        assert_eq!(service(80), derived_service_of("app", 80));
+        assert_ne!(service(81), derived_service_of("app", 80));
+    }
+
+    #[test]
+    fn what_is_missing_too_much_or_different_is_told() {
+        let key = |name: &str| ("Thing", name.to_owned());
+        let found =
+            |name: &str, says: &str| Found { key: key(source(name)), name: name.to_owned(), says: says.to_owned() };
+        let expected =
+            BTreeMap::from([(key("a"), "1".to_owned()), (key("b"), "2".to_owned()), (key("c"), "3".to_owned())]);
+        let all = [found("a-0", "1"), found("b-0", "2"), found("c-0", "3")];
+        assert_eq!(compare("here", expected.clone(), all), Vec::<String>::new());
+        assert_eq!(
+            compare("here", expected, [found("a-0", "1"), found("a-1", "1"), found("b-0", "4")]),
+            [
+                "here has the Thing a-1, which should not be there",
+                "Thing b-0 in here says \"4\", not \"2\"",
+                "here has no Thing c",
+            ]
+        );
+    }
+}

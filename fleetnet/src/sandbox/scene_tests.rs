@@ -1,0 +1,153 @@
+//! Whole scenes in this process, on paused time.
+
+use super::*;
+use crate::args::Options;
+use crate::limits::SETTLES;
+use crate::sandbox::event::AgentState;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use sim::server::FLEET_SYSTEM;
+use tokio::sync::mpsc;
+use tokio::time::advance;
+
+fn options() -> Options {
+    Options {
+        members: 2,
+        once: true,
+        changes: 2,
+        changes_per_second: None,
+        json: false,
+        kubeconfigs: None,
+        port: None,
+        real: false,
+        scenario: None,
+    }
+}
+
+/// A stage whose events all arrive at the other end.
+fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
+    let (stage, mut told) = Stage::recorded();
+    let (all, events) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(event) = told.next().await {
+            if all.send(event).is_err() {
+                break;
+            }
+        }
+    });
+    (stage, events)
+}
+
+/// Waits until the states of agents have been told so often each.
+async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
+    let mut seen = 0;
+    while seen < times {
+        let event = events.recv().await.unwrap();
+        seen += usize::from(matches!(event, Event::Agent { state: told, .. } if told == state));
+    }
+}
+
+#[test]
+fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (stage, mut events) = stage();
+        let fleet = Fleet::start(&options(), &stage).await?;
+        let eyes = Eyes::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        assert_eq!(scene.set().await?, Vec::<String>::new());
+
+        // SIGSTOP and SIGCONT: nothing runs, and then it is later than any of them may let it become.
+        advance(Duration::from_secs(13)).await;
+        agents_are(AgentState::Restarted, 3, &mut events).await;
+        assert_eq!(fleet.failures().all().len(), 3, "{:?}", fleet.failures());
+
+        let begun = Instant::now();
+        let (_, _, address) = scene.begin_change().await?;
+        assert_eq!(scene.all_as_expected(SET_UP).await, Vec::<String>::new());
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "as long as it takes a Lease to run out: {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(eyes.look(|world| world.arrived(&address)), 2);
+        assert_eq!(scene.make_change().await?, None);
+        fleet.end().await
+    })
+}
+
+#[test]
+fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (stage, _events) = stage();
+        let fleet = Fleet::start(&options(), &stage).await?;
+        let eyes = Eyes::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        assert_eq!(scene.set().await?, Vec::<String>::new());
+        fleet.kill_agent(1).await;
+        let begun = Instant::now();
+        let wrong = scene.make_changes(600).await?;
+        assert_eq!(wrong, ["change 1: 10.1.0.101 of member-1 is in 1 of 2 importers"]);
+        assert!(begun.elapsed() < ARRIVAL + Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert_eq!((scene.counted, scene.lost, scene.cost.sums().total), (0, 1, 0), "it is no part of the average");
+        fleet.end().await
+    })
+}
+
+#[test]
+fn an_agent_that_loses_its_lease_is_a_failure_at_once() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (stage, _events) = stage();
+        let fleet = Fleet::start(&options(), &stage).await?;
+        let leases: Api<Lease> = Api::namespaced(fleet.hub.admin(), FLEET_SYSTEM);
+        let name = leases.list(&ListParams::default()).await?.items[0].metadata.name.clone().unwrap();
+        let robbed = serde_json::json!({"spec": {"holderIdentity": "thief"}});
+        leases.patch(&name, &PatchParams::default(), &Patch::Merge(robbed)).await?;
+        fleet.failures().any().await;
+        assert!(fleet.failures().all()[0].contains("thief has taken it"), "{:?}", fleet.failures());
+        fleet.end().await
+    })
+}
+
+#[test]
+fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_told() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (stage, _events) = stage();
+        let fleet = Fleet::start(&options(), &stage).await?;
+        let eyes = Eyes::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
+        assert_eq!(scene.set().await?, Vec::<String>::new());
+        assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
+
+        // Nobody makes good what is done from now on.
+        fleet.kill_agent(0).await;
+        fleet.kill_agent(1).await;
+        let derived: Api<Service> = Api::namespaced(fleet.members[1].server.admin(), FLEET_SYSTEM);
+        derived.delete("work-app", &DeleteParams::default()).await?;
+        scene.expected.exports.remove(&(0, SERVICE.to_owned()));
+        scene.expected.imports.remove(&(0, SERVICE.to_owned()));
+        let told = scene.all_as_expected(Duration::from_secs(1)).await.join("\n");
+        for part in [
+            "export work/app of member-1 should not be there",
+            "import work/app in member-1 should not be there",
+            "fleet-system of member-1 has the EndpointSlice member-2-work-app-1-",
+            "fleet-system of member-1 has the Service work-app, which should not be there",
+            "fleet-system of member-2 has no Service work-app",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in:\n{told}");
+        }
+        let told = scene.hub_differences(SETTLES).await?.join("\n");
+        for part in [
+            "the hub has the EndpointSliceExport fleet-member-member-1/member-1-work-app-1-",
+            "the hub has the EndpointSliceImport fleet-member-member-1/member-2-work-app-1-",
+            "the hub has the EndpointSliceImport fleet-member-member-2/member-1-work-app-2-",
+            "the hub has the InternalServiceExport fleet-member-member-1/work-app, which should not be there",
+            "the hub has the InternalServiceImport fleet-member-member-1/work-app, which should not be there",
+            "ServiceImport work/app in the hub says \"http 80/TCP to 8080 of member-1, member-2\", not \"http 80/TCP to 8080 of member-2\"",
+        ] {
+            assert!(told.contains(part), "{part:?} is not in:\n{told}");
+        }
+        fleet.end().await
+    })
+}

@@ -1,0 +1,107 @@
+//! Every event as JSON, held against its description.
+
+use super::*;
+use crate::sandbox::event::{AgentState, Change, Export, Import, Latency, Writes};
+use chrono::{DateTime, Local};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The description for users; its examples are lines that begin with a brace.
+const DESCRIPTION: &str = include_str!("../../../../docs/sandbox.md");
+
+fn shown(event: Event) -> Value {
+    let at: DateTime<Local> = DateTime::parse_from_rfc3339("2026-03-01T10:00:00.25Z").unwrap().into();
+    let line = line(&Told { at, event });
+    assert!(!line.contains('\n'));
+    let mut value: Value = serde_json::from_str(&line).unwrap();
+    let told = value.as_object_mut().unwrap().remove("at").unwrap();
+    assert_eq!(DateTime::parse_from_rfc3339(told.as_str().unwrap()).unwrap(), at);
+    value
+}
+
+/// Everything that can be told.
+fn beginning() -> Vec<Event> {
+    let [cluster, service] = ["member-1", "work/app"].map(str::to_owned);
+    let clusters = vec!["hub".to_owned(), "member-1".to_owned(), "member-2".to_owned()];
+    let from = BTreeSet::from(["member-1".to_owned(), "member-2".to_owned()]);
+    let (export, import) =
+        (Export { valid: Some(true), conflict: None }, Import { valid: true, from, slices: 4, endpoints: 12 });
+    let (agent, why) = ("hub-agent".to_owned(), Some("leader election failed".to_owned()));
+    let path = "clusters/member-1.kubeconfig".to_owned();
+    vec![
+        Event::Starting { members: 2, servers: "memkube", scenario: None },
+        Event::Running { clusters, agents: 3 },
+        Event::Kubeconfig { cluster: cluster.clone(), path },
+        Event::Export { cluster: cluster.clone(), service: service.clone(), export },
+        Event::Import { cluster: cluster.clone(), service: service.clone(), import },
+        Event::Gone { what: "export", cluster, service },
+        Event::Agent { agent: agent.clone(), state: AgentState::Failed, why },
+        Event::Agent { agent: agent.clone(), state: AgentState::Restarted, why: None },
+        Event::Agent { agent, state: AgentState::Killed, why: None },
+        Event::Step { scenario: "hub-down", text: "the hub comes back".to_owned() },
+        Event::Trouble { change: 8, why: "endpointslices.discovery.k8s.io \"app-1\" not found".to_owned() },
+    ]
+}
+
+fn end() -> Vec<Event> {
+    let [origin, destination] = ["member-1", "member-2"].map(str::to_owned);
+    let hub_and_members = |hub, each| BTreeMap::from([("hub", hub), ("member-1", each), ("member-2", each)]);
+    let writes = |total, hub, each| {
+        let by_cluster = hub_and_members(hub, each).into_iter().map(|(name, times)| (name.to_owned(), times)).collect();
+        Writes { total, by_cluster }
+    };
+    let change = Change {
+        change: 7,
+        cluster: origin.clone(),
+        slice: "app-1".to_owned(),
+        address: "10.1.0.107".to_owned(),
+        arrived: 2,
+        importers: 2,
+        slowest_milliseconds: Some(8.632),
+        writes: Some(writes(5, 3, 1)),
+    };
+    let lost =
+        Change { change: 8, arrived: 1, slowest_milliseconds: None, writes: Some(writes(3, 1, 1)), ..change.clone() };
+    let latency = Latency { samples: 5, p50_milliseconds: 7.4, p99_milliseconds: None, max_milliseconds: 9.1 };
+    let details = vec!["10 patch endpointsliceexports in hub by member-agent-1".to_owned()];
+    let wrong = vec!["fleet-system of member-2 has no Service work-app".to_owned()];
+    vec![
+        Event::Arrival { change: 7, origin: origin.clone(), destination: destination.clone(), milliseconds: 7.412 },
+        Event::Change(change),
+        Event::Change(lost),
+        Event::Latency { origin, destination, latency },
+        Event::Cost { changes: 10, lost: 0, writes: writes(50, 30, 10), details },
+        Event::Verdict { passed: true, imported: true, wrong: Vec::new() },
+        Event::Verdict { passed: false, imported: false, wrong },
+    ]
+}
+
+#[test]
+fn every_event_is_described_with_an_example_that_is_true() {
+    let examples = DESCRIPTION.lines().filter(|line| line.starts_with('{'));
+    let described: Vec<Value> = examples
+        .map(|line| {
+            let mut value: Value = serde_json::from_str(line).unwrap();
+            assert!(value.as_object_mut().unwrap().remove("at").is_some(), "{line}");
+            value
+        })
+        .collect();
+    let all: Vec<Value> = beginning().into_iter().chain(end()).map(shown).collect();
+    for event in &all {
+        assert!(described.contains(event), "no example in docs/sandbox.md: {event}");
+    }
+    assert_eq!(described.len(), all.len(), "an example of docs/sandbox.md is of no event");
+}
+
+#[test]
+fn every_field_of_every_event_is_described() {
+    for event in beginning().into_iter().chain(end()).map(shown) {
+        let kind = event["event"].as_str().unwrap().to_owned();
+        let heading = format!("### `{kind}`");
+        let (_, section) = DESCRIPTION.split_once(&heading).unwrap_or_else(|| panic!("{heading} is missing"));
+        let section = section.split("\n### ").next().unwrap();
+        for field in event.as_object().unwrap().keys().filter(|field| *field != "event") {
+            assert!(section.contains(&format!("| `{field}` |")), "{field} of {kind} is not described");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The binary, as a user calls it: `fleetnet sandbox`.
+
+#![allow(clippy::unwrap_used)]
+
+mod endings;
+mod refusals;
+mod terminal;
+mod verdict;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn sandbox(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
+    command.arg("sandbox").args(arguments).stdin(Stdio::null()).env_remove("RUST_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    sandbox(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// What a run with `--json` told.
+fn events(output: &Output) -> Vec<Value> {
+    text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["event"] == kind).collect()
+}
+
+/// Runs to a verdict and expects it to be good.
+fn passes(arguments: &[&str]) -> Vec<Value> {
+    let output = run(&[&["--once", "--json"], arguments].concat());
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {shown}");
+    let events = events(&output);
+    let verdict = &events.last().unwrap();
+    assert_eq!((&verdict["event"], &verdict["passed"]), (&"verdict".into(), &true.into()), "{shown}");
+    assert_eq!(verdict["imported"], true, "{shown}");
+    events
+}
+
+#[test]
+fn once_ends_well_and_tells_in_lines_what_happened() {
+    let output = run(&["--once", "--changes", "4"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
+    for told in [
+        "starting a hub and 2 members on memkube",
+        "3 clusters and 3 agents run",
+        "export work/app of member-1 is valid, without conflict",
+        "import work/app in member-2 has 4 slices with 12 endpoints from member-1, member-2",
+        "change 4: 10.2.0.104 of member-2",
+        "latency member-1 -> member-2: p50 ",
+        "a change costs 1 write + 2 per importer",
+        "latency member-2 -> itself: p50 ",
+        "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be",
+    ] {
+        assert!(shown.contains(told), "{told:?} is not in:\n{shown}");
+    }
+    assert!(!shown.contains('\u{1b}'), "no terminal, no colours:\n{shown}");
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn a_change_costs_one_export_and_two_writes_for_each_importer() {
+    let events = passes(&["--members", "3", "--changes", "6"]);
+    assert_eq!(of_kind(&events, "running")[0]["agents"], 4);
+    let changes = of_kind(&events, "change");
+    assert_eq!(changes.len(), 6);
+    for change in changes {
+        assert_eq!(change["arrived"], 3, "{change}");
+        assert_eq!(change["writes"]["total"], 7, "{change}");
+        assert_eq!(change["writes"]["by_cluster"]["hub"], 4, "{change}");
+        for member in ["member-1", "member-2", "member-3"] {
+            assert_eq!(change["writes"]["by_cluster"][member], 1, "{change}");
+        }
+    }
+    assert_eq!(of_kind(&events, "arrival").len(), 18);
+    let latencies = of_kind(&events, "latency");
+    assert_eq!(latencies.len(), 9, "one for each pair of clusters");
+    for latency in latencies {
+        assert_eq!(latency["samples"], 2, "{latency}");
+        assert!(latency["p50_milliseconds"].as_f64().unwrap() > 0.0, "{latency}");
+        assert!(latency["p99_milliseconds"].is_null(), "two samples have no 99th percentile: {latency}");
+        assert!(latency["max_milliseconds"].as_f64() >= latency["p50_milliseconds"].as_f64(), "{latency}");
+    }
+    let imports = of_kind(&events, "import");
+    let import = imports.iter().rfind(|import| import["cluster"] == "member-3").unwrap();
+    assert_eq!(import["from"], serde_json::json!(["member-1", "member-2", "member-3"]));
+    assert_eq!((&import["slices"], &import["endpoints"]), (&6.into(), &18.into()));
+}
+
+#[test]
+fn a_fleet_of_one_imports_from_itself() {
+    let events = passes(&["--members", "1", "--changes", "2"]);
+    assert_eq!(of_kind(&events, "change")[1]["writes"]["total"], 3);
+}
+
+fn steps(events: &[Value]) -> String {
+    of_kind(events, "step").iter().map(|step| format!("{}\n", step["text"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn nothing_is_lost_while_the_hub_is_down() {
+    let steps = steps(&passes(&["--scenario", "hub-down"]));
+    assert!(steps.contains("none arrived, and all that was imported is still there"), "{steps}");
+    assert!(steps.contains("all changes are everywhere"), "{steps}");
+}
+
+#[test]
+fn the_successor_of_a_killed_agent_makes_good_what_was_missed() {
+    let events = passes(&["--scenario", "agent-killed"]);
+    let states: Vec<&Value> = of_kind(&events, "agent").iter().map(|agent| &agent["state"]).collect();
+    assert_eq!(states, ["killed", "restarted"]);
+    let steps = steps(&events);
+    assert!(steps.contains("member-2 has caught up"), "{steps}");
+}
+
+#[test]
+fn the_second_export_of_other_ports_is_told_of_the_conflict() {
+    let events = passes(&["--scenario", "conflict"]);
+    let of_second = |export: &&&Value| export["cluster"] == "member-2" && export["service"] == "work/shop";
+    let exports = of_kind(&events, "export");
+    let conflicts: Vec<&Value> = exports.iter().filter(of_second).map(|export| &export["conflict"]).collect();
+    assert!(conflicts.contains(&&Value::Bool(true)), "{conflicts:?}");
+    assert_eq!(conflicts.last().unwrap(), &&Value::Bool(false));
+    assert!(steps(&events).contains("the conflict is over"));
+}
+
+#[test]
+fn a_storm_of_changes_arrives_for_fewer_writes_than_one_by_one() {
+    let steps = steps(&passes(&["--scenario", "slice-storm"]));
+    assert!(steps.contains("400 changes in "), "{steps}");
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A sandbox that runs until it is told to stop.
+struct Running {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = sandbox(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    /// Reads on until a line has this in it.
+    fn until(&mut self, part: &str) {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it told {part:?}");
+        }
+    }
+
+    /// Signals it, and tells its exit code and what it complained of.
+    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        // It is never blocked on a pipe that nobody reads.
+        let mut rest = Vec::new();
+        self.output.read_to_end(&mut rest).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        (output.status.code(), text(&output.stderr).to_owned())
+    }
+}

@@ -1,0 +1,82 @@
+//! What is refused, and how.
+
+use super::{names, run, sandbox, text};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt as _;
+
+/// Expects a refusal on one line with exit code 2.
+fn refuses(arguments: &[&str], named: &str) {
+    let output = run(arguments);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert_eq!(error.lines().count(), 1, "{arguments:?}: {error}");
+    assert!(error.starts_with("error: ") && error.contains(named), "{arguments:?}: {error}");
+    assert_eq!(text(&output.stdout), "", "{arguments:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_on_one_line() {
+    refuses(&["--members", "0"], "--members");
+    refuses(&["--members", "10000"], "--members");
+    refuses(&["--scenario", "flood"], "hub-down, agent-killed, conflict, slice-storm");
+    refuses(&["--scenario", "conflict", "--members", "1"], "at least 2");
+    refuses(&["--port", "8001"], "--kubeconfigs");
+    refuses(&["--changes-per-second", "-1"], "--changes-per-second");
+    refuses(&["--once", "--changes", "-1"], "--changes");
+    refuses(&["--changes", "5"], "--once");
+    refuses(&["--once", "--scenario", "conflict", "--changes", "5"], "--scenario");
+    refuses(&["--kubeconfigs", ""], "--kubeconfigs");
+    refuses(&["--kubeconfigs", "a\nb/c"], "control characters");
+}
+
+#[test]
+fn a_folder_whose_name_is_not_utf_8_is_refused_on_one_line() {
+    let mut command = sandbox(&["--json", "--kubeconfigs"]);
+    let output = command.arg(OsStr::from_bytes(b"/tmp/fleetnet-\xff")).output().unwrap();
+    let error = text(&output.stderr);
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains("UTF-8"), "{error}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_told() {
+    for view in [&["--once"][..], &["--once", "--json"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = sandbox(view).stdout(full).output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.starts_with("error: standard output cannot be written to: "), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_and_nothing_is_left() {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    refuses(&["--kubeconfigs", file.to_str().unwrap()], "cannot make this folder");
+    refuses(&["--kubeconfigs", file.join("below").to_str().unwrap()], "cannot make this folder");
+    refuses(&["--kubeconfigs", scratch.path().join("no/parent").to_str().unwrap()], "cannot make this folder");
+    assert_eq!(names(scratch.path()), ["file"]);
+}
+
+#[test]
+fn a_kubeconfig_that_is_there_already_is_not_touched() {
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("member-2.kubeconfig"), "mine").unwrap();
+    refuses(&["--kubeconfigs", scratch.path().to_str().unwrap()], "member-2.kubeconfig is there already");
+    assert_eq!(names(scratch.path()), ["member-2.kubeconfig"]);
+    assert_eq!(std::fs::read_to_string(scratch.path().join("member-2.kubeconfig")).unwrap(), "mine");
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused_and_nothing_is_left() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("configs");
+    refuses(&["--kubeconfigs", folder.to_str().unwrap(), "--port", &port], &format!("127.0.0.1:{port}"));
+    assert_eq!(names(scratch.path()), Vec::<String>::new());
+}

@@ -1,0 +1,58 @@
+//! The picture, on a terminal of its own.
+
+use super::sandbox;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::Read as _;
+use std::process::Stdio;
+
+/// Runs on a terminal of its own until a picture has this in it, and tells all that was written to the terminal.
+fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
+    let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&keyboard).unwrap();
+    unlockpt(&keyboard).unwrap();
+    let name = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+    let screen = File::options().read(true).write(true).open(name).unwrap();
+    let mut command = sandbox(&["--changes-per-second", "20"]);
+    let mut child = command
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .envs(environment.iter().copied())
+        .stdout(screen)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Its copy of the screen would keep the terminal open.
+    drop(command);
+    let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
+    // The end is an error here: the last who had the screen open is gone.
+    while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
+        written.extend_from_slice(&piece[..bytes]);
+        if !asked && String::from_utf8_lossy(&written).contains(until) {
+            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+            kill_process(pid, Signal::INT).unwrap();
+            asked = true;
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    String::from_utf8(written).unwrap()
+}
+
+#[test]
+fn a_terminal_shows_a_live_picture_and_is_given_back() {
+    let written = on_a_terminal("change 3:", &[]);
+    let (before, after) = written.split_once("\u{1b}[?25h\u{1b}[?1049l").expect("the first screen comes back");
+    assert!(before.starts_with("\u{1b}[?1049h\u{1b}[?25l"), "{before:?}");
+    for part in ["\u{1b}[1mEXPORTS\u{1b}[0m", "\u{1b}[1mIMPORTS\u{1b}[0m", "member-1 -> member-2"] {
+        assert!(before.contains(part), "{part:?} is not in {before:?}");
+    }
+    assert!(after.contains("writes for a change") && !after.contains('\u{1b}'), "{after:?}");
+}
+
+#[test]
+fn no_color_is_respected() {
+    let written = on_a_terminal("change 1:", &[("NO_COLOR", "1")]);
+    assert!(written.contains("EXPORTS"));
+    assert!(!written.contains("\u{1b}[1m") && !written.contains("\u{1b}[32m"), "{written:?}");
+}

@@ -1,0 +1,95 @@
+//! Verdicts that are bad, since somebody meddled with the clusters.
+
+use super::Running;
+use fleetnet_api::crd::MultiClusterService;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+use std::io::BufRead as _;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The API of a cluster of which there is a kubeconfig in the folder.
+async fn cluster(folder: &Path, name: &str) -> kube::Client {
+    let kubeconfig = Kubeconfig::read_from(folder.join(format!("{name}.kubeconfig"))).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    kube::Client::try_from(config).unwrap()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// A slice in the fleet's namespace that belongs to this Service, as a broken agent might leave it behind.
+fn foreign_slice(service: &str) -> EndpointSlice {
+    let slice = serde_json::json!({
+        "metadata": {"name": "foreign", "labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.9.9.9"]}],
+    });
+    serde_json::from_value(slice).unwrap()
+}
+
+/// Runs until its verdict, expects it to be bad, and tells what was wrong.
+fn fails(mut running: Running) -> Vec<String> {
+    let mut line = String::new();
+    while !line.contains("\"event\":\"verdict\"") {
+        line.clear();
+        assert!(running.output.read_line(&mut line).unwrap() > 0, "it ended without a verdict");
+    }
+    let verdict: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(verdict["passed"], false, "{verdict}");
+    assert_eq!(running.child.wait().unwrap().code(), Some(1));
+    serde_json::from_value(verdict["wrong"].clone()).unwrap()
+}
+
+#[test]
+fn what_is_imported_wrongly_or_left_over_is_told_and_ends_it_with_1() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_str().unwrap();
+    let slowly = ["--once", "--json", "--changes", "30", "--changes-per-second", "10", "--kubeconfigs", folder];
+    let mut running = Running::start(&slowly);
+    running.until("\"event\":\"change\"");
+    block_on(async {
+        for (member, service) in [("member-1", "work-gone"), ("member-2", "work-app")] {
+            let slices = Api::namespaced(cluster(scratch.path(), member).await, "fleet-system");
+            slices.create(&PostParams::default(), &foreign_slice(service)).await.unwrap();
+        }
+        let wishes: Api<MultiClusterService> = Api::namespaced(cluster(scratch.path(), "member-2").await, "work");
+        let spec = serde_json::json!({"serviceImport": {"name": "zzz"}, "type": "ClusterIP"});
+        let wish = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
+        wishes.create(&PostParams::default(), &serde_json::from_value(wish).unwrap()).await.unwrap();
+    });
+    assert_eq!(
+        fails(running),
+        [
+            "fleet-system of member-1 has the EndpointSlice foreign, which should not be there",
+            "import work/zzz in member-2 should not be there",
+            "fleet-system of member-2 has the EndpointSlice foreign, which should not be there",
+            "the hub has the InternalServiceImport fleet-member-member-2/work-zzz, which should not be there",
+        ]
+    );
+}
+
+#[test]
+fn an_agent_that_ends_by_itself_ends_a_run_with_once_soon_and_with_1() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_str().unwrap();
+    let mut running = Running::start(&["--once", "--json", "--changes", "10000", "--kubeconfigs", folder]);
+    running.until("\"event\":\"change\"");
+    let begun = Instant::now();
+    block_on(async {
+        let leases: Api<Lease> = Api::namespaced(cluster(scratch.path(), "hub").await, "fleet-system");
+        let name = leases.list(&ListParams::default()).await.unwrap().items[0].metadata.name.clone().unwrap();
+        let robbed = serde_json::json!({"spec": {"holderIdentity": "thief"}});
+        leases.patch(&name, &PatchParams::default(), &Patch::Merge(robbed)).await.unwrap();
+    });
+    let wrong = fails(running);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].starts_with("hub-agent ended by itself: ") && wrong[0].contains("thief"), "{wrong:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
