@@ -14,13 +14,13 @@ use std::time::Duration;
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Leave out the end-to-end suite, which needs a control plane.
+    /// Leave out the end-to-end suite, which starts control planes and other processes.
     #[arg(long)]
     pub(crate) fast: bool,
 }
 
-/// The package of the end-to-end suite.
-const END_TO_END: &str = "fleetnet-tests";
+/// The packages whose integration tests are the end-to-end suite: they start processes and wait for them in real time.
+const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 
 /// Runs the suites until one fails, and says what each took.
 ///
@@ -58,13 +58,14 @@ impl Suites {
     fn of(metadata: &Value) -> anyhow::Result<Self> {
         let mut suites = Self { fast: Vec::new(), end_to_end: Vec::new() };
         for package in list(metadata, "packages") {
-            let suite = if package["name"] == END_TO_END { &mut suites.end_to_end } else { &mut suites.fast };
+            let is_end_to_end = END_TO_END.iter().any(|name| package["name"] == *name);
+            let suite = if is_end_to_end { &mut suites.end_to_end } else { &mut suites.fast };
             let tests = list(package, "targets").filter(|target| target["kind"][0] == "test");
             suite.extend(tests.filter_map(|target| target["name"].as_str().map(str::to_owned)));
         }
         let twice = suites.end_to_end.iter().find(|name| suites.fast.contains(name));
-        ensure!(twice.is_none(), "{END_TO_END} and another package both have tests named {twice:?}: rename one");
-        ensure!(!suites.end_to_end.is_empty(), "{END_TO_END} has no tests");
+        ensure!(twice.is_none(), "{END_TO_END:?} and another package both have tests named {twice:?}: rename one");
+        ensure!(!suites.end_to_end.is_empty(), "{END_TO_END:?} have no tests");
         Ok(suites)
     }
 }
