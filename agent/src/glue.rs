@@ -91,6 +91,9 @@ fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
 pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
     match change {
         Change::Applied(object) => CoreChange::Applied(object),
+        Change::Unreadable { namespace, name } => {
+            CoreChange::Unreadable { kind, name: ObjectName::new(Text::from(namespace), Text::from(name)) }
+        }
         Change::Removed { namespace, name, uid, how: _ } => CoreChange::Removed {
             kind,
             name: ObjectName::new(Text::from(namespace), Text::from(name)),

@@ -15,9 +15,6 @@ use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Threads of an agent: one for the owner loop at a time, one for decoding and sending.
-const WORKER_THREADS: usize = 2;
-
 /// What every agent's process is told.
 #[derive(Clone, Debug)]
 pub struct Process {
@@ -75,8 +72,9 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return refuse(&error);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()
-    {
+    // One thread: from the watch over the owner loop to the writer nothing has to be woken on another processor, which on
+    // a busy machine takes longer than all the work between. What an agent has to do in memory is far below what one can.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
     };

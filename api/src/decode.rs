@@ -3,7 +3,8 @@
 //! A value that makes no sense is read as if it were left out. An object is [`Unreadable`] only where that would be
 //! dangerous: without name, UID and resourceVersion nothing is known of it, a hub object that names no source stands for
 //! nothing, and where absence takes something away (endpoints, ports, clusters, conditions, the name of an import), nonsense
-//! must not pass for absence. Who meets an unreadable object keeps what is held.
+//! must not pass for absence. Who meets an unreadable object keeps what is held. An object that is to go takes nothing away
+//! any more that was not meant to go, and who holds it by a finalizer must see that it goes: it is always readable.
 
 mod content;
 mod endpoint_slice;
@@ -78,7 +79,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
 }
 
 /// The fields at the top level of an object.
-trait Top: Shape {
+trait Top: Shape + Default {
     fn take_metadata(&mut self) -> Field<RawMeta>;
 }
 
@@ -100,6 +101,12 @@ impl<S: Shape, T: Shape> Shape for Root<S, T> {
     }
 }
 
+impl<S, T> Default for Root<S, T> {
+    fn default() -> Self {
+        Self { metadata: Field::Absent, spec: Field::Absent, status: Field::Absent }
+    }
+}
+
 impl<S: Shape, T: Shape> Top for Root<S, T> {
     fn take_metadata(&mut self) -> Field<RawMeta> {
         std::mem::take(&mut self.metadata)
@@ -111,11 +118,12 @@ struct Unread;
 
 impl Shape for Unread {}
 
-/// Reads the top level, then the metadata, then what the kind makes of both; `read` may say why it cannot.
+/// Reads the top level, then the metadata, then what the kind makes of both; `read` may say why it cannot. Of an object that
+/// is to go its metadata is enough.
 fn object<T: Top>(
     kind: Kind,
     json: &[u8],
-    read: impl FnOnce(Known, T) -> Result<Object, &'static str>,
+    read: impl Fn(Known, T) -> Result<Object, &'static str>,
 ) -> Result<Object, Unreadable> {
     let nothing_known = |why: String| Unreadable {
         kind,
@@ -129,5 +137,7 @@ fn object<T: Top>(
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
     let identity = known.identity(kind);
-    read(known, top).map_err(|why| identity.because(why))
+    let bare = known.meta.deleting.then(|| known.clone());
+    let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
+    found.map_err(|why| identity.because(why))
 }

@@ -55,6 +55,7 @@ fn services_as_the_go_agents_leave_them() {
         headless: false,
         ports: vec![http_80()],
         derived_from: None,
+        relabelled: false,
         internal_load_balancer: false,
         load_balancer: LoadBalancerStatus::default(),
     };
@@ -63,6 +64,7 @@ fn services_as_the_go_agents_leave_them() {
         meta: meta("fleet-system", "work-svc0", "25962644-c7ea-4bdc-b2f0-05cce2f82f7e", 253, 0),
         service_type: ServiceType::LoadBalancer,
         derived_from: Some(ObjectName::new("work", "svc0")),
+        relabelled: false,
         ..users
     };
     assert_eq!(read(Kind::Service, &fixture("Service derived")), Object::Service(derived));
@@ -74,6 +76,7 @@ fn slices_as_the_go_agents_leave_them() {
         meta: meta("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301, 3),
         service: Some(text("svc0")),
         imported: false,
+        relabelled: false,
         content: content(&["10.1.0.13", "172.16.0.2"]),
         observed_generation: None,
     };
@@ -197,6 +200,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
         meta: least_meta("work", "app"),
         service: None,
         imported: false,
+        relabelled: false,
         content: fleetnet_core::model::SliceContent {
             address_type: AddressType::Other(text("")),
             endpoints: Vec::new(),
@@ -346,6 +350,21 @@ fn finalizers_of_others_are_kept_apart_from_ours() {
     assert_eq!(finalizers.others, [text("a.example/one"), text("b.example/two")]);
     json["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
     assert!(!read(Kind::EndpointSliceExport, &json).meta().finalizers.ours, "another kind's is not ours");
+}
+
+#[test]
+fn an_object_that_is_to_go_is_readable_whatever_it_says() {
+    for (name, kind) in FIXTURES {
+        let whole = fixture(name);
+        for nonsense in [json!(7), json!({}), json!({ "conditions": 7, "clusters": 7, "ports": 7, "endpoints": 7 })] {
+            let mut json = json!({ "metadata": whole["metadata"].clone(), "endpoints": nonsense });
+            json["spec"] = nonsense.clone();
+            json["status"] = nonsense.clone();
+            json["metadata"]["deletionTimestamp"] = "2026-11-21T04:00:00Z".into();
+            let meta = read(kind, &whole).meta().clone();
+            assert_eq!(*read(kind, &json).meta(), Meta { deleting: true, ..meta }, "{name} of {nonsense}");
+        }
+    }
 }
 
 #[test]

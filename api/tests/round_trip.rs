@@ -246,6 +246,7 @@ fn service_as_wanted(wanted: DerivedService, resource_version: u64) -> Object {
         headless: false,
         ports: wanted.ports,
         derived_from: Some(wanted.derived_from),
+        relabelled: false,
         internal_load_balancer: wanted.internal_load_balancer,
         load_balancer: LoadBalancerStatus::default(),
     })
@@ -256,6 +257,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
         meta: meta(resource_version, Finalizers::default()),
         service: Some(wanted.service),
         imported: true,
+        relabelled: false,
         content: wanted.content,
         observed_generation: Some(wanted.observed_generation),
     })

@@ -11,16 +11,27 @@ use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use std::collections::BTreeMap;
 
-/// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone.
+/// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone. Who holds one that may be there
+/// and cannot be read keeps it, and as that may be the one of type LoadBalancer, nobody else becomes that.
 pub(crate) fn rightful(view: &View, service: &ObjectName) -> BTreeMap<Text, Text> {
-    let held = view.imports.get(service).map(|import| &import.claims.importers);
-    let holds = |claim: &InternalServiceImport| {
-        held.is_some_and(|importers| importers.contains_key(&claim.meta.name.namespace))
+    let recorded = view.imports.get(service).filter(|import| import.claims.present);
+    let held = recorded.map(|import| &import.claims.importers);
+    let holds = |claim: &InternalServiceImport| match held {
+        Some(importers) => importers.contains_key(&claim.meta.name.namespace),
+        // The import is made anew: the answers tell who held it.
+        None => !claim.status.clusters.is_empty(),
     };
     let claimers = || live(&view.internal_imports, view.internal_imports_of.get(service));
     let exclusive = claimers()
         .filter(|claim| claim.consumer_type == ConsumerType::LoadBalancer)
         .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
+    let kept: BTreeMap<Text, Text> = held
+        .into_iter()
+        .flatten()
+        .filter(|(namespace, _)| may_be(view, service, namespace))
+        .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
+        .collect();
+    let exclusive = exclusive.filter(|claim| kept.is_empty() || holds(claim));
     let shared = claimers().filter(|claim| claim.consumer_type == ConsumerType::ClusterIp);
     exclusive
         .into_iter()
@@ -30,11 +41,20 @@ pub(crate) fn rightful(view: &View, service: &ObjectName) -> BTreeMap<Text, Text
             let cluster = names::cluster_of(&namespace)?;
             Some((namespace, cluster))
         })
+        .chain(kept)
         .collect()
 }
 
-/// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time.
-pub(crate) fn plan(view: &View, service: &ObjectName, beside: &Plan) -> Plan {
+/// Whether a claim of a Service may be there and not be readable: nothing is known of one from that hub namespace, and an
+/// object is there of which only the content tells what it claims.
+pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
+    view.unreadable.any_in(Kind::InternalServiceImport, namespace)
+        && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
+}
+
+/// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time. Where
+/// it is `offered` and the import is gone nevertheless (its namespace was deleted), the claims wait for it as they are.
+pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan) -> Plan {
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
@@ -51,15 +71,21 @@ pub(crate) fn plan(view: &View, service: &ObjectName, beside: &Plan) -> Plan {
                 if granted || granting.is_some() {
                     marked.insert(namespace.clone(), cluster.clone());
                 }
-                plan.join(answer(claim, granting.filter(|_| granted)));
+                // Who was answered before the import was made anew is recorded first.
+                if granted || !offered {
+                    plan.join(answer(claim, granting.filter(|_| granted)));
+                }
             }
             Some(_) if granting.is_some() => {
                 plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
             }
             Some(_) => {}
+            None if offered && !alive && !claim.meta.deleting => {}
             None => plan.join(release(claim, granted)),
         }
     }
+    let unreadable = |(namespace, _): &(Text, Text)| may_be(view, service, namespace);
+    marked.extend(rightful.into_iter().filter(unreadable));
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
     {

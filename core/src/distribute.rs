@@ -6,8 +6,10 @@
 use crate::claims;
 use crate::hub::View;
 use crate::ids::{ObjectName, Text};
-use crate::model::{HubSlice, HubSliceSpec, Kind};
+use crate::model::{HubSlice, HubSliceSpec, Kind, ServiceImport};
+use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
+use crate::succession;
 use std::collections::BTreeSet;
 
 const REQUIRED: [Kind; 4] =
@@ -21,13 +23,7 @@ pub fn plan_slice(view: &View, name: &Text) -> Plan {
     let holder = holder(view, name);
     let mut plan = match holder {
         None => withdraw_all(view, name),
-        Some(export) if export.meta.deleting => {
-            let mut plan = withdraw_all(view, name);
-            if plan.writes.is_empty() && export.meta.finalizers.ours {
-                plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
-            }
-            plan
-        }
+        Some(export) if export.meta.deleting => withdraw(view, export),
         Some(export) => distribute(view, export),
     };
     // The copies are the holder's, so a refused export that was marked by another hub may go at once.
@@ -56,6 +52,38 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
     plan
 }
 
+/// Removes the copies of an export that is being deleted, then lets it go.
+fn withdraw(view: &View, export: &HubSlice) -> Plan {
+    let name = &export.meta.name.name;
+    if !copied(view, name) && export.meta.finalizers.ours {
+        return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
+    }
+    let mut plan = Plan::default();
+    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !awaits_successor(view, export, copy)) {
+        plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    }
+    plan
+}
+
+/// Whether another slice of the same Service and member has still to be given to the same importer before this copy may
+/// go: never where the importer has no claim.
+fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice) -> bool {
+    let importer = &going.meta.name.namespace;
+    let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
+    let may_claim = || view.unreadable.has(Kind::ServiceImport, &export.spec.owner);
+    if !view.imports.get(&export.spec.owner).map_or_else(may_claim, claims) {
+        return false;
+    }
+    let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
+    let others = view.slice_exports_of.get(&export.spec.owner).filter(of_member);
+    others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
+        let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
+        let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
+        succession::awaited(copy, &other.spec.content, &going.spec.content)
+            && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
+    })
+}
+
 fn distribute(view: &View, export: &HubSlice) -> Plan {
     let name = &export.meta.name.name;
     let owner = &export.spec.owner;
@@ -75,7 +103,8 @@ fn distribute(view: &View, export: &HubSlice) -> Plan {
     let rightful = claims::rightful(view, owner);
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
-        if !claimed.contains(namespace) && !rightful.contains_key(namespace) {
+        let stays = rightful.contains_key(namespace) || claims::may_be(view, owner, namespace);
+        if !claimed.contains(namespace) && !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
     }
@@ -87,12 +116,20 @@ fn distribute(view: &View, export: &HubSlice) -> Plan {
 
 fn give(view: &View, export: &HubSlice, at: ObjectName) -> Plan {
     match view.slice_imports.get(&at) {
+        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
         None => {
             let desired = Desired::EndpointSliceImport(export.spec.clone());
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
         }
         Some(copy) if copy.meta.deleting => Plan::default(), // its end wakes us
+        Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
         Some(copy) if same(&copy.spec, &export.spec) => Plan::default(),
+        Some(copy)
+            if succession::empties(&copy.spec.content, &export.spec.content)
+                && awaits_successor(view, export, copy) =>
+        {
+            Plan::default() // the other slice's copy wakes us
+        }
         Some(copy) => {
             let patch = Patch::HubSlice(export.spec.clone());
             Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch))
@@ -114,6 +151,18 @@ fn copied(view: &View, name: &Text) -> bool {
     copies(view, name).any(|copy| !copy.meta.deleting)
 }
 
+/// The copies of what is known of that name.
 fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy))
+    let copies = view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy));
+    copies.filter(|copy| !is_of_unreadable(view, copy))
+}
+
+/// Whether a copy is that of an export which cannot be read. Where an export of that name can be read, whose copy it is
+/// follows from the cluster: nobody holds up the slices of another by an object under their name.
+fn is_of_unreadable(view: &View, copy: &HubSlice) -> bool {
+    let (name, cluster) = (&copy.meta.name.name, &copy.spec.reference.cluster);
+    let alone = || exports(view, name).next().is_none();
+    view.unreadable
+        .named(Kind::EndpointSliceExport, name)
+        .any(|export| names::cluster_of(&export.namespace).as_ref() == Some(cluster) || alone())
 }

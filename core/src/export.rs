@@ -59,12 +59,18 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 
 /// The ServiceExport under which the slices of a Service are exported; `None` where they are not.
 ///
-/// The cleanup finalizer must stand: without it a verdict on the ServiceExport is one of an earlier export (B9).
+/// What the hub says of the export as it is decides, since what the ServiceExport repeats of it may be edited. Where the hub
+/// says nothing yet, what it said before stands, as the ServiceExport has it; then the cleanup finalizer must stand too:
+/// without it that is the verdict on an earlier export (B9).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName) -> Option<&'a ServiceExport> {
     let export = view.exports.live(service)?;
-    let offered = matches!(eligibility(view, export), Eligibility::Eligible(_) | Eligibility::InvalidWeight(..));
-    let accepted = conditions::find(&export.conditions, CONFLICT).is_some_and(|verdict| &*verdict.status == "False");
-    (offered && accepted && export.meta.finalizers.ours).then_some(export)
+    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export) else {
+        return None;
+    };
+    let offers = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.live(name));
+    let judged = offers.filter(|offer| offer.is_judged()).find(|offer| offer.reference.uid == source.meta.uid);
+    let said = judged.map(|offer| &offer.conditions).or(export.meta.finalizers.ours.then_some(&export.conditions))?;
+    conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
 use crate::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport};
+use crate::names;
 use crate::plan::Plan;
+use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{distribute, resolve};
 
@@ -27,6 +29,8 @@ pub enum Key {
 pub struct View {
     /// How far each table can be trusted.
     pub watches: Watches,
+    /// What is there beside these tables and cannot be read.
+    pub(crate) unreadable: Unreadable,
     /// Exports of Services, in the members' namespaces.
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims, in the members' namespaces.
@@ -56,8 +60,24 @@ impl View {
     /// Takes a change in; pushes the keys that it concerns.
     pub fn apply(&mut self, change: Change, dirty: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => self.take(object, dirty),
-            Change::Removed { kind, name, uid } => self.forget(kind, &name, &uid, dirty),
+            Change::Applied(object) => {
+                let (kind, name) = (object.kind(), &object.meta().name);
+                let readable = self.unreadable.remove(kind, name).then(|| name.clone());
+                self.take(object, dirty);
+                dirty.extend(readable.iter().flat_map(|name| self.keys_about_unreadable(kind, name)));
+            }
+            Change::Unreadable { kind, name } => {
+                if self.unreadable.insert(kind, name.clone()) {
+                    dirty.extend(self.keys_about_unreadable(kind, &name));
+                }
+            }
+            Change::Removed { kind, name, uid } => {
+                let was_unreadable = self.unreadable.remove(kind, &name);
+                self.forget(kind, &name, &uid, dirty);
+                if was_unreadable {
+                    dirty.extend(self.keys_about_unreadable(kind, &name));
+                }
+            }
         }
     }
 
@@ -121,14 +141,17 @@ impl View {
                 let after = slice.spec.owner.clone();
                 let name = slice.meta.name.clone();
                 let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
-                self.slice_exports_of.shift(before.map(|old| old.spec.owner), Some(after), &name);
+                self.slice_exports_of.shift(before.map(|old| old.spec.owner), Some(after.clone()), &name);
                 self.slice_exports_named.insert(name.name.clone(), name.clone());
+                self.going_dirties(&after, dirty);
                 dirty.push(Key::Slice(name.name));
             }
             Object::EndpointSliceImport(slice) => {
                 let name = slice.meta.name.clone();
+                let owner = slice.spec.owner.clone();
                 if let Taken::Changed(_) = self.slice_imports.take(slice) {
                     self.slice_imports_named.insert(name.name.clone(), name.clone());
+                    self.going_dirties(&owner, dirty);
                     dirty.push(Key::Slice(name.name));
                 }
             }
@@ -167,6 +190,7 @@ impl View {
                 let Some(before) = self.slice_exports.remove(name, uid) else { return };
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 self.slice_exports_named.remove(&name.name, name);
+                self.going_dirties(&before.spec.owner, dirty);
                 dirty.push(Key::Slice(name.name.clone()));
             }
             Kind::EndpointSliceImport => {
@@ -192,6 +216,45 @@ impl View {
 
     fn slice_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
+    }
+
+    /// What is to be withdrawn of a Service waits for what is to be given in its place.
+    fn going_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        let exports = self.slice_exports_of.get(service).filter_map(|export| self.slice_exports.get(export));
+        let going = exports.filter(|export| export.meta.deleting || export.spec.content.endpoints.is_empty());
+        dirty.extend(going.map(|export| Key::Slice(export.meta.name.name.clone())));
+    }
+
+    /// What may have to be decided otherwise while an object cannot be read, and once it can, or is gone.
+    fn keys_about_unreadable(&self, kind: Kind, name: &ObjectName) -> Vec<Key> {
+        let mut dirty = Vec::new();
+        let named_by = |named: &dyn Fn(&ServiceImport) -> bool| -> Vec<Key> {
+            self.imports
+                .iter()
+                .filter(|import| named(import))
+                .map(|import| Key::Service(import.meta.name.clone()))
+                .collect()
+        };
+        match kind {
+            Kind::ServiceImport => {
+                self.slice_dirties(name, &mut dirty);
+                dirty.push(Key::Service(name.clone()));
+            }
+            Kind::InternalServiceExport => {
+                if let Some(cluster) = names::cluster_of(&name.namespace) {
+                    dirty.extend(named_by(&|import| import.status.clusters.contains(&cluster)));
+                }
+            }
+            Kind::InternalServiceImport => {
+                dirty.extend(named_by(&|import| import.claims.importers.contains_key(&name.namespace)));
+                let copies = self.slice_imports.in_namespace(&name.namespace);
+                dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
+            }
+            Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
+            Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService | Kind::Namespace => {
+            }
+        }
+        dirty
     }
 
     /// What could not be written for want of this namespace is tried again at once.

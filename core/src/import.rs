@@ -12,22 +12,38 @@ mod slice;
 
 use crate::ids::ObjectName;
 use crate::member::View;
-use crate::model::{MultiClusterService, Service};
+use crate::model::{Kind, MultiClusterService, Service};
 use crate::names;
 
 pub use claim::plan_import;
 pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 
-/// The MultiClusterService through which a Service is imported, and the derived Service that its slices are bound to:
-/// of those that want the import, one whose derived Service stands, the one in control of the ServiceImport first.
-pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<(&'a MultiClusterService, &'a Service)> {
+/// The derived Service that the slices of an imported Service are bound to: that of a MultiClusterService that wants the
+/// import and whose derived Service stands, the one in control of the ServiceImport first.
+pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.wanting
         .get(imported)
         .filter_map(|wish| view.multi_cluster_services.live(wish))
         .filter_map(|wish| Some((wish, derived_service(view, wish)?)))
         .min_by_key(|(wish, _)| (Some(&wish.meta.uid) != controller, wish.meta.created, wish.meta.name.clone()))
+        .map(|(_, service)| service)
+        .or_else(|| binding_of_unreadable(view, imported))
+}
+
+/// The derived Service that slices are bound to already, where the MultiClusterService that wanted them cannot be read.
+fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
+    if view.unreadable.is_empty() {
+        return None;
+    }
+    let given = view.slice_imports_of.get(imported).map(|given| view.in_system(given.name.clone()));
+    let held = given.filter_map(|at| view.slices.live(&at)).filter(|held| held.imported);
+    let services = held.filter_map(|held| view.services.live(&view.in_system(held.service.clone()?)));
+    let mut services = services.filter(|service| {
+        service.derived_from.as_ref().is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
+    });
+    services.next()
 }
 
 /// The live Service that a MultiClusterService's label names, if it was derived for it: the label can be edited by hand.

@@ -30,4 +30,6 @@ pub mod model;
 pub mod names;
 pub mod plan;
 pub mod resolve;
+mod succession;
+pub mod unreadable;
 pub mod watches;

@@ -7,7 +7,10 @@
 //! ```
 
 mod apply;
+mod going;
+mod orphans;
 mod stamps;
+mod unreadable;
 
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Index, Table};
@@ -16,6 +19,7 @@ use crate::model::{
     ServiceExport, ServiceImport,
 };
 use crate::plan::Plan;
+use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{export, import};
 
@@ -56,6 +60,13 @@ pub enum Key {
 pub enum Change {
     /// Its newest state.
     Applied(Object),
+    /// It is there, cannot be read, and nothing is known of it: until it can be read or is gone.
+    Unreadable {
+        /// What it is.
+        kind: Kind,
+        /// Where it is.
+        name: ObjectName,
+    },
     /// It is gone.
     Removed {
         /// What it was.
@@ -74,6 +85,8 @@ pub struct View {
     pub settings: Settings,
     /// How far each table can be trusted.
     pub watches: Watches,
+    /// What is there beside these tables and cannot be read.
+    pub(crate) unreadable: Unreadable,
     /// All Services of the member.
     pub services: Table<Service>,
     /// All EndpointSlices of the member.
@@ -99,6 +112,8 @@ pub struct View {
     pub(crate) internal_exports_of: Index<ObjectName>,
     /// Slice to its exports in the hub.
     pub(crate) slice_exports_of: Index<ObjectName>,
+    /// Exported Service to the exports of its slices in the hub.
+    pub(crate) slice_exports_under: Index<ObjectName>,
     /// ServiceImport to the MultiClusterServices that want it.
     pub(crate) wanting: Index<ObjectName>,
     /// UID of a MultiClusterService to the ServiceImports that it controls.
@@ -121,6 +136,7 @@ impl View {
         Self {
             settings,
             watches: Watches::default(),
+            unreadable: Unreadable::default(),
             services: Table::default(),
             slices: Table::default(),
             exports: Table::default(),
@@ -133,6 +149,7 @@ impl View {
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
+            slice_exports_under: Index::default(),
             wanting: Index::default(),
             imports_of: Index::default(),
             derived_of: Index::default(),
@@ -146,8 +163,26 @@ impl View {
     /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
     pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => self.take(object, at, dirty),
-            Change::Removed { kind, name, uid } => self.forget(kind, &name, &uid, at, dirty),
+            Change::Applied(object) => {
+                let (kind, name) = (object.kind(), &object.meta().name);
+                let readable = self.unreadable.remove(kind, name).then(|| name.clone());
+                self.take(object, at, dirty);
+                if let Some(name) = readable {
+                    self.unreadable_changed(kind, &name, at, dirty);
+                }
+            }
+            Change::Unreadable { kind, name } => {
+                if self.unreadable.insert(kind, name.clone()) {
+                    self.unreadable_changed(kind, &name, at, dirty);
+                }
+            }
+            Change::Removed { kind, name, uid } => {
+                let was_unreadable = self.unreadable.remove(kind, &name);
+                self.forget(kind, &name, &uid, at, dirty);
+                if was_unreadable {
+                    self.unreadable_changed(kind, &name, at, dirty);
+                }
+            }
         }
     }
 
@@ -226,9 +261,11 @@ impl View {
     /// Whether a slice was imported, whatever its labels say by now.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
-        slice.imported
-            || (name.namespace == self.settings.fleet_system_namespace
-                && self.slice_imports.get(&self.in_hub(name.name.clone())).is_some())
+        let given = || {
+            let at = self.in_hub(name.name.clone());
+            self.slice_imports.get(&at).is_some() || self.unreadable.has(Kind::EndpointSliceImport, &at)
+        };
+        slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
     }
 
     /// A name in the member's hub namespace.

@@ -136,6 +136,8 @@ pub struct Service {
     pub ports: Vec<ServicePort>,
     /// The MultiClusterService that it is derived from, from its two labels.
     pub derived_from: Option<ObjectName>,
+    /// The labels say otherwise than they did: somebody edited them. [`crate::member::View`] finds that out.
+    pub relabelled: bool,
     /// It carries the cloud annotation for an internal load balancer.
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
@@ -193,6 +195,8 @@ pub struct EndpointSlice {
     pub service: Option<Text>,
     /// Its managed-by label names the slice importer of fleet-networking.
     pub imported: bool,
+    /// The label says otherwise than it did: somebody edited it. [`crate::member::View`] finds that out.
+    pub relabelled: bool,
     /// What it says.
     pub content: SliceContent,
     /// For imported slices: the source generation whose latency was observed with the write that brought it here.

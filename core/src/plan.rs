@@ -37,6 +37,14 @@ impl Plan {
         Self { blocked: Some(why), ..Self::default() }
     }
 
+    /// Nothing is let go while what cannot be read may be what stands for it elsewhere.
+    pub(crate) fn held_by_unreadable(kind: Kind, name: &ObjectName, by: Kind, unreadable: &ObjectName) -> Self {
+        Self::blocked(format!(
+            "{kind:?} {name} is to go and is not let go: {by:?} {unreadable} was made for it by its name and cannot be read; \
+             repair or delete that"
+        ))
+    }
+
     /// Adds a write.
     pub fn push(&mut self, write: Write) {
         self.writes.push(write);

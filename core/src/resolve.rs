@@ -18,7 +18,8 @@ const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the import of the Service of that name, its exports' conditions, and its claims.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+    let unknown = view.unreadable.has(Kind::ServiceImport, service); // who exports and who claims it, it alone tells
+    if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     let import = view.imports.get(service);
@@ -32,7 +33,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     });
     plan.join(release(view, service));
     plan.join(judge(view, service, resolution.as_ref(), now));
-    plan.join(claims::plan(view, service, &plan));
+    plan.join(claims::plan(view, service, resolution.is_some(), &plan));
     plan
 }
 
@@ -45,18 +46,52 @@ pub(crate) struct Resolution {
     pub(crate) accepted: Vec<Text>,
 }
 
+/// An export that carries our mark, with its stamp and its cluster.
+type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
+
 /// Resolves the exports that carry our mark; `None` where there are none.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
-    let mut offers: Vec<(Timestamp, Text, &InternalServiceExport)> = exports(view, service)
+    let mut offers: Vec<Offer<'_>> = exports(view, service)
         .filter(|(_, export)| export.meta.finalizers.ours)
         .filter_map(|(cluster, export)| Some((current_offer(export)?.since, cluster, export)))
         .collect();
     offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    let unreadable = accepted_unreadable(view, service);
+    if !unreadable.is_empty() {
+        return view.imports.live(service).map(|import| resolution_beside(import, &unreadable, &offers));
+    }
     let winner = offers.first()?.2;
     let ports = names::ports_fingerprint(&winner.ports);
     let same = |export: &InternalServiceExport| names::ports_fingerprint(&export.ports) == ports;
     let accepted = offers.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
     Some(Resolution { ports: winner.ports.clone(), accepted })
+}
+
+/// The clusters that the import names and whose export may be there and not be readable: nothing is known of one, and an
+/// object is in their namespace of which only the content tells what it exports.
+fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
+    let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
+    let unreadable = |cluster: &&Text| {
+        let namespace = names::member_namespace(cluster);
+        view.unreadable.any_in(Kind::InternalServiceExport, &namespace)
+            && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
+    };
+    accepted.filter(unreadable).cloned().collect()
+}
+
+/// What it comes to beside accepted exports that cannot be read: the ports that those were accepted with decide as before,
+/// and every cluster keeps its place.
+fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
+    let ports = names::ports_fingerprint(&import.status.ports);
+    let same = |export: &InternalServiceExport| names::ports_fingerprint(&export.ports) == ports;
+    let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
+    let offers_it = |cluster: &Text| offering.iter().find(|(_, other, _)| other == cluster);
+    let named = &import.status.clusters;
+    let stay = named.iter().filter(|cluster| unreadable.contains(cluster) || offers_it(cluster).is_some());
+    let join = offering.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
+    let accepted: Vec<Text> = stay.chain(join).cloned().collect();
+    let winner = accepted.first().and_then(offers_it);
+    Resolution { ports: winner.map_or(&import.status.ports, |(.., winner)| &winner.ports).clone(), accepted }
 }
 
 /// The live exports of a Service with the cluster that each comes from: the one of its namespace, whatever it says. Of

@@ -99,9 +99,11 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The same for a log: headers may carry credentials.
+    /// The same for a log: headers may carry credentials, and an authority is long.
     pub fn without_secrets(&self) -> Self {
-        Self { hub_kube_header: self.hub_kube_header.as_ref().map(|_| "(set)".to_owned()), ..self.clone() }
+        let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
+        let hub_certificate_authority = set(&self.hub_certificate_authority);
+        Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 
     /// All addresses to listen on, with the flags that give them; some may be equal.

@@ -90,9 +90,12 @@ impl Ending {
     }
 }
 
-/// Whether an object already is what the merge patch would make of it (RFC 7386).
+/// Whether an object already is what the merge patch would make of it (RFC 7386), and a server that fills in defaults.
 pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
     match (object, patch) {
+        (Value::Array(items), Value::Array(wanted)) => {
+            items.len() == wanted.len() && items.iter().zip(wanted).all(|(item, wanted)| contains(item, wanted))
+        }
         (Value::Object(fields), Value::Object(wanted)) => {
             wanted.iter().all(|(name, wanted)| contains(fields.get(name).unwrap_or(&Value::Null), wanted))
         }

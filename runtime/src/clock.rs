@@ -17,6 +17,22 @@ use tokio::time::Instant;
 
 use crate::limits::CLOCK_REBASE_SECONDS;
 
+/// Processor time that this thread has taken: it stands still while others have the processor, and is never paused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessorTime(Duration);
+
+impl ProcessorTime {
+    pub(crate) fn now() -> Self {
+        let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Self(Duration::try_from(taken).unwrap_or_default())
+    }
+
+    /// What this thread took since then; only on the same thread, and across no await, does it say anything.
+    pub(crate) fn elapsed(self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// A point in time: microseconds since the Unix epoch, UTC.

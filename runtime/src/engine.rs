@@ -9,15 +9,16 @@
 //! Everything here is a function of the order of the inputs: maps are ordered, inputs are taken in a fixed order of
 //! precedence, and what is random is seeded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::backoff::Jitter;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{Clock, ProcessorTime, Timestamp};
 use crate::events::Recorder;
 use crate::limits::AGAIN_SOONEST;
 use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
@@ -36,6 +37,10 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) dirty: FairQueue<L::Key>,
+    /// While another leads: keys that there would be something to do for.
+    left_to_leader: BTreeSet<L::Key>,
+    /// The oldest news that a key is to be planned for; forgotten with the plan.
+    news: BTreeMap<L::Key, News>,
     pub(crate) again: Timers<L::Key, Timestamp>,
     pub(crate) retries: Retries<L::Key, Target<L::Source>>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
@@ -55,6 +60,21 @@ pub(crate) struct Source<L: Logic> {
     state: WatchState,
     /// The kind was served at some time, so that its absence is a loss.
     was_complete: bool,
+}
+
+/// How news came.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) at: Timestamp,
+    /// Processor time that decoding them took.
+    pub(crate) decoding: Duration,
+}
+
+/// What a key is to be planned for.
+struct News {
+    at: Timestamp,
+    /// Processor time that decoding it and taking it into the view took.
+    spent: Duration,
 }
 
 /// What an engine needs besides its logic and its sources.
@@ -87,6 +107,8 @@ impl<L: Logic> Engine<L> {
             logic,
             sources,
             dirty: FairQueue::default(),
+            left_to_leader: BTreeSet::new(),
+            news: BTreeMap::new(),
             again: Timers::default(),
             retries: Retries::new(jitter),
             slots: Slots::new(clusters.len(), writes_per_second),
@@ -103,7 +125,14 @@ impl<L: Logic> Engine<L> {
 
     /// Takes in what a watch brings.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
-        let WatchMessage { source: id, at, event } = message;
+        let begun = Instant::now();
+        self.take_in(message);
+        self.metrics.viewed(begun.elapsed());
+    }
+
+    fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
+        let WatchMessage { source: id, at, decoding, event } = message;
+        let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };
@@ -130,14 +159,14 @@ impl<L: Logic> Engine<L> {
             WatchEvent::ListEnded { resource_version } => {
                 source.versions.list_ended(resource_version, &mut news);
                 source.was_complete = true;
-                self.learn(id, news, at);
+                self.learn(id, news, arrival);
                 return self.change_state(id, WatchState::Complete, at);
             }
             WatchEvent::NotServed { status, .. } => return self.on_not_served(id, status, at),
             // The watch has said so in the log; what is held stays the best knowledge there is.
             WatchEvent::Failed { .. } => {}
         }
-        self.learn(id, news, at);
+        self.learn(id, news, arrival);
     }
 
     /// What is held stays the best knowledge there is, except where the whole kind has vanished.
@@ -185,7 +214,8 @@ impl<L: Logic> Engine<L> {
     }
 
     /// Brings news into the view.
-    pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, at: Timestamp) {
+    pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, arrival: Arrival) {
+        let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
         let mut keys = Vec::new();
         for change in news {
             self.logic.observe(id, change, at, &mut keys);
@@ -193,6 +223,12 @@ impl<L: Logic> Engine<L> {
         if self.logic.clears_backoff(id) {
             for key in &keys {
                 self.retries.clear_slow(key);
+            }
+        }
+        let spent = decoding + working.elapsed();
+        for key in &keys {
+            if !self.news.contains_key(key) {
+                self.news.insert(key.clone(), News { at, spent });
             }
         }
         self.mark_dirty(keys);
@@ -213,10 +249,12 @@ impl<L: Logic> Engine<L> {
         if self.creating.contains_key(key) {
             return;
         }
-        let begun = Instant::now();
+        let (begun, working) = (Instant::now(), ProcessorTime::now());
         let at = self.clock.now();
         let Plan { writes, events, again } = self.logic.plan(key, at);
+        let planning = working.elapsed();
         self.metrics.planned(begun.elapsed());
+        let (news, in_flight) = (self.news.remove(key), self.slots.in_flight());
         for record in &events {
             self.record(record);
         }
@@ -230,6 +268,31 @@ impl<L: Logic> Engine<L> {
         }
         self.retries.planned(key, &wanted, Instant::now());
         self.slots.planned(key);
+        if let Some(news) = news.filter(|_| self.slots.in_flight() > in_flight) {
+            self.metrics.shared(news.spent + planning);
+            self.metrics.reacted(self.clock.now().since(news.at));
+        }
+    }
+
+    /// Plans one key while another leads, so that only what that one has not done yet is remembered, however long it takes.
+    pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
+        let plan = self.logic.plan(key, self.clock.now());
+        self.news.remove(key);
+        if plan.writes.is_empty() && plan.again.is_none() {
+            self.left_to_leader.remove(key);
+        } else {
+            self.left_to_leader.insert(key.clone());
+        }
+    }
+
+    pub(crate) fn left_to_leader(&self) -> usize {
+        self.left_to_leader.len()
+    }
+
+    /// What the one that led before has not done.
+    pub(crate) fn take_over(&mut self) {
+        let left = std::mem::take(&mut self.left_to_leader);
+        self.mark_dirty(left);
     }
 
     /// Begins a write, or says until when it is held back. Where something else must come first, the key waits for it.

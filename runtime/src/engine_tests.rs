@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
-use crate::logic::WatchState;
+use crate::logic::{Unreadable, WatchState};
 use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
@@ -15,18 +15,69 @@ use crate::watch::WatchEvent;
 const TEN_MINUTES: u64 = 600_000;
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_lead_keeps_its_view_warm_and_plans_nothing() {
+async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     let mut world = World::start(Leadership::Waiting { held_by: None });
     world.complete().await;
     world.wish("a", "1").await;
     world.wish("a", "2").await;
     world.pass(TEN_MINUTES).await;
-    assert_eq!(world.plans(), 0);
     assert!(world.hub.log().is_empty());
 
     world.leadership.send_replace(Leadership::Leading);
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
+}
+
+/// The lengths of some queues.
+fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
+    let families = world.metrics.gather();
+    let family = families.iter().find(|family| family.name() == "fleetnet_queue_depth").expect("it is registered");
+    names.map(|name| {
+        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[0].value() == name;
+        family.get_metric().iter().find(of).expect("the queue is told of").get_gauge().get_value()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
+    let mut world = World::start(Leadership::Waiting { held_by: None });
+    world.complete().await;
+    world.wish("a", "1").await;
+    world.wish("b", "1").await;
+    world.pass(1).await;
+    assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 2.0]);
+    world.hub.put(Source::Copy, "a", "1");
+    world.bring_events().await;
+    world.pass(1).await;
+    assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 1.0]);
+
+    world.leadership.send_replace(Leadership::Leading);
+    world.pass(1).await;
+    world.bring_events().await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/b = 1"]);
+    assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 0.0]);
+    assert_eq!(observed(&world, "reaction"), (0, 0.0), "the news were the other's to react to");
+}
+
+/// Count and sum of seconds of a histogram.
+fn observed(world: &World, name: &str) -> (u64, f64) {
+    let families = world.metrics.gather();
+    let family = families.iter().find(|family| family.name() == format!("fleetnet_{name}_duration_seconds"));
+    let histogram = family.expect("it is registered").get_metric()[0].get_histogram();
+    (histogram.get_sample_count(), histogram.get_sample_sum())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1_000).await;
+    world.bring_events().await;
+    world.pass(1_000).await;
+    assert_eq!(observed(&world, "reaction"), (1, 0.0), "at once");
+    let (changes, processor_seconds) = observed(&world, "own_share");
+    assert!(changes == 1 && processor_seconds > 0.0, "{changes} in {processor_seconds} s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -788,6 +839,29 @@ async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
     world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 1 }).await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["DELETE copies/a uid-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_before_its_list_is_complete_and_again_once_it_is_gone() {
+    let world = World::start(Leadership::Leading);
+    let unreadable = Unreadable {
+        namespace: "ns".into(),
+        name: "a".into(),
+        uid: "uid-1".into(),
+        resource_version: 3,
+        why: "nonsense".to_owned(),
+    };
+    world.send(Source::Wish, WatchEvent::ListStarted).await;
+    world.send(Source::Wish, WatchEvent::Unreadable(unreadable)).await;
+    world.pass(1).await;
+    assert_eq!(world.record().unreadable, ["a"]);
+    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 5 }).await;
+    world.pass(1).await;
+    assert_eq!(world.record().removed, [""; 0]);
+    world.send(Source::Wish, WatchEvent::ListStarted).await;
+    world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.pass(1).await;
+    assert_eq!(world.record().removed, ["uid-1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,8 +74,17 @@ impl LaneId {
 /// A change to what is held of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<O> {
-    /// The object exists and this is its newest known state.
+    /// The object exists and this is its newest known state. Nothing under its name is unreadable any more.
     Applied(O),
+    /// An object of this name exists and cannot be read, and nothing is held of it: so it was when the agent started, or
+    /// when the object was made. Nothing may be decided by its absence. Told once; an `Applied` or a `Removed` of the name
+    /// ends it.
+    Unreadable {
+        /// Namespace; empty for cluster-scoped kinds.
+        namespace: Box<str>,
+        /// Name.
+        name: Box<str>,
+    },
     /// The object that was held under this name is gone. An object that was made again under the same name gives a
     /// `Removed` of the old UID and then an `Applied` of the new one.
     Removed {
@@ -83,7 +92,7 @@ pub enum Change<O> {
         namespace: Box<str>,
         /// Name.
         name: Box<str>,
-        /// UID of the object that is gone.
+        /// UID of the object that is gone; empty for one that could not be read, not even that.
         uid: Box<str>,
         /// How it became known.
         how: Removal,

@@ -12,8 +12,10 @@ use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
-/// Bounds for planning: in memory, so from a microsecond.
-const PLAN_SECONDS: [f64; 10] = [1e-6, 5e-6, 2.5e-5, 1e-4, 5e-4, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
+/// Bounds for work in memory, so from a microsecond, and close to each other up to a millisecond: a percentile of our own
+/// share of a change is read from them.
+const OWN_SECONDS: [f64; 16] =
+    [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
 /// Bounds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
 const WRITE_SECONDS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
 
@@ -23,7 +25,11 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     queue_depth: IntGaugeVec,
+    decode_duration: Histogram,
+    view_duration: Histogram,
     plan_duration: Histogram,
+    own_share_duration: Histogram,
+    reaction_duration: Histogram,
     write_duration: HistogramVec,
     writes: IntCounterVec,
     writes_suppressed: IntCounterVec,
@@ -43,9 +49,16 @@ impl Metrics {
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let inner = Inner {
             queue_depth: gauges("fleetnet_queue_depth", "Keys or writes in a queue of the engine.", &["queue"])?,
-            plan_duration: Histogram::with_opts(
-                HistogramOpts::new("fleetnet_plan_duration_seconds", "Time to plan one key.")
-                    .buckets(PLAN_SECONDS.to_vec()),
+            decode_duration: own("fleetnet_decode_duration_seconds", "Time to decode one object that a watch shows.")?,
+            view_duration: own("fleetnet_view_duration_seconds", "Time to take what a watch shows into the view.")?,
+            plan_duration: own("fleetnet_plan_duration_seconds", "Time to plan one key.")?,
+            own_share_duration: own(
+                "fleetnet_own_share_duration_seconds",
+                "Processor time that decoding, the view and planning took for one change that a write came of.",
+            )?,
+            reaction_duration: own(
+                "fleetnet_reaction_duration_seconds",
+                "Time from the news that made a key worth planning, decoded, to the start of the first write that came of it.",
             )?,
             write_duration: HistogramVec::new(
                 HistogramOpts::new(
@@ -121,6 +134,26 @@ impl Metrics {
         self.0.queue_depth.with_label_values(&[queue]).set(i64::try_from(length).unwrap_or(i64::MAX));
     }
 
+    /// Decoding one object of a watch took so long.
+    pub fn decoded(&self, took: Duration) {
+        self.0.decode_duration.observe(took.as_secs_f64());
+    }
+
+    /// Taking one watch message into the view took so long.
+    pub fn viewed(&self, took: Duration) {
+        self.0.view_duration.observe(took.as_secs_f64());
+    }
+
+    /// So much processor time went into a change that a write came of.
+    pub fn shared(&self, took: Duration) {
+        self.0.own_share_duration.observe(took.as_secs_f64());
+    }
+
+    /// So long after its news a key's first write began.
+    pub fn reacted(&self, took: Duration) {
+        self.0.reaction_duration.observe(took.as_secs_f64());
+    }
+
     /// Planning one key took so long.
     pub fn planned(&self, took: Duration) {
         self.0.plan_duration.observe(took.as_secs_f64());
@@ -157,7 +190,11 @@ impl std::fmt::Debug for Metrics {
 impl Inner {
     fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         registry.register(Box::new(self.queue_depth.clone()))?;
+        registry.register(Box::new(self.decode_duration.clone()))?;
+        registry.register(Box::new(self.view_duration.clone()))?;
         registry.register(Box::new(self.plan_duration.clone()))?;
+        registry.register(Box::new(self.own_share_duration.clone()))?;
+        registry.register(Box::new(self.reaction_duration.clone()))?;
         registry.register(Box::new(self.write_duration.clone()))?;
         registry.register(Box::new(self.writes.clone()))?;
         registry.register(Box::new(self.writes_suppressed.clone()))?;
@@ -176,6 +213,11 @@ impl Inner {
 /// If the registry has them already.
 pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
+}
+
+/// A histogram of work in memory.
+fn own(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
+    Histogram::with_opts(HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec()))
 }
 
 fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {

@@ -1,10 +1,11 @@
 //! What the engine makes of a write that has ended: what was learned, whether it is tried again, and who may go on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine::{Engine, target_of};
+use crate::engine::{Arrival, Engine, target_of};
 use crate::limits::RETRY_AFTER_LONGEST;
 use crate::logic::{Logic, Refusal, Request, SourceSpec, Verb};
 use crate::retries::{Attempt, Class};
@@ -78,7 +79,7 @@ impl<L: Logic> Engine<L> {
             }
             Seen::Nothing => {}
         }
-        self.learn(target.source, news, ended.outcome.at);
+        self.learn(target.source, news, Arrival { at: ended.outcome.at, decoding: Duration::ZERO });
     }
 
     fn settle_retries(
@@ -138,7 +139,7 @@ impl<L: Logic> Engine<L> {
                     namespace,
                     name,
                     verb,
-                    message,
+                    why = message,
                     "the object is not what it was taken for: planned anew"
                 );
             }
@@ -148,7 +149,7 @@ impl<L: Logic> Engine<L> {
                 namespace,
                 name,
                 verb,
-                message,
+                why = message,
                 "a write was refused for its content; it is not sent again until it changes"
             ),
             Verdict::Denied { message, .. } => tracing::warn!(
@@ -157,11 +158,19 @@ impl<L: Logic> Engine<L> {
                 namespace,
                 name,
                 verb,
-                message,
+                why = message,
                 "a write was denied; check the role of this agent and that the namespace and the CRD exist"
             ),
             Verdict::Failed { message, .. } => {
-                tracing::warn!(cluster, kind, namespace, name, verb, message, "a write failed and will be tried again");
+                tracing::warn!(
+                    cluster,
+                    kind,
+                    namespace,
+                    name,
+                    verb,
+                    why = message,
+                    "a write failed and will be tried again"
+                );
             }
         }
     }

@@ -126,6 +126,7 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
     pub(crate) removed: Vec<String>,
+    pub(crate) unreadable: Vec<String>,
 }
 
 /// Keeps in the hub, and in the member where asked, a copy of each wish.
@@ -194,6 +195,10 @@ impl Logic for Copier {
                     return;
                 }
                 name
+            }
+            Change::Unreadable { name, .. } => {
+                lock(&self.record).unreadable.push(name.clone().into());
+                name.into()
             }
             Change::Removed { name, uid, .. } => {
                 lock(&self.record).removed.push(uid.into());
@@ -636,7 +641,7 @@ impl World {
     }
 
     pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {
-        let message = WatchMessage { source, at: self.clock.now(), event };
+        let message = WatchMessage { source, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");
     }
 

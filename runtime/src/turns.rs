@@ -48,10 +48,13 @@ impl<L: Logic> Engine<L> {
             self.take_what_is_there(&mut inputs);
             let leads = inputs.leads();
             if leads {
+                self.take_over();
                 self.plan_some();
+            } else {
+                self.leave_some_to_leader();
             }
             self.report();
-            if leads && (!self.dirty.is_empty() || self.slots.can_wake(Instant::now())) {
+            if !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
                 // Writers and watches must get their turn also where there is one thread.
                 yield_now().await;
                 continue;
@@ -87,6 +90,13 @@ impl<L: Logic> Engine<L> {
         for _ in 0..PLANS_PER_TURN {
             let Some(key) = self.dirty.pop() else { break };
             self.plan(&key);
+        }
+    }
+
+    fn leave_some_to_leader(&mut self) {
+        for _ in 0..PLANS_PER_TURN {
+            let Some(key) = self.dirty.pop() else { break };
+            self.leave_to_leader(&key);
         }
     }
 
@@ -156,6 +166,7 @@ impl<L: Logic> Engine<L> {
 
     fn report(&self) {
         self.metrics.queue_depth("dirty", self.dirty.len());
+        self.metrics.queue_depth("left_to_leader", self.left_to_leader());
         self.metrics.queue_depth("again", self.again.len());
         self.metrics.queue_depth("retry", self.retries.len());
         self.metrics.queue_depth("slot", self.slots.waiting());

@@ -11,6 +11,8 @@
 //! - A list speaks for its own version only: what is held at a newer one (an own write since) stays.
 //! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list
 //!   wins over everything that was held before it.
+//! - An object that cannot be read is there. What is held of it stays; where nothing is, that much is told, until it can
+//!   be read, is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +23,8 @@ use crate::logic::{Change, Observed, Removal, Unreadable};
 #[derive(Debug)]
 pub struct Versions<O> {
     held: BTreeMap<Name, Held>,
+    /// Objects that are there, cannot be read, and of which nothing is held: as many as the server has.
+    unreadable: BTreeMap<Name, Unread>,
     tombstones: Tombstones,
     /// The newest version that the watch has shown: everything up to it has been told.
     passed: u64,
@@ -48,6 +52,17 @@ struct Held {
     echoes: Vec<u64>,
 }
 
+/// An object that cannot be read.
+#[derive(Debug)]
+struct Unread {
+    /// Empty where it cannot be read either.
+    uid: Box<str>,
+    /// 0 where it cannot be read either.
+    version: u64,
+    /// Number of the last list that had the object.
+    listed: u64,
+}
+
 /// A list under way.
 #[derive(Debug)]
 struct List<O> {
@@ -63,7 +78,14 @@ struct List<O> {
 
 impl<O> Default for Versions<O> {
     fn default() -> Self {
-        Self { held: BTreeMap::new(), tombstones: Tombstones::default(), passed: 0, lists: 0, list: None }
+        Self {
+            held: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            tombstones: Tombstones::default(),
+            passed: 0,
+            lists: 0,
+            list: None,
+        }
     }
 }
 
@@ -101,7 +123,8 @@ impl<O> Versions<O> {
         self.mark_listed(&name);
     }
 
-    /// The watch or a list shows an object that cannot be read. It is there: what is held stays.
+    /// The watch or a list shows an object that cannot be read. It is there: what is held stays, and where nothing is, it is
+    /// told that something is there. Late news of what we deleted may say so too; its end is then on its way.
     pub fn unreadable(&mut self, unreadable: &Unreadable, news: &mut Vec<Change<O>>) {
         self.pass(unreadable.resource_version);
         if unreadable.name.is_empty() {
@@ -116,6 +139,9 @@ impl<O> Versions<O> {
         });
         if replaced {
             self.drop_held(&name, Removal::Deleted, news);
+        }
+        if !self.held.contains_key(&name) {
+            self.note_unreadable(&name, unreadable, news);
         }
         self.mark_listed(&name);
     }
@@ -133,6 +159,9 @@ impl<O> Versions<O> {
         }
         if self.held.get(&name).is_some_and(|held| &*held.uid == uid) {
             self.drop_held(&name, Removal::Deleted, news);
+        }
+        if self.unreadable.get(&name).is_some_and(|unread| unread.uid.is_empty() || &*unread.uid == uid) {
+            self.drop_unreadable(&name, Removal::Deleted, news);
         }
     }
 
@@ -161,7 +190,8 @@ impl<O> Versions<O> {
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = Name::of(&observed.namespace, &observed.name);
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
-        if deleted_meanwhile || self.tombstones.has(&observed.uid) {
+        let overtaken = self.unreadable.get(&name).is_some_and(|unread| unread.version >= observed.resource_version);
+        if deleted_meanwhile || overtaken || self.tombstones.has(&observed.uid) {
             return false;
         }
         match self.held.get(&name) {
@@ -243,12 +273,25 @@ impl<O> Versions<O> {
         if let Some(held) = self.held.get_mut(name) {
             held.listed = list;
         }
+        if let Some(unread) = self.unreadable.get_mut(name) {
+            unread.listed = list;
+        }
+    }
+
+    fn note_unreadable(&mut self, name: &Name, unreadable: &Unreadable, news: &mut Vec<Change<O>>) {
+        let Unreadable { uid, resource_version, .. } = unreadable;
+        let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
+        if self.unreadable.insert(name.clone(), unread).is_none() {
+            let Name { namespace, name } = name.clone();
+            news.push(Change::Unreadable { namespace, name });
+        }
     }
 
     fn take(&mut self, name: &Name, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         if self.held.get(name).is_some_and(|held| held.uid != observed.uid) {
             self.drop_held(name, Removal::Deleted, news);
         }
+        self.unreadable.remove(name);
         self.held.insert(
             name.clone(),
             Held { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
@@ -268,12 +311,23 @@ impl<O> Versions<O> {
         for name in unlisted {
             self.drop_held(&name, how, news);
         }
+        let unlisted = self.unreadable.iter().filter(|(_, unread)| unread.listed != self.lists);
+        for name in unlisted.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.drop_unreadable(&name, how, news);
+        }
     }
 
     fn drop_held(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(held) = self.held.remove(name) {
             let Name { namespace, name } = name.clone();
             news.push(Change::Removed { namespace, name, uid: held.uid, how });
+        }
+    }
+
+    fn drop_unreadable(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
+        if let Some(unread) = self.unreadable.remove(name) {
+            let Name { namespace, name } = name.clone();
+            news.push(Change::Removed { namespace, name, uid: unread.uid, how });
         }
     }
 }

@@ -22,6 +22,10 @@ fn applied(version: u64) -> Change<u64> {
     Change::Applied(version)
 }
 
+fn unread(name: &str) -> Change<u64> {
+    Change::Unreadable { namespace: "ns".into(), name: name.into() }
+}
+
 /// What a step of the table brings.
 enum Step {
     Seen(&'static str, &'static str, u64),
@@ -187,7 +191,45 @@ fn an_unreadable_object_never_looks_deleted() {
 #[test]
 fn an_unreadable_object_of_another_uid_ends_the_one_that_was_held() {
     let news = news_of(&[Seen("a", "1", 10), Unread("a", "2", 15)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), unread("a")]);
+}
+
+#[test]
+fn an_unreadable_object_of_which_nothing_is_held_is_told_once_and_kept_through_lists() {
+    let listed = [ListStarted, Unread("a", "1", 10), ListEnded(20)];
+    let mut versions = Versions::default();
+    assert_eq!(run(&mut versions, &listed), [unread("a")]);
+    assert_eq!(run(&mut versions, &[Unread("a", "1", 21)]), []);
+    assert_eq!(run(&mut versions, &[ListStarted, Unread("a", "1", 21), ListEnded(30)]), []);
+    assert_eq!(run(&mut versions, &[ListStarted, Unread("", "", 0), ListEnded(40)]), [], "that list proves nothing");
+    assert_eq!((versions.len(), versions.held("ns", "a")), (0, None));
+}
+
+#[test]
+fn an_unreadable_object_ends_when_it_can_be_read_or_is_deleted_or_not_listed_any_more() {
+    let deleted = removed("a", "1", Removal::Deleted);
+    let table: [(&str, &[Step], Change<u64>); 5] = [
+        ("repaired", &[Seen("a", "1", 12)], applied(12)),
+        ("made anew", &[Seen("a", "2", 12)], applied(12)),
+        ("deleted", &[Deleted("a", "1", 12)], deleted),
+        ("unlisted", &[ListStarted, ListEnded(20)], removed("a", "1", Removal::Unlisted)),
+        ("from a backup", &[Seen("b", "3", 40), ListStarted, ListEnded(20)], removed("a", "1", Removal::RolledBack)),
+    ];
+    for (case, steps, expected) in table {
+        let mut versions = Versions::default();
+        run(&mut versions, &[Unread("a", "1", 10)]);
+        let news = run(&mut versions, steps);
+        assert!(news.contains(&expected), "{case}: {news:?}");
+        let later = run(&mut versions, &[ListStarted, ListEnded(90)]);
+        assert!(!later.contains(&expected), "{case}: once, not {later:?}");
+    }
+}
+
+#[test]
+fn neither_a_late_answer_nor_the_end_of_another_ends_an_unreadable_object() {
+    let steps = [ListStarted, Unread("a", "2", 12), Answered("a", "2", 11), Deleted("a", "1", 9), ListEnded(20)];
+    assert_eq!(news_of(&steps), [unread("a")]);
+    assert_eq!(news_of(&[Unread("a", "2", 12), Answered("a", "2", 13)]), [unread("a"), applied(13)]);
 }
 
 #[test]
@@ -426,6 +468,7 @@ impl World {
                     let before = self.view.insert(uid.clone(), version);
                     assert!(before < Some(version), "{uid} went back from {before:?} to {version}");
                 }
+                Change::Unreadable { name, .. } => panic!("{name} can be read"),
                 Change::Removed { uid, how, .. } => {
                     let exists = self.objects.values().any(|(existing, _)| **existing == *uid);
                     assert!(!exists, "{uid} was removed and exists");

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::backoff::Jitter;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{Clock, ProcessorTime, Timestamp};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
 use crate::logic::{LaneId, Logic, Observed, SourceSpec, Unreadable};
 use crate::metrics::Metrics;
@@ -35,6 +35,8 @@ pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
     /// When it was read.
     pub(crate) at: Timestamp,
+    /// Processor time that decoding took.
+    pub(crate) decoding: Duration,
     pub(crate) event: WatchEvent<O>,
 }
 
@@ -260,18 +262,13 @@ impl<L: Logic> Watcher<L> {
 
     async fn take(&mut self, event: Event<'_>, connection: &mut Connection) -> Result<(), End> {
         match event {
-            Event::Applied(json) => match (self.spec.decode)(json) {
-                Ok(observed) => {
-                    self.advance(observed.resource_version, connection)?;
-                    self.tell(WatchEvent::Applied(observed)).await
-                }
-                Err(unreadable) => {
-                    if unreadable.resource_version > 0 {
-                        self.advance(unreadable.resource_version, connection)?;
-                    }
-                    self.tell(WatchEvent::Unreadable(unreadable)).await
-                }
-            },
+            Event::Applied(json) => {
+                let (begun, working) = (Instant::now(), ProcessorTime::now());
+                let decoded = (self.spec.decode)(json);
+                let decoding = working.elapsed();
+                self.metrics.decoded(begun.elapsed());
+                self.applied(decoded, decoding, connection).await
+            }
             Event::Deleted { namespace, name, uid, resource_version } => {
                 self.advance(resource_version, connection)?;
                 self.tell(WatchEvent::Deleted { namespace, name, uid, resource_version }).await
@@ -283,6 +280,26 @@ impl<L: Logic> Watcher<L> {
             Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
             Event::Error { code: 410, .. } => Err(End::Expired),
             Event::Error { code, message } => Err(End::failed("error", format!("{code}: {message}"))),
+        }
+    }
+
+    async fn applied(
+        &mut self,
+        decoded: Result<Observed<L::Object>, Unreadable>,
+        decoding: Duration,
+        connection: &mut Connection,
+    ) -> Result<(), End> {
+        match decoded {
+            Ok(observed) => {
+                self.advance(observed.resource_version, connection)?;
+                self.send(decoding, WatchEvent::Applied(observed)).await
+            }
+            Err(unreadable) => {
+                if unreadable.resource_version > 0 {
+                    self.advance(unreadable.resource_version, connection)?;
+                }
+                self.send(decoding, WatchEvent::Unreadable(unreadable)).await
+            }
         }
     }
 
@@ -333,7 +350,11 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn tell(&self, event: WatchEvent<L::Object>) -> Result<(), End> {
-        let message = WatchMessage { source: self.spec.source, at: self.clock.now(), event };
+        self.send(Duration::ZERO, event).await
+    }
+
+    async fn send(&self, decoding: Duration, event: WatchEvent<L::Object>) -> Result<(), End> {
+        let message = WatchMessage { source: self.spec.source, at: self.clock.now(), decoding, event };
         self.out.send(message).await.map_err(|_| End::EngineGone)
     }
 

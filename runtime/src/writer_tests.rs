@@ -271,9 +271,11 @@ fn patch_of_create() -> Verb {
 
 #[test]
 fn an_object_contains_a_patch_that_would_not_change_it() {
-    let object = json!({"metadata": {"labels": {"a": "1"}, "uid": "u"}, "spec": {"list": [1, 2]}});
+    let spec = json!({"list": [1, 2], "ports": [{"port": 80, "nodePort": 30080}]});
+    let object = json!({"metadata": {"labels": {"a": "1"}, "uid": "u"}, "spec": spec});
     let contained = [
         json!({"spec": {"list": [1, 2]}}),
+        json!({"spec": {"ports": [{"port": 80}]}}),
         json!({"metadata": {"labels": {"a": "1", "gone": null}}}),
         json!({"status": null}),
         json!({"status": {"nothing": null}}),
@@ -284,6 +286,8 @@ fn an_object_contains_a_patch_that_would_not_change_it() {
     }
     let not_contained = [
         json!({"spec": {"list": [1]}}),
+        json!({"spec": {"list": [2, 1]}}),
+        json!({"spec": {"ports": [{"port": 81}]}}),
         json!({"metadata": {"labels": {"a": null}}}),
         json!({"metadata": {"labels": {"b": "2"}}}),
         json!({"status": {"ready": true}}),

@@ -2,8 +2,10 @@
 
 use crate::agent::{self, Agent, DERIVED_SERVICE_GRACE, Ended, LeaseTimes, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
+use crate::line::Line;
 use crate::server::Server;
 use anyhow::{Context as _, bail};
+use fleetnet_api::crds::Form;
 use fleetnet_core::ids::Text;
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::clock::{Clock, Timestamp};
@@ -15,9 +17,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The hub agent's user.
-pub const HUB_AGENT: &str = "hub-agent";
-/// A member agent's user in its own cluster; in the hub it is `member-agent-<number>`.
-pub const MEMBER_AGENT: &str = "member-agent";
+pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
+/// A member agent's user in its own cluster.
+pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
 /// When a fleet's time begins: noon of an arbitrary day.
 const NOON: Timestamp = Timestamp::from_seconds(1_800_014_400);
 
@@ -32,6 +34,8 @@ pub struct Options {
     pub lease: LeaseTimes,
     /// How long a derived Service outlives its last exporter.
     pub derived_service_grace: Duration,
+    /// Of the definitions that the servers have.
+    pub form: Form,
 }
 
 impl Options {
@@ -39,7 +43,7 @@ impl Options {
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
-        Self { members, seed: 0, lease, derived_service_grace }
+        Self { members, seed: 0, lease, derived_service_grace, form: Form::Full }
     }
 }
 
@@ -54,7 +58,7 @@ pub struct Fleet {
     options: Options,
     /// How many agents were started ever.
     started: u32,
-    agents: BTreeMap<Place, Agent>,
+    agents: BTreeMap<Place, (Agent, Line)>,
 }
 
 /// A member cluster.
@@ -67,6 +71,10 @@ pub struct Member {
     /// Its API server.
     pub server: Server,
 }
+
+/// What the servers of a fleet held at one moment.
+#[derive(Debug)]
+pub struct Backup(Vec<memkube::Backup>);
 
 /// Where an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,14 +92,14 @@ impl Fleet {
     /// Where a server refuses.
     pub async fn new(options: Options) -> anyhow::Result<Self> {
         let clock = Clock::virtual_at(NOON);
-        let hub = server("hub", &clock, options.seed).await?;
+        let hub = server("hub", &clock, options.seed, options.form).await?;
         let mut members = Vec::new();
         for number in 1..=options.members {
             let name = format!("member-{number}");
             let seed = options.seed.wrapping_add(u64::try_from(number)?);
             let hub_namespace = member_namespace(&name);
             hub.make_namespace(&hub_namespace).await?;
-            members.push(Member { server: server(&name, &clock, seed).await?, name, hub_namespace });
+            members.push(Member { server: server(&name, &clock, seed, options.form).await?, name, hub_namespace });
         }
         Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
     }
@@ -102,12 +110,18 @@ impl Fleet {
         &self.clock
     }
 
+    /// The servers with their names, the hub first.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
+        let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
+        std::iter::once(("hub", &self.hub)).chain(members)
+    }
+
     /// Makes a namespace for users everywhere.
     ///
     /// # Errors
     /// Where a server refuses.
     pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
-        for server in std::iter::once(&self.hub).chain(self.members.iter().map(|member| &member.server)) {
+        for (_, server) in self.servers() {
             server.make_namespace(name).await?;
         }
         Ok(())
@@ -118,12 +132,12 @@ impl Fleet {
     /// # Errors
     /// Where one is not ready in time.
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
-        for place in std::iter::once(Place::Hub).chain((0..self.members.len()).map(Place::Member)) {
+        for place in self.places() {
             if !self.agents.contains_key(&place) {
                 self.start(place)?;
             }
         }
-        let ready = join_all(self.agents.values().map(Agent::ready));
+        let ready = join_all(self.agents.values().map(|(agent, _)| agent.ready()));
         timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
         Ok(())
     }
@@ -140,28 +154,43 @@ impl Fleet {
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
         };
+        let line = Line::default();
         let agent = match place {
-            Place::Hub => agent::of_hub(Arc::new(self.hub.cluster("hub", HUB_AGENT)), setup("hub-agent"))?,
+            Place::Hub => {
+                let hub = self.hub.cluster_over(&line, "hub", HUB_AGENT);
+                agent::of_hub(Arc::new(hub), setup("hub-agent"))?
+            }
             Place::Member(index) => {
-                let Member { name, server, .. } = &self.members[index];
-                let member = Arc::new(server.cluster("member", MEMBER_AGENT));
-                let hub = Arc::new(self.hub.cluster("hub", &hub_user(index)));
+                let Member { name, server, hub_namespace } = &self.members[index];
+                let member = Arc::new(server.cluster_over(&line, "member", MEMBER_AGENT));
+                let hub = Arc::new(self.hub.cluster_over(&line, "hub", &hub_user(hub_namespace)));
                 agent::of_member(name, member, &hub, setup("member-agent"))?
             }
         };
-        self.agents.insert(place, agent);
+        self.agents.insert(place, (agent, line));
         Ok(())
     }
 
     /// The agent that runs there.
     #[must_use]
     pub fn agent(&self, place: Place) -> Option<&Agent> {
-        self.agents.get(&place)
+        self.agents.get(&place).map(|(agent, _)| agent)
+    }
+
+    /// The line of the agent that runs there.
+    #[must_use]
+    pub fn line(&self, place: Place) -> Option<&Line> {
+        self.agents.get(&place).map(|(_, line)| line)
+    }
+
+    /// All places where agents belong, the hub first.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        std::iter::once(Place::Hub).chain((0..self.members.len()).map(Place::Member))
     }
 
     /// Ends an agent as a crash does.
     pub async fn kill(&mut self, place: Place) {
-        if let Some(agent) = self.agents.remove(&place) {
+        if let Some((agent, _)) = self.agents.remove(&place) {
             agent.kill().await;
         }
     }
@@ -169,8 +198,20 @@ impl Fleet {
     /// Every request that the hub and then the members remember, with its time and its answer's status.
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
-        let servers = std::iter::once(&self.hub).chain(self.members.iter().map(|member| &member.server));
-        servers.flat_map(|server| server.memkube().audit().entries).collect()
+        self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
+    }
+
+    /// What the servers hold now.
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())
+    }
+
+    /// Goes back to a backup of this fleet. Agents that run find that out as they would of a restored etcd: not at all.
+    pub fn restore(&self, backup: &Backup) {
+        for ((_, server), backup) in self.servers().zip(&backup.0) {
+            server.memkube().restore(backup);
+        }
     }
 
     /// Stops all agents in good order, at once.
@@ -179,7 +220,7 @@ impl Fleet {
     /// Where one fails, or has to be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
-        let stopped = agents.into_values().map(|agent| async move {
+        let stopped = agents.into_values().map(|(agent, _)| async move {
             let name = agent.name().to_owned();
             (name, agent.stop(STOP).await)
         });
@@ -192,15 +233,15 @@ impl Fleet {
     }
 }
 
-/// A member agent's user in the hub, by the index of the member, from 0.
+/// A member agent's user in the hub.
 #[must_use]
-pub fn hub_user(index: usize) -> String {
-    format!("{MEMBER_AGENT}-{}", index + 1)
+pub fn hub_user(hub_namespace: &str) -> String {
+    format!("system:serviceaccount:{hub_namespace}:member-agent")
 }
 
-async fn server(name: &str, clock: &Clock, seed: u64) -> anyhow::Result<Server> {
+async fn server(name: &str, clock: &Clock, seed: u64, form: Form) -> anyhow::Result<Server> {
     let clock = clock.clone();
     let mut options = memkube::Options::new(Arc::new(move || clock.now().to_jiff()), seed);
     options.limits.audit_entries = AUDIT_ENTRIES;
-    Server::start(name, options).await
+    Server::with_definitions(name, options, form).await
 }

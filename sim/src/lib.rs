@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod fleet;
 pub mod limits;
+pub mod line;
 pub mod server;
 
 pub use agent::{Agent, LeaseTimes};

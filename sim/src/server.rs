@@ -1,5 +1,6 @@
 //! An API server in memory with what every cluster of a fleet has.
 
+use crate::line::Line;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_runtime::client::Cluster;
@@ -23,8 +24,16 @@ impl Server {
     /// # Errors
     /// Where it refuses them.
     pub async fn start(name: &str, options: Options) -> anyhow::Result<Self> {
+        Self::with_definitions(name, options, Form::Full).await
+    }
+
+    /// The same with the definitions in another form.
+    ///
+    /// # Errors
+    /// Where it refuses them.
+    pub async fn with_definitions(name: &str, options: Options, form: Form) -> anyhow::Result<Self> {
         let server = Self(MemKube::new(options));
-        for definition in crds::all(Form::Full) {
+        for definition in crds::all(form) {
             let made = Api::all(server.admin()).create(&PostParams::default(), &definition).await;
             made.with_context(|| format!("{name} refuses a definition"))?;
         }
@@ -48,6 +57,13 @@ impl Server {
     #[must_use]
     pub fn cluster(&self, name: &str, user: &str) -> Cluster {
         let client = self.0.client(User::new(user));
+        Cluster::from_clients(name, client.clone(), client)
+    }
+
+    /// The same over a line.
+    #[must_use]
+    pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
+        let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");
         Cluster::from_clients(name, client.clone(), client)
     }
 

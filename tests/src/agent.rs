@@ -5,9 +5,10 @@ use crate::eventually::Deadline;
 use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN, POLL};
 use crate::log::Log;
 use crate::process::{Ended, Process, Signal, Spec};
+use crate::proxy::Proxy;
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OnceCell, watch};
@@ -22,13 +23,14 @@ pub struct AgentSpec {
     name: String,
     flags: Vec<OsString>,
     environment: Vec<(String, OsString)>,
+    proxies: Vec<Arc<Proxy>>,
 }
 
 impl AgentSpec {
     /// The binary `hub-agent` or `member-agent`, called `name` in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
-        Self { binary, name: name.to_owned(), flags: Vec::new(), environment: Vec::new() }
+        Self { binary, name: name.to_owned(), flags: Vec::new(), environment: Vec::new(), proxies: Vec::new() }
     }
 
     /// Adds a flag, as `--name=value`.
@@ -48,6 +50,13 @@ impl AgentSpec {
         self
     }
 
+    /// Keeps a proxy for as long as the agent is there.
+    #[must_use]
+    pub fn keep(mut self, proxy: Option<Proxy>) -> Self {
+        self.proxies.extend(proxy.map(Arc::new));
+        self
+    }
+
     /// Starts it; it may not be ready yet.
     ///
     /// # Errors
@@ -62,7 +71,7 @@ impl AgentSpec {
         });
         let process = process.await?;
         register(&process);
-        Ok(Agent { process, admin: OnceCell::new() })
+        Ok(Agent { process, admin: OnceCell::new(), _proxies: self.proxies.clone() })
     }
 
     /// Starts it and waits until it is ready.
@@ -81,6 +90,7 @@ impl AgentSpec {
 pub struct Agent {
     process: Process,
     admin: OnceCell<String>,
+    _proxies: Vec<Arc<Proxy>>,
 }
 
 impl Agent {
@@ -88,6 +98,12 @@ impl Agent {
     #[must_use]
     pub fn log(&self) -> &Log {
         self.process.log()
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.process.pids()[0]
     }
 
     /// How it ended; none while it runs.

@@ -62,7 +62,7 @@ pub struct Entry {
 
 /// Writes, in the order in which they were answered.
 ///
-/// Shown as one line for each user, verb, resource and namespace, ordered, with their number in front; refused ones apart:
+/// Shown as one line for each user (of a service account the name alone), verb, resource and namespace, ordered, with their number in front; refused ones apart:
 ///
 /// ```text
 ///   100 patch endpointsliceexports in fleet-member-a by member-agent-1
@@ -183,8 +183,10 @@ struct Line {
     response_status: ResponseStatus,
 }
 
+/// Of a request whose token is refused it is empty.
 #[derive(Deserialize)]
 struct User {
+    #[serde(default)]
     username: String,
 }
 
@@ -282,7 +284,9 @@ impl Entry {
     fn kind(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
-        format!("{} {}{place} by {}{refusal}", self.verb, self.resource, self.user)
+        // A service account is shown by its name alone.
+        let user = self.user.rsplit(':').next().unwrap_or_default();
+        format!("{} {}{place} by {user}{refusal}", self.verb, self.resource)
     }
 }
 

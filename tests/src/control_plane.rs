@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,10 @@ use xtask::controlplane::{Program, locate};
 
 /// The user that may do everything.
 pub const ADMIN: &str = "admin";
+/// What the user name of a service account begins with.
+pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// How long a service account's token is good for: longer than anything here runs.
+const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
 /// What kind of control plane to start.
 #[derive(Clone, Debug, Default)]
@@ -100,31 +105,56 @@ impl ControlPlane {
         self.admin.clone()
     }
 
-    /// How `user` reaches the API server.
+    /// How `user` reaches the API server. A service account, by its user name `system:serviceaccount:<namespace>:<name>`,
+    /// is given a token as kubelets get it for a pod.
     ///
     /// # Errors
     /// Where there is no such user.
-    pub fn access(&self, user: &str) -> anyhow::Result<&Access> {
-        self.access
-            .iter()
-            .find(|access| access.user == user)
-            .with_context(|| format!("the control plane {} was started without a user {user}", self.name))
+    pub async fn access(&self, user: &str) -> anyhow::Result<Access> {
+        let known = self.access.iter().find(|access| access.user == user);
+        if let Some(account) = user.strip_prefix(SERVICE_ACCOUNT) {
+            let (namespace, name) = account.split_once(':').context("a service account has a namespace and a name")?;
+            let access = self.access.first().context("the first user is the admin")?;
+            let token = self.request_token(namespace, name).await?;
+            return Ok(Access { user: user.to_owned(), token, ..access.clone() });
+        }
+        known.cloned().with_context(|| format!("the control plane {} was started without a user {user}", self.name))
+    }
+
+    async fn request_token(&self, namespace: &str, account: &str) -> anyhow::Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let wanted = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": [], "expirationSeconds": TOKEN_SECONDS},
+        });
+        let request = http::Request::post(&path).header(http::header::CONTENT_TYPE, "application/json");
+        let answer = self.admin.request::<Value>(request.body(wanted.to_string().into_bytes())?).await;
+        let answer = answer.with_context(|| format!("{} gives no token for {namespace}/{account}", self.name))?;
+        answer["status"]["token"].as_str().map(str::to_owned).with_context(|| format!("no token in {answer}"))
+    }
+
+    /// A kubeconfig file of [`ADMIN`].
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn admin_kubeconfig(&self) -> anyhow::Result<PathBuf> {
+        self.access.first().context("the first user is the admin")?.write_kubeconfig(&self.folder)
     }
 
     /// A kubeconfig file of `user`.
     ///
     /// # Errors
     /// Where there is no such user or the file cannot be written.
-    pub fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
-        self.access(user)?.write_kubeconfig(&self.folder)
+    pub async fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
+        self.access(user).await?.write_kubeconfig(&self.folder)
     }
 
     /// A file with the bearer token of `user`.
     ///
     /// # Errors
     /// Where there is no such user or the file cannot be written.
-    pub fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
-        self.access(user)?.write_token(&self.folder)
+    pub async fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
+        self.access(user).await?.write_token(&self.folder)
     }
 
     /// Who wrote what.
@@ -224,11 +254,16 @@ impl ControlPlane {
     async fn start_controller_manager(&self, controllers: &[String]) -> anyhow::Result<Process> {
         let arguments = [
             OsString::from("--kubeconfig"),
-            self.kubeconfig(ADMIN)?.into_os_string(),
+            self.admin_kubeconfig()?.into_os_string(),
             "--leader-elect=false".into(),
             // Nothing listens: nobody asks it anything.
             "--secure-port=0".into(),
             format!("--controllers={}", controllers.join(",")).into(),
+            // What the tokens that it puts into Secrets are signed with, and the authority that it puts beside them.
+            "--service-account-private-key-file".into(),
+            self.folder.join("certificates/apiserver.key").into_os_string(),
+            "--root-ca-file".into(),
+            self.folder.join("certificates/apiserver.crt").into_os_string(),
         ];
         start(Program::ControllerManager, &self.name, &self.folder, arguments.to_vec(), None).await
     }

@@ -3,22 +3,24 @@
 //! What a test left behind is swept away before the next one begins: agents watch whole clusters, so the leftovers of one
 //! test would cost writes in another. Cluster ids and namespaces are fresh for each test.
 
-mod roles;
+pub mod manifests;
 mod sweep;
 
 use crate::agent::{self, AgentSpec};
 use crate::audit::{FleetLedger, FleetMark};
-use crate::control_plane::{ControlPlane, Options};
+use crate::control_plane::{ControlPlane, Options, SERVICE_ACCOUNT};
+use crate::kubeconfig::Access;
 use crate::limits::MEMBERS;
+use crate::proxy::{Line, Proxy};
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The identity of the hub agent, in the hub.
-pub const HUB_AGENT: &str = "hub-agent";
-/// The identity of a member agent in its own cluster; in the hub it is `member-agent-<number>`.
-pub const MEMBER_AGENT: &str = "member-agent";
+/// The hub agent's user in the hub: the service account of `deploy/hub-agent.yaml`.
+pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
+/// A member agent's user in its own cluster: the service account of `deploy/member-agent.yaml`.
+pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
 /// The namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
 
@@ -48,7 +50,7 @@ pub struct Member {
     pub cluster_id: String,
     /// Its namespace in the hub: `fleet-member-<cluster id>`.
     pub hub_namespace: String,
-    /// The identity of its agent in the hub: `member-agent-1`.
+    /// Its agent's user in the hub: the service account of `deploy/hub-member.yaml`.
     pub hub_user: String,
 }
 
@@ -62,7 +64,7 @@ impl Fleet {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = TURN.lock().await;
         agent::none_left().await;
-        let hub = HUB.get_or_try_init(|| start_hub(MEMBERS));
+        let hub = HUB.get_or_try_init(start_hub);
         let started = (0..members).map(|index| MEMBER[index].get_or_try_init(move || start_member(index)));
         let (hub, control_planes) = futures::future::try_join(hub, futures::future::try_join_all(started)).await?;
         let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
@@ -72,7 +74,7 @@ impl Fleet {
             sweep::sweep(control_plane).await?;
         }
         for member in &fleet.members {
-            admit(hub, &member.hub_namespace, &member.hub_user).await?;
+            admit(hub, &member.cluster_id).await?;
         }
         Ok(fleet)
     }
@@ -93,27 +95,46 @@ impl Fleet {
     ///
     /// # Errors
     /// Where its kubeconfig cannot be written.
-    pub fn hub_agent(&self) -> anyhow::Result<AgentSpec> {
+    pub async fn hub_agent(&self) -> anyhow::Result<AgentSpec> {
+        self.hub_agent_over(None).await
+    }
+
+    /// The same over proxies that share a line.
+    ///
+    /// # Errors
+    /// Where its kubeconfig cannot be written or no proxy can be had.
+    pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
+        let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
         Ok(AgentSpec::new("hub-agent", "hub-agent")
-            .flag("--kubeconfig", self.hub.kubeconfig(HUB_AGENT)?)
+            .flag("--kubeconfig", hub.write_kubeconfig(self.hub.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--metrics-bind-address", FREE)
-            .flag("--health-probe-bind-address", FREE))
+            .flag("--health-probe-bind-address", FREE)
+            .keep(proxy))
     }
 
     /// How to start a member's agent: as [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on free ports.
     ///
     /// # Errors
     /// Where its kubeconfig or its token cannot be written.
-    pub fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
-        let hub = self.hub.access(&member.hub_user)?;
+    pub async fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
+        self.member_agent_over(member, None).await
+    }
+
+    /// The same over proxies that share a line.
+    ///
+    /// # Errors
+    /// Where its kubeconfig or its token cannot be written or no proxy can be had.
+    pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
+        let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
+        let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
         let name = format!("member-agent of {}", member.cluster_id);
         Ok(AgentSpec::new("member-agent", &name)
             .variable("HUB_SERVER_URL", &hub.server_url)
             .variable("HUB_CERTIFICATE_AUTHORITY", hub.authority_base64())
-            .variable("CONFIG_PATH", self.hub.token_file(&member.hub_user)?)
+            .variable("CONFIG_PATH", hub.write_token(self.hub.folder())?)
             .variable("MEMBER_CLUSTER_NAME", &member.cluster_id)
-            .flag("--kubeconfig", member.control_plane.kubeconfig(MEMBER_AGENT)?)
+            .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
             .flag("--hub-metrics-bind-address", FREE)
@@ -121,7 +142,9 @@ impl Fleet {
             .flag("--member-metrics-bind-address", FREE)
             .flag("--member-health-probe-bind-address", FREE)
             .flag("--metrics-bind-address", FREE)
-            .flag("--health-probe-bind-address", FREE))
+            .flag("--health-probe-bind-address", FREE)
+            .keep(to_hub)
+            .keep(to_own))
     }
 
     /// A mark in every audit log.
@@ -153,6 +176,13 @@ impl Fleet {
     }
 }
 
+/// The way over a proxy where there is to be one.
+async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
+    let Some(line) = line else { return Ok((access, None)) };
+    let proxy = Proxy::start(&access, line).await?;
+    Ok((proxy.access.clone(), Some(proxy)))
+}
+
 /// A port that the kernel chooses; the agent says in its log which.
 const FREE: &str = "127.0.0.1:0";
 
@@ -161,39 +191,36 @@ impl Member {
         let number = index + 1;
         let cluster_id = format!("member-{number}-t{test}");
         let hub_namespace = format!("fleet-member-{cluster_id}");
-        Self { control_plane, cluster_id, hub_namespace, hub_user: hub_user(index) }
+        Self { control_plane, hub_user: hub_user(&cluster_id), cluster_id, hub_namespace }
     }
 }
 
-/// The identity in the hub of the agent of the member of that index, from 0.
+/// The user in the hub of a member's agent.
 #[must_use]
-pub fn hub_user(index: usize) -> String {
-    format!("{MEMBER_AGENT}-{}", index + 1)
+pub fn hub_user(cluster_id: &str) -> String {
+    format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
 }
 
-/// Starts a hub with the definitions, [`FLEET_SYSTEM`] and users for the agents of that many members; the hub agent's
-/// roles are bound.
+/// Starts a hub with the definitions and what `deploy/hub-agent.yaml` has.
 ///
 /// # Errors
 /// Where the control plane cannot be started or furnished.
-pub async fn start_hub(members: usize) -> anyhow::Result<ControlPlane> {
-    let users = std::iter::once(HUB_AGENT.to_owned()).chain((0..members).map(hub_user)).collect();
-    let hub = ControlPlane::start(Options { name: "hub".to_owned(), users, ..Options::default() }).await?;
+pub async fn start_hub() -> anyhow::Result<ControlPlane> {
+    let hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
     furnish(&hub).await?;
-    roles::bind_hub_agent(&hub, HUB_AGENT).await?;
+    manifests::apply(&hub, manifests::HUB_AGENT).await?;
     Ok(hub)
 }
 
-/// Starts the member of that index, from 0, with the definitions, [`FLEET_SYSTEM`] and its agent's roles.
+/// Starts the member of that index, from 0, with the definitions and what `deploy/member-agent.yaml` has.
 ///
 /// # Errors
 /// Where the control plane cannot be started or furnished.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
-    let users = vec![MEMBER_AGENT.to_owned()];
-    let options = Options { name: format!("member-{}", index + 1), users, ..Options::default() };
+    let options = Options { name: format!("member-{}", index + 1), ..Options::default() };
     let member = ControlPlane::start(options).await?;
     furnish(&member).await?;
-    roles::bind_member_agent(&member, MEMBER_AGENT).await?;
+    manifests::apply(&member, manifests::MEMBER_AGENT).await?;
     Ok(member)
 }
 
@@ -201,13 +228,11 @@ pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
 ///
 /// # Errors
 /// Where the hub refuses.
-pub async fn admit(hub: &ControlPlane, hub_namespace: &str, hub_user: &str) -> anyhow::Result<()> {
-    hub.create_namespace(hub_namespace).await?;
-    roles::bind_member_in_hub(hub, hub_namespace, hub_user).await
+pub async fn admit(hub: &ControlPlane, cluster_id: &str) -> anyhow::Result<()> {
+    manifests::apply(hub, &manifests::of_member(cluster_id)).await
 }
 
 async fn furnish(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let documents: Vec<String> = all(Form::Full).iter().map(yaml).collect();
-    control_plane.apply_definitions(&documents).await.context("the definitions cannot be installed")?;
-    control_plane.create_namespace(FLEET_SYSTEM).await
+    control_plane.apply_definitions(&documents).await.context("the definitions cannot be installed")
 }

@@ -47,7 +47,7 @@ impl Access {
         STANDARD.encode(&self.authority_pem)
     }
 
-    /// Writes `<user>.kubeconfig` into `folder`.
+    /// Writes `<user>_<port>.kubeconfig` into `folder`, colons as underscores.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -56,7 +56,7 @@ impl Access {
         self.write(folder, "kubeconfig", &self.document().to_string())
     }
 
-    /// Writes `<user>.token` into `folder`.
+    /// Writes `<user>_<port>.token` into `folder`, colons as underscores.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -65,7 +65,9 @@ impl Access {
     }
 
     fn write(&self, folder: &Path, extension: &str, text: &str) -> anyhow::Result<PathBuf> {
-        let path = folder.join(format!("{}.{extension}", self.user));
+        // A user may reach the same server at two addresses.
+        let port = self.server_url.rsplit(':').next().unwrap_or_default();
+        let path = folder.join(format!("{}_{port}.{extension}", self.user.replace(':', "_")));
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }

@@ -1,14 +1,24 @@
 //! What is played on a fleet and must come of it, wherever that stands. A target that plays the scenes lists none of them:
 //! it calls the macro that does, so that no scene is played on one ground only by mistake.
 
+pub mod actions;
 pub mod definitions;
 pub mod main_job;
+pub mod marker;
+pub mod succession;
 
 /// Makes a test of each scene of the main job: `$play` is given what the scene asks for, and the scene.
 #[macro_export]
 macro_rules! play_the_main_job {
+    // All of them in a row, as statements; `$play` is also given that and the scene's name.
+    (in a row: $play:path, $with:expr) => {
+        $crate::play_the_main_job! { @list row $play, $with }
+    };
     ($play:path) => {
-        $crate::play_the_main_job! { @scenes $play;
+        $crate::play_the_main_job! { @list tests $play }
+    };
+    (@list $how:ident $play:path $(, $with:expr)?) => {
+        $crate::play_the_main_job! { @$how $play $(, $with)?;
             the_first_export_and_import_cost_what_the_ledger_says: 2, None;
             a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers: 3, None;
             a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing: 2, None;
@@ -20,7 +30,13 @@ macro_rules! play_the_main_job {
             a_service_deleted_and_made_again_is_exported_again: 2, None;
         }
     };
-    (@scenes $play:path; $($scene:ident: $members:expr, $grace:expr;)*) => {
+    (@row $play:path, $with:expr; $($scene:ident: $members:expr, $grace:expr;)*) => {
+        $(
+            let cast = $crate::stage::Cast { members: $members, derived_service_grace: $grace };
+            $play($with, stringify!($scene), cast, $crate::scenes::main_job::$scene)?;
+        )*
+    };
+    (@tests $play:path; $($scene:ident: $members:expr, $grace:expr;)*) => {
         $(
             #[test]
             fn $scene() -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 
 mod on_processes;
 
-pub use on_processes::OnProcesses;
+pub use on_processes::{OnProcesses, Place};
 
 use crate::audit::{FleetLedger, FleetMark, Ledger};
 use crate::user::{Consume, User};
@@ -91,7 +91,14 @@ impl<G: Ground> Stage<G> {
     /// # Errors
     /// Where a server cannot be had or an agent is not ready; so of all that follows.
     pub async fn set(cast: Cast) -> anyhow::Result<Self> {
-        let mut ground = G::set(cast).await?;
+        Self::on(G::set(cast).await?).await
+    }
+
+    /// Sets the stage on a fleet whose agents do not run yet.
+    ///
+    /// # Errors
+    /// Where an agent is not ready.
+    pub async fn on(mut ground: G) -> anyhow::Result<Self> {
         let namespace = ground.namespace("work").await?;
         ground.start_agents().await?;
         let members = ground.members();
@@ -139,18 +146,20 @@ impl<G: Ground> Stage<G> {
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
-    /// Waits until the hub holds nothing of a member.
+    /// Waits until the hub holds nothing that a member has to do with the users' namespace.
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
-        no_objects(&self.hub::<EndpointSliceExport>(namespace)).await?;
-        no_objects(&self.hub::<EndpointSliceImport>(namespace)).await?;
-        no_objects(&self.hub::<InternalServiceExport>(namespace)).await?;
-        no_objects(&self.hub::<InternalServiceImport>(namespace)).await
+        self.nothing_of(&self.hub::<EndpointSliceExport>(namespace)).await?;
+        self.nothing_of(&self.hub::<EndpointSliceImport>(namespace)).await?;
+        self.nothing_of(&self.hub::<InternalServiceExport>(namespace)).await?;
+        self.nothing_of(&self.hub::<InternalServiceImport>(namespace)).await
     }
-}
 
-async fn no_objects<K: crate::eventually::Shown>(api: &Api<K>) -> anyhow::Result<()> {
-    let empty = "nothing of the member to be left in the hub";
-    crate::eventually::objects(api, &Default::default(), empty, BTreeMap::is_empty).await.map(drop)
+    async fn nothing_of<K: crate::eventually::Shown>(&self, api: &Api<K>) -> anyhow::Result<()> {
+        let ours = format!("{}-", self.namespace);
+        let empty = format!("nothing of {} to be left in the hub", self.namespace);
+        let is_gone = |held: &BTreeMap<String, K>| held.keys().all(|name| !name.contains(&ours));
+        crate::eventually::objects(api, &Default::default(), &empty, is_gone).await.map(drop)
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
+use crate::routes::Routes;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -67,6 +68,20 @@ impl User {
     /// Where the server refuses.
     pub async fn create_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<EndpointSlice> {
         self.create(slice(service, name, addresses)).await
+    }
+
+    /// The same where the pods listen on another port.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn create_slice_with_port(
+        &self,
+        service: &str,
+        name: &str,
+        addresses: &[&str],
+        port: u16,
+    ) -> anyhow::Result<EndpointSlice> {
+        let mut slice = slice(service, name, addresses);
+        slice["ports"][0]["port"] = json!(port);
+        self.create(slice).await
     }
 
     /// Replaces the endpoints of a slice.
@@ -179,6 +194,36 @@ impl User {
         eventually::gone(&api, &self.derived_name(wish)).await
     }
 
+    /// Waits until the Service derived for a MultiClusterService has this one port.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_derived_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        let name = self.derived_name(wish);
+        let has_it = |service: &Service| {
+            let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+            ports.map(|it| it.port).eq([port])
+        };
+        eventually::object(&api, &name, &format!("{name} to have the port {port}"), has_it).await.map(drop)
+    }
+
+    /// Waits until every imported slice of a MultiClusterService, of which there is at least one, has this one port.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_slice_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
+        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        let derived = self.derived_name(wish);
+        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
+        let what = format!("slices of {derived} with the port {port}");
+        let have_it = |held: &BTreeMap<String, EndpointSlice>| {
+            let mut ports = held.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
+            !held.is_empty() && ports.all(|ports| ports.eq([port]))
+        };
+        eventually::objects(&api, &selection, &what, have_it).await.map(drop)
+    }
+
     /// Waits until a condition of a ServiceExport has that status and reason.
     ///
     /// # Errors
@@ -203,6 +248,12 @@ impl User {
         };
         let what = format!("the MultiClusterService {wish} to say Valid={status}");
         eventually::object(&self.api::<MultiClusterService>(), wish, &what, says).await.map(drop)
+    }
+
+    /// Watches what is routed to the Service derived for a MultiClusterService, from now on.
+    #[must_use]
+    pub fn routes(&self, wish: &str) -> Routes {
+        Routes::watch(&self.client, &self.derived_name(wish))
     }
 
     fn derived_name(&self, wish: &str) -> String {

@@ -55,14 +55,14 @@ fn the_agents_identities_may_what_production_grants_and_no_more() -> anyhow::Res
     run(async {
         let fleet = Fleet::take(2).await?;
         let [first, second] = &fleet.members[..] else { anyhow::bail!("two members were asked for") };
-        let hub_as_first = fleet.hub.access(&first.hub_user)?.client().await?;
+        let hub_as_first = fleet.hub.access(&first.hub_user).await?.client().await?;
         let exports = |namespace: &str| Api::<EndpointSliceExport>::namespaced(hub_as_first.clone(), namespace);
         exports(&first.hub_namespace).list(&ListParams::default()).await?;
         refused(exports(&second.hub_namespace).list(&ListParams::default()).await)?;
-        let as_hub_agent = fleet.hub.access(HUB_AGENT)?.client().await?;
+        let as_hub_agent = fleet.hub.access(HUB_AGENT).await?.client().await?;
         Api::<EndpointSliceExport>::all(as_hub_agent.clone()).list(&ListParams::default()).await?;
         refused(Api::<Secret>::all(as_hub_agent).list(&ListParams::default()).await)?;
-        let in_its_cluster = first.control_plane.access(MEMBER_AGENT)?.client().await?;
+        let in_its_cluster = first.control_plane.access(MEMBER_AGENT).await?.client().await?;
         Api::<Service>::all(in_its_cluster.clone()).list(&ListParams::default()).await?;
         refused(Api::<Secret>::all(in_its_cluster).list(&ListParams::default()).await)
     })

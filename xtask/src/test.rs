@@ -36,7 +36,9 @@ pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
 fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let Suites { fast, end_to_end } = Suites::of(&metadata()?)?;
     times.measure("tidy", tidy::run)?;
-    times.measure("fast suite", || cargo(&with_targets(&["test", "--workspace", "--lib", "--bins"], &fast)))?;
+    let fast = with_targets(&["test", "--workspace", "--lib", "--bins"], &fast);
+    times.measure("build", || cargo(&[&fast[..], &["--no-run", "--quiet"]].concat()))?;
+    times.measure("fast suite", || cargo(&fast))?;
     times.measure("examples in docs", || cargo(&["test", "--quiet", "--workspace", "--doc"]))?;
     if arguments.fast {
         return Ok(());

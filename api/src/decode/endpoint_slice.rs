@@ -33,6 +33,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
     Ok(Object::EndpointSlice(EndpointSlice {
         service: known.labels.get(labels::SERVICE_NAME).cloned(),
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
+        relabelled: false,
         content,
         observed_generation: observed.and_then(|value| value.parse().ok()),
         meta: known.meta,

@@ -22,9 +22,12 @@ pub(super) struct RawSpec {
 records!(RawSpec);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
-    let spec = top.spec.value().ok_or("spec is not an object")?;
-    let reference = reference(spec.endpoint_slice_reference).ok_or("spec.endpointSliceReference names no slice")?;
-    let owner = owner_service(spec.owner_service_reference).ok_or("spec.ownerServiceReference names no Service")?;
+    let spec =
+        if known.meta.deleting { top.spec.or_default() } else { top.spec.value().ok_or("spec is not an object")? };
+    let reference =
+        reference(&known.meta, spec.endpoint_slice_reference).ok_or("spec.endpointSliceReference names no slice")?;
+    let owner = owner_service(&known.meta, spec.owner_service_reference)
+        .ok_or("spec.ownerServiceReference names no Service")?;
     let address_type = match spec.address_type {
         Field::Absent => AddressType::IPv4,
         other => address_type(&other.or_default()),

@@ -20,7 +20,7 @@ records!(RawSpec);
 pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
     Ok(Object::InternalServiceExport(InternalServiceExport {
-        reference: reference(spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         ports: service_ports(spec.ports)?,
         conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
         offered: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| offered(value)),

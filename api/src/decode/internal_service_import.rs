@@ -18,7 +18,7 @@ pub(super) struct RawSpec {
 records!(RawSpec);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawImportStatus>) -> Result<Object, &'static str> {
-    let reference = reference(top.spec.or_default().service_import_reference);
+    let reference = reference(&known.meta, top.spec.or_default().service_import_reference);
     Ok(Object::InternalServiceImport(InternalServiceImport {
         reference: reference.ok_or("spec.serviceImportReference names no ServiceImport")?,
         consumer_type: consumer_type(known.annotations.get(annotations::SERVICE_TYPE).map(|value| &**value)),

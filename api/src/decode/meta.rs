@@ -70,6 +70,7 @@ struct RawOwner {
 records!(RawMeta, RawOwner);
 
 /// What metadata says, taken apart: what every kind has, and what only some kinds read.
+#[derive(Clone)]
 pub(super) struct Known {
     pub(super) meta: Meta,
     pub(super) owners: Vec<Owner>,
@@ -142,7 +143,7 @@ fn owner(raw: RawOwner) -> Owner {
 }
 
 /// Labels or annotations, those that are read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Pairs(Vec<(&'static str, Text)>);
 
 impl Pairs {

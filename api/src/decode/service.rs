@@ -42,6 +42,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         headless: spec.cluster_ip.value().as_deref() == Some("None"),
         ports: service_ports(spec.ports)?,
         derived_from: namespace.zip(name).map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
+        relabelled: false,
         internal_load_balancer: internal.is_some_and(|value| &**value == "true"),
         load_balancer: load_balancer(top.status.or_default().load_balancer),
         meta: known.meta,

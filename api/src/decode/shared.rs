@@ -3,7 +3,7 @@
 use super::lenient::{Field, records};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
-    Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Reference,
+    Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
     ServicePort, TargetPort,
 };
 use serde::Deserialize;
@@ -109,12 +109,13 @@ records!(
     RawConditions,
 );
 
-/// A reference that names its source; one that does not is `None`: nothing could be said of the object that has it.
-pub(super) fn reference(raw: Field<RawReference>) -> Option<Reference> {
-    let raw = raw.value()?;
+/// A reference that names its source; one that does not is `None`: nothing could be said of the object that has it. Of
+/// an object that is to go nothing needs to be said, and who holds it by a finalizer must see that it goes.
+pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
+    let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
         cluster: raw.cluster_id.or_default(),
-        source: source(raw.namespace, raw.name)?,
+        source: source(meta, raw.namespace, raw.name)?,
         uid: raw.uid.or_default(),
         resource_version: raw.resource_version.or_default(),
         generation: raw.generation.or_default(),
@@ -122,15 +123,18 @@ pub(super) fn reference(raw: Field<RawReference>) -> Option<Reference> {
     })
 }
 
-/// The Service that a slice belongs to, if it is named.
-pub(super) fn owner_service(raw: Field<RawOwnerService>) -> Option<ObjectName> {
-    let raw = raw.value()?;
-    source(raw.namespace, raw.name)
+/// The Service that a slice belongs to, if it is named, or the slice is to go.
+pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
+    let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
+    source(meta, raw.namespace, raw.name)
 }
 
-fn source(namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
-    let is_said = |text: &Text| !text.is_empty();
-    Some(ObjectName::new(namespace.value().filter(is_said)?, name.value().filter(is_said)?))
+fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
+    let said = |field: Field<Text>| {
+        let text = field.value().filter(|text| !text.is_empty());
+        text.or_else(|| meta.deleting.then(Text::default))
+    };
+    Some(ObjectName::new(said(namespace)?, said(name)?))
 }
 
 /// Ports of a Service. A port whose number cannot be read stays, with number 0: a port that is silently missing would

@@ -5,7 +5,6 @@ use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport};
-use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Sample, Write};
 
 /// What decides whether a Service is exported at all.
@@ -15,7 +14,7 @@ const VERDICT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the export of the Service of that name.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    if !view.watches.complete(&LOCAL) {
+    if view.is_export_unknown(service) || !view.watches.complete(&LOCAL) {
         return Plan::default();
     }
     let Some(export) = view.exports.get(service) else { return withdraw_from_hub(view, service) };
@@ -63,6 +62,11 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     }
     let mut plan = withdraw_from_hub(view, &export.meta.name);
     if plan.writes.is_empty() && export.meta.finalizers.ours {
+        let name = &export.meta.name;
+        let service = view.services.get(name).map(|service| &service.meta.uid);
+        if let Some(unreadable) = view.unreadable_in_hub(Kind::InternalServiceExport, name, service) {
+            return Plan::held_by_unreadable(Kind::ServiceExport, name, Kind::InternalServiceExport, &unreadable);
+        }
         plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false));
     }
     plan
@@ -176,7 +180,7 @@ fn export_to_hub(view: &View, service: &Service, now: Timestamp) -> Plan {
         if held.reference.uid != service.meta.uid {
             // The Service was made anew: another identity is another export (B16).
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
-        } else if held.ports != service.ports {
+        } else if held.ports != service.ports || held.reference.cluster != view.settings.cluster {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, ports: service.ports.clone() };
             let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
@@ -192,11 +196,14 @@ fn export_to_hub(view: &View, service: &Service, now: Timestamp) -> Plan {
     plan
 }
 
-/// The name of a new export: `<namespace>-<name>` unless another Service's export bears it (B3).
+/// The name of a new export: `<namespace>-<name>` unless another Service's export bears it (B3); `None` where one of its
+/// names is borne by what cannot be read, since that may be its export.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
-    let ObjectName { namespace, name } = &service.meta.name;
-    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &service.meta.uid))];
-    candidates.into_iter().flatten().map(|name| view.in_hub(name)).find(|at| view.internal_exports.get(at).is_none())
+    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
+    if view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
+        return None;
+    }
+    view.names_in_hub(name, uid).find(|at| view.internal_exports.get(at).is_none())
 }
 
 fn reference(view: &View, service: &Service, now: Timestamp) -> Reference {

@@ -6,6 +6,7 @@ use crate::member::View;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
 use crate::names::{self, SuffixLength};
 use crate::plan::{Desired, Patch, Plan, Write};
+use crate::succession;
 
 /// All of these decide whether a slice is to be exported, so all must be complete before one is withdrawn. The hub's
 /// imports tell which slices we imported ourselves.
@@ -14,7 +15,7 @@ const REQUIRED: [Kind; 5] =
 
 /// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
 pub fn plan_slice(view: &View, slice: &ObjectName) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+    if is_unknown(view, slice) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     match wanted(view, slice) {
@@ -23,22 +24,45 @@ pub fn plan_slice(view: &View, slice: &ObjectName) -> Plan {
     }
 }
 
+/// Whether it cannot be told if a slice is to be exported, for want of something that is there and cannot be read.
+fn is_unknown(view: &View, slice: &ObjectName) -> bool {
+    let service = || view.slices.live(slice).and_then(View::service_of);
+    let of_unknown = || service().is_some_and(|service| view.is_export_unknown(&service));
+    !view.unreadable.is_empty() && (view.unreadable.has(Kind::EndpointSlice, slice) || of_unknown())
+}
+
 /// The slice and the export that it belongs to, if it is to be exported.
 fn wanted<'a>(view: &'a View, slice: &ObjectName) -> Option<(&'a EndpointSlice, &'a ServiceExport)> {
-    let slice = view.slices.live(slice)?;
-    if view.is_imported(slice) || slice.content.address_type != AddressType::IPv4 {
-        return None; // the Go form carries IPv4 only
-    }
+    let slice = source(view, slice)?;
     let export = exportable(view, &View::service_of(slice)?)?;
     Some((slice, export))
 }
 
+/// The slice, if it is one that is exported with its Service.
+fn source<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
+    let carried = |slice: &&EndpointSlice| slice.content.address_type == AddressType::IPv4; // all that the Go form knows
+    view.slices.live(slice).filter(carried).filter(|slice| !view.is_imported(slice))
+}
+
 fn withdraw_all(view: &View, slice: &ObjectName) -> Plan {
     let mut plan = Plan::default();
-    for export in exports_of(view, slice).filter(|export| !export.meta.deleting) {
+    for export in exports_of(view, slice).filter(|export| !export.meta.deleting && !awaits_successor(view, export)) {
         plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
     }
     plan
+}
+
+/// Whether another slice of the same Service has still to be exported before this export may go: never where the Service
+/// is not exported any more.
+fn awaits_successor(view: &View, going: &HubSlice) -> bool {
+    let service = &going.spec.owner;
+    if exportable(view, service).is_none() && !view.is_export_unknown(service) {
+        return false;
+    }
+    view.slices_of.get(service).filter_map(|slice| source(view, slice)).any(|slice| {
+        let held = best(view, slice).map(|export| &export.spec.content);
+        succession::awaited(held, &slice.content, &going.spec.content)
+    })
 }
 
 /// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
@@ -54,7 +78,14 @@ fn ensure(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Plan {
         };
     };
     let owner = &export.meta.name;
-    if kept.spec.content != slice.content || kept.spec.owner != *owner {
+    if kept.spec.owner == *owner
+        && succession::empties(&kept.spec.content, &slice.content)
+        && awaits_successor(view, kept)
+    {
+        return Plan::default(); // the other slice's export wakes us
+    }
+    let is_ours = kept.spec.reference.cluster == view.settings.cluster && kept.spec.owner == *owner;
+    if kept.spec.content != slice.content || !is_ours {
         let patch = Patch::HubSlice(spec(view, slice, export, Some(kept)));
         return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
     }
@@ -76,19 +107,18 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
         })
 }
 
-/// A name that no other source holds; `None` while this slice's own dying export holds it.
+/// A name that no other source holds; `None` while this slice's own dying export holds it, or one that cannot be read and
+/// may be its own.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let ObjectName { namespace, name } = &slice.meta.name;
-    for length in [SuffixLength::Short, SuffixLength::Long] {
-        let candidate = names::slice_export_name(
-            &view.settings.cluster,
-            namespace,
-            name,
-            &slice.meta.uid,
-            &export.meta.uid,
-            length,
-        );
-        let at = view.in_hub(candidate);
+    let candidates = [SuffixLength::Short, SuffixLength::Long].map(|length| {
+        let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
+        view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
+    });
+    if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
+        return None;
+    }
+    for at in candidates {
         match view.slice_exports.get(&at) {
             None => return Some(at),
             Some(held) if held.spec.reference.uid == slice.meta.uid => return None,

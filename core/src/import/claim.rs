@@ -3,24 +3,20 @@
 use crate::ids::{ObjectName, Text};
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
-use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 
 /// Plans the claim of the ServiceImport of that name.
 pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+    if view.unreadable.has(Kind::ServiceImport, name) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     match view.imports.get(name) {
         None => withdraw(view, name),
         Some(import) if import.meta.deleting => {
-            let mut plan = withdraw(view, name);
-            if plan.writes.is_empty() && import.meta.finalizers.ours {
-                plan.push(Write::finalizer(Kind::ServiceImport, &import.meta, false));
-            }
-            plan
+            let plan = withdraw(view, name);
+            if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { plan }
         }
         Some(import) if !import.meta.finalizers.ours => {
             Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, true))
@@ -35,6 +31,15 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
     plan
+}
+
+/// The claim is gone, so the import may go; not where what cannot be read may be the claim.
+fn let_go(view: &View, import: &ServiceImport) -> Plan {
+    let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
+    match view.unreadable_in_hub(Kind::InternalServiceImport, name, uid) {
+        Some(claim) => Plan::held_by_unreadable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
+        None => Plan::one(Write::finalizer(Kind::ServiceImport, &import.meta, false)),
+    }
 }
 
 fn claim(view: &View, import: &ServiceImport) -> Plan {
@@ -68,7 +73,10 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
             plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
         }
     }
-    if !present && let Some(at) = free_name(view, import) {
+    if !present
+        && !is_wish_unknown(view, import)
+        && let Some(at) = free_name(view, import)
+    {
         let consumer_type = consumer_type.unwrap_or_default();
         let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
         plan.push(Write::create(Kind::InternalServiceImport, at, desired));
@@ -84,10 +92,21 @@ fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     (wish.import_name == import.meta.name.name).then_some(wish.consumer_type)
 }
 
+/// Whether the MultiClusterService in control is there and cannot be read: how it would consume the import, it alone tells.
+fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
+    import.controller().is_some_and(|owner| {
+        let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
+        view.unreadable.has(Kind::MultiClusterService, &name)
+    })
+}
+
+/// The name of a new claim; `None` where one of its names is borne by what cannot be read, since that may be the claim.
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
-    let ObjectName { namespace, name } = &import.meta.name;
-    let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &import.meta.uid))];
-    candidates.into_iter().flatten().map(|name| view.in_hub(name)).find(|at| view.internal_imports.get(at).is_none())
+    let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
+    if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
+        return None;
+    }
+    view.names_in_hub(name, uid).find(|at| view.internal_imports.get(at).is_none())
 }
 
 fn reference(view: &View, import: &ServiceImport) -> Reference {

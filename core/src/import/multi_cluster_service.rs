@@ -41,6 +41,12 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     for import in controlled_imports(view, wish) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
+    if plan.writes.is_empty()
+        && let Some((kind, unreadable)) = unreadable_of(view, wish)
+    {
+        // Nobody would look after it once this is gone.
+        return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
+    }
     if plan.writes.is_empty() {
         let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
         let event = normal(wish, "UnimportedService", format!("Unimported service {name}"));
@@ -85,6 +91,9 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     for stale in controlled_imports(view, wish).filter(|import| import.meta.name != name) {
         plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // it wanted another import before
     }
+    if unreadable_of(view, wish).is_some() {
+        return plan; // it is there, and what it says now is not known
+    }
     let resolved = match view.imports.get(&name) {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
@@ -113,6 +122,14 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
         None => plan.join(without_exporters(view, wish, &name, now)),
     }
     plan
+}
+
+/// What belongs to it by its name and is there and cannot be read: its ServiceImport, or its derived Service.
+fn unreadable_of(view: &View, wish: &MultiClusterService) -> Option<(Kind, ObjectName)> {
+    let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(wish.meta.name.namespace.clone(), name.clone()));
+    let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
+    let imports = [Some(&wish.import_name), wish.import_label.as_ref()].into_iter().flatten().map(import);
+    imports.chain(wish.derived_label.iter().map(service)).find(|(kind, name)| view.unreadable.has(*kind, name))
 }
 
 fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
@@ -162,10 +179,15 @@ fn not_found_beside(plan: &Plan, wish: &MultiClusterService, address: LoadBalanc
     set_status(wish, &Verdict::unknown_service_import(), address, now).map_or_else(Plan::default, Plan::one)
 }
 
-/// The import has exporters: the Service stands under the name that the label says.
+/// The import has exporters: the Service stands under the name that the label says. One that stands under another name
+/// keeps it, and its addresses: the label was edited by hand.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
-    let named = wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-    let name = named.filter(|name| usable(view, wish, name)).or_else(|| free_name(view, wish));
+    let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+    let standing = derived_service(view, wish).or_else(|| derived_services(view, wish).next());
+    let name = standing
+        .map(|service| service.meta.name.clone())
+        .or_else(|| named().filter(|name| usable(view, wish, name)))
+        .or_else(|| free_name(view, wish));
     let Some(name) = name else {
         return Plan::blocked(format!(
             "MultiClusterService {} cannot derive a Service: every name for it in namespace {} is taken by a Service of \
@@ -174,7 +196,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         ));
     };
     if wish.derived_label.as_ref() != Some(&name.name) {
-        return Plan::one(mark(wish, Some(name.name)));
+        let left = named().filter(|left| !usable(view, wish, left)).map(|left| left_behind(wish, &left));
+        return Plan::one(left.into_iter().fold(mark(wish, Some(name.name)), Write::telling));
     }
     let desired = DerivedService {
         derived_from: wish.meta.name.clone(),
@@ -210,7 +233,8 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
         ConsumerType::ClusterIp => ServiceType::ClusterIp,
     };
-    service.service_type == service_type
+    !service.relabelled
+        && service.service_type == service_type
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.derived_from.as_ref() == Some(&desired.derived_from)
         && service.internal_load_balancer == desired.internal_load_balancer
@@ -270,6 +294,16 @@ fn set_status(
         if said { wish.conditions.clone() } else { conditions::set(&wish.conditions, VALID, verdict, generation, now) };
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
     Some(Write::patch(Kind::MultiClusterService, &wish.meta, patch))
+}
+
+/// Somebody took away the labels of the derived Service before we came, and nothing else tells it from one of somebody else.
+fn left_behind(wish: &MultiClusterService, left: &ObjectName) -> Event {
+    let message = format!(
+        "Service {left} does not carry the labels of MultiClusterService {} and is left alone; another is derived. Delete \
+         it if nobody needs it",
+        wish.meta.name
+    );
+    Event { warning: true, ..normal(wish, "DerivedServiceLost", message) }
 }
 
 fn normal(wish: &MultiClusterService, reason: &'static str, message: String) -> Event {

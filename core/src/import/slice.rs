@@ -6,6 +6,7 @@ use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::plan::{Desired, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::succession;
 
 const REQUIRED: [Kind; 6] = [
     Kind::EndpointSliceImport,
@@ -21,22 +22,33 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    let held = view.slices.get(&view.in_system(name.clone()));
-    match view.slice_imports.get(&view.in_hub(name.clone())) {
+    let (held_at, given_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
+    if view.unreadable.has(Kind::EndpointSliceImport, &given_at) || view.unreadable.has(Kind::EndpointSlice, &held_at) {
+        return Plan::default();
+    }
+    let held = view.slices.get(&held_at);
+    match view.slice_imports.get(&given_at) {
         None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
-        Some(given) if given.meta.deleting => withdraw(given, held),
+        Some(given) if given.meta.deleting => withdraw(view, given, held),
         Some(given) => match binding(view, &given.spec.owner) {
             // Nothing to bind to yet, or no more: a change of the MultiClusterService or its Service wakes us (B12).
             None => Plan::default(),
-            Some((_, service)) => ensure(given, held, &service.meta.name),
+            Some(service) => ensure(view, given, held, &service.meta.name),
         },
     }
 }
 
+/// Whether a slice of that name is what we imported: its label says so, or, where somebody edited that before we came, we
+/// marked the hub's object and the slice is still bound to what it would be bound to.
+fn is_ours(view: &View, given: &HubSlice, held: &EndpointSlice) -> bool {
+    let bound_to = || binding(view, &given.spec.owner).map(|service| &service.meta.name.name);
+    held.imported || given.meta.finalizers.ours && held.service.is_some() && held.service.as_ref() == bound_to()
+}
+
 /// Removes the imported slice, then lets the hub's object go: the finalizer says that we may hold a copy.
-fn withdraw(given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
-    match held.filter(|held| held.imported) {
-        Some(held) if held.meta.deleting => Plan::default(),
+fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
+    match held.filter(|held| is_ours(view, given, held)) {
+        Some(held) if held.meta.deleting || awaits_successor(view, given, held) => Plan::default(),
         Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
         None if given.meta.finalizers.ours => {
             Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, false))
@@ -45,7 +57,22 @@ fn withdraw(given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
     }
 }
 
-fn ensure(given: &HubSlice, held: Option<&EndpointSlice>, service: &ObjectName) -> Plan {
+/// Whether another slice of the same Service and cluster has still to be imported before this one may go: never where
+/// there is nothing to bind it to.
+fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
+    let Some(service) = binding(view, &given.spec.owner) else { return false };
+    let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
+    let others = view.slice_imports_of.get(&given.spec.owner).filter_map(|other| view.slice_imports.live(other));
+    others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
+        let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
+        if held.is_some_and(|held| !is_ours(view, other, held)) {
+            return false; // it cannot be imported: somebody else's slice has its name
+        }
+        succession::awaited(held.filter(bound).map(|held| &held.content), &other.spec.content, &going.content)
+    })
+}
+
+fn ensure(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &ObjectName) -> Plan {
     if !given.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
     }
@@ -59,14 +86,21 @@ fn ensure(given: &HubSlice, held: Option<&EndpointSlice>, service: &ObjectName) 
         let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted));
         return Plan::one(write.measured(sample(given, None)));
     };
-    if held.meta.deleting || !held.imported {
+    if held.meta.deleting || !is_ours(view, given, held) {
         return blocked_by(held);
     }
     if held.content.address_type != wanted.content.address_type {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }
-    if held.service.as_ref() == Some(&wanted.service) && held.content == wanted.content {
+    let is_labelled = held.imported && !held.relabelled && held.service.as_ref() == Some(&wanted.service);
+    if is_labelled && held.content == wanted.content {
         return Plan::default();
+    }
+    if held.service.as_ref() == Some(&wanted.service)
+        && succession::empties(&held.content, &wanted.content)
+        && awaits_successor(view, given, held)
+    {
+        return Plan::default(); // the other slice's import wakes us
     }
     let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted));
     Plan::one(write.measured(sample(given, Some(held))))
@@ -103,7 +137,14 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     if held.meta.deleting {
         return Plan::default();
     }
-    let service = held.service.as_ref().and_then(|name| view.services.live(&view.in_system(name.clone())));
+    let service_at = held.service.as_ref().map(|name| view.in_system(name.clone()));
+    let service = service_at.as_ref().and_then(|name| view.services.live(name));
+    let derived_from = service.and_then(|service| service.derived_from.as_ref());
+    if service_at.is_some_and(|name| view.unreadable.has(Kind::Service, &name))
+        || derived_from.is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
+    {
+        return Plan::default(); // who needs it is not known
+    }
     let wish = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
     let Some(wish) = wish else {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta));

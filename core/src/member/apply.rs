@@ -32,7 +32,7 @@ impl View {
             Kind::ServiceExport => self.forget_export(name, uid, at, dirty),
             Kind::ServiceImport => self.forget_import(name, uid, at, dirty),
             Kind::MultiClusterService => self.forget_multi_cluster_service(name, uid, at, dirty),
-            Kind::InternalServiceExport => self.forget_internal_export(name, uid, dirty),
+            Kind::InternalServiceExport => self.forget_internal_export(name, uid, at, dirty),
             Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, dirty),
             Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, dirty),
             Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, dirty),
@@ -42,8 +42,13 @@ impl View {
 
     // === Services: exported ones and derived ones ===
 
-    fn take_service(&mut self, service: Service, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_service(&mut self, mut service: Service, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = service.meta.name.clone();
+        let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
+        if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
+            // What was derived for one stays so, whatever is made of its labels.
+            service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
+        }
         let derived_from = service.derived_from.clone();
         let Taken::Changed(before) = self.services.take(service) else { return };
         let exported_before = before.as_ref().map(|old| (&old.meta.uid, &old.ports));
@@ -67,7 +72,7 @@ impl View {
         self.service_dirties(name, [before.derived_from, None], at, dirty);
     }
 
-    fn service_dirties(
+    pub(super) fn service_dirties(
         &mut self,
         name: &ObjectName,
         derived_from: [Option<ObjectName>; 2],
@@ -93,6 +98,7 @@ impl View {
         let exportable = export::exportable(self, service).is_some();
         if self.stamps.set_exportable(service, exportable, at) {
             dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
+            self.going_export_dirties(service, dirty);
         }
     }
 
@@ -104,15 +110,20 @@ impl View {
         }
     }
 
-    fn slice_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
+    pub(super) fn slice_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.extend(self.slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
         dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));
     }
 
     // === EndpointSlices: sources and imported ones ===
 
-    fn take_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
+        let held = self.slices.get(&name).filter(|held| held.meta.uid == slice.meta.uid);
+        if held.is_some_and(|held| held.imported) {
+            slice.relabelled = !slice.imported;
+            slice.imported = true;
+        }
         let service = Self::service_of(&slice);
         let generation = slice.meta.generation;
         let Taken::Changed(before) = self.slices.take(slice) else { return };
@@ -125,15 +136,23 @@ impl View {
             self.stamps.slice_touched(&name, generation);
         }
         self.note_pending(&name, at);
-        self.slices_of.shift(before.as_ref().and_then(Self::service_of), service, &name);
+        let service_before = before.as_ref().and_then(Self::service_of);
+        self.slices_of.shift(service_before.clone(), service.clone(), &name);
         self.slice_dirties(&name, at, dirty);
+        for service in service_before.iter().chain(service.iter().filter(|now| Some(*now) != service_before.as_ref())) {
+            self.going_export_dirties(service, dirty);
+        }
     }
 
     fn forget_slice(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
         let Some(before) = self.slices.remove(name, uid) else { return };
         self.stamps.slice_gone(name);
-        self.slices_of.shift(Self::service_of(&before), None, name);
+        let service = Self::service_of(&before);
+        self.slices_of.shift(service.clone(), None, name);
         self.slice_dirties(name, Timestamp::default(), dirty);
+        if let Some(service) = service {
+            self.going_export_dirties(&service, dirty);
+        }
     }
 
     fn slice_dirties(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -146,6 +165,9 @@ impl View {
         if name.namespace == self.settings.fleet_system_namespace {
             self.note_orphan(&name.name, at);
             dirty.push(Key::SliceImport(name.name.clone()));
+            if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+                self.going_import_dirties(&given.spec.owner, dirty);
+            }
         }
     }
 
@@ -185,26 +207,31 @@ impl View {
         }
         let service_before = before.map(|old| old.reference.source);
         self.internal_exports_of.shift(service_before.clone(), Some(service.clone()), &name);
-        dirty.extend(service_before.filter(|old| *old != service).map(Key::Export));
-        dirty.push(Key::Export(service));
+        for service in service_before.filter(|old| *old != service).into_iter().chain([service]) {
+            self.exportable_dirties(&service, at, dirty);
+            dirty.push(Key::Export(service));
+        }
     }
 
-    fn forget_internal_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    fn forget_internal_export(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.internal_exports.remove(name, uid) else { return };
         self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
+        self.exportable_dirties(&before.reference.source, at, dirty);
         dirty.push(Key::Export(before.reference.source));
     }
 
     fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = export.meta.name.clone();
-        let source = export.spec.reference.source.clone();
+        let (source, owner) = (export.spec.reference.source.clone(), export.spec.owner.clone());
         let Taken::Changed(before) = self.slice_exports.take(export) else { return };
+        self.slice_exports_under.shift(before.as_ref().map(|old| old.spec.owner.clone()), Some(owner.clone()), &name);
         let source_before = before.map(|old| old.spec.reference.source);
         self.slice_exports_of.shift(source_before.clone(), Some(source.clone()), &name);
         for source in source_before.iter().chain([&source]) {
             self.note_pending(source, at);
         }
         dirty.extend(source_before.filter(|old| *old != source).map(Key::SliceExport));
+        self.going_export_dirties(&owner, dirty);
         dirty.push(Key::SliceExport(source));
     }
 
@@ -229,7 +256,13 @@ impl View {
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
         let source = before.spec.reference.source;
         self.slice_exports_of.shift(Some(source.clone()), None, name);
+        self.slice_exports_under.shift(Some(before.spec.owner), None, name);
         self.note_pending(&source, at);
+        if source.name.is_empty() || source.namespace.is_empty() {
+            // Nonsense that was to go names no source, and held the name of the one of its UID.
+            let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
+            dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
+        }
         dirty.push(Key::SliceExport(source));
     }
 
@@ -294,13 +327,15 @@ impl View {
     }
 
     /// Notes since when an import that is there, or wanted, has no exporter.
-    fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
+    pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.wanting.get(import).next().is_none() {
             self.stamps.import_forgotten(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
-        self.stamps.set_resolved(import, resolved, at);
+        // Of one that cannot be read it is not known, so its time does not run.
+        let unknown = self.unreadable.has(Kind::ServiceImport, import);
+        self.stamps.set_resolved(import, resolved || unknown, at);
     }
 
     fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
@@ -346,43 +381,18 @@ impl View {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
-        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner), &name);
+        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
+        self.going_import_dirties(&owner, dirty);
         dirty.push(Key::SliceImport(name.name));
     }
 
     fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
-        self.slice_imports_of.shift(Some(before.spec.owner), None, name);
+        self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
+        self.going_import_dirties(&before.spec.owner, dirty);
         dirty.push(Key::SliceImport(name.name.clone()));
-    }
-
-    // === Imported slices that the hub does not give any more ===
-
-    /// Notes since when each of them is one; only a complete view can tell.
-    pub(super) fn note_orphans(&mut self, at: Timestamp) {
-        let system = self.settings.fleet_system_namespace.clone();
-        let imported: Vec<Text> = self
-            .slices
-            .in_namespace(&system)
-            .filter(|slice| slice.imported)
-            .map(|slice| slice.meta.name.name.clone())
-            .collect();
-        for slice in imported {
-            self.note_orphan(&slice, at);
-        }
-    }
-
-    fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
-        let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
-        let given = self.slice_imports.get(&self.in_hub(slice.clone())).is_some();
-        let known = self.watches.complete(&[Kind::EndpointSliceImport]);
-        if !held || given {
-            self.stamps.set_orphaned(slice, false, at);
-        } else if known {
-            self.stamps.set_orphaned(slice, true, at);
-        }
     }
 }
 

@@ -294,6 +294,32 @@ fn a_loser_that_was_answered_once_is_told_that_it_has_nothing() {
 }
 
 #[test]
+fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_it_again() {
+    let status = || resolved(&["member-1"]);
+    let holder = claim_of("member-3").created(seconds(9)).marked().answered(status());
+    let waits = claim_of("member-2").created(seconds(1));
+    let offered = export_of("member-1", &http()).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let gone = hub_view([offered.object(), holder.clone().object(), waits.clone().object()]);
+    let planned = writes(&gone, &app());
+    assert!(
+        matches!(&planned[..], [Write { kind: Kind::ServiceImport, action: Action::Create(_), .. }]),
+        "{planned:?}"
+    );
+
+    let dying = service_import("work/app").showing(status()).claimed_by(&["member-3"]).deleting();
+    assert_eq!(claimed(&dying, &[&holder, &waits]), [recorded(&dying, &[])], "it is let go, and nobody is told of it");
+
+    let fresh = claimed(&service_import("work/app"), &[&holder, &waits]);
+    assert!(matches!(&fresh[..], [Write { kind: Kind::ServiceImport, .. }]), "it is resolved first: {fresh:?}");
+    let anew = service_import("work/app").showing(status());
+    assert_eq!(claimed(&anew, &[&holder, &waits]), [recorded(&anew, &["member-3"])]);
+
+    let leaving = holder.answered(ImportStatus::default()).deleting();
+    let gone = hub_view([leaving.clone().object()]);
+    assert_eq!(writes(&gone, &app()), [mark(&leaving, false)], "who leaves is let go");
+}
+
+#[test]
 fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     let unresolved = service_import("work/app");
     let fresh = claim_of("member-2");

@@ -135,7 +135,7 @@ fn a_derived_service_is_mended_in_what_we_own() {
         let (_, objects) = standing(wrong.clone());
         assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);
     }
-    // Someone took our labels off, so it is not ours any more: another name is taken.
+    // Someone took our labels off before we came, so nothing says that it is ours: another name is taken.
     let foreign = Service { derived_from: None, ..service };
     let (_, objects) = standing(foreign);
     let view = member_view(objects);
@@ -144,6 +144,7 @@ fn a_derived_service_is_mended_in_what_we_own() {
         matches!(&planned[..], [Write { kind: Kind::MultiClusterService, .. }]),
         "only the label that names it: {planned:#?}"
     );
+    assert_eq!(events(&view, &app()), ["DerivedServiceLost"]);
 }
 
 #[test]
@@ -423,8 +424,11 @@ fn a_withdrawn_slice_is_deleted_then_let_go() {
     assert_eq!(writes(&view, &key(&given)), [], "it may still be routed to");
     let unmark = Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false);
     assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&given)), std::slice::from_ref(&unmark));
-    let theirs = EndpointSlice { imported: false, ..held };
+    let theirs = EndpointSlice { imported: false, service: None, ..held.clone() };
     assert_eq!(writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&given)), [unmark], "not ours to delete");
+    let relabelled = EndpointSlice { imported: false, ..held };
+    let planned = writes(&view_of(Some(&dying), Some(&relabelled), &objects), &key(&given));
+    assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &relabelled.meta)], "it is bound to our Service still");
     let mut unmarked = dying;
     unmarked.meta.finalizers.ours = false;
     assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&given)), []);
@@ -433,7 +437,7 @@ fn a_withdrawn_slice_is_deleted_then_let_go() {
 #[test]
 fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
     let (given, objects) = given();
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "work-app") };
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
     let plan = planned(&view_of(Some(&given), Some(&theirs), &objects), &key(&given));
     assert_eq!(plan.writes, []);
     let why = plan.blocked.expect("it says why");
@@ -525,4 +529,35 @@ fn times_are_seen_not_read() {
     let view = view_of(Some(&given), None, &objects);
     assert_eq!(view.plan(&key(&given), SEEN), view.plan(&key(&given), NOW));
     assert_eq!(view.plan(&app(), Timestamp(0)), view.plan(&app(), NOW));
+}
+
+#[test]
+fn a_slice_whose_manager_was_edited_is_labelled_again() {
+    let (given, objects) = given();
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    let edited = EndpointSlice { imported: false, ..held.clone() };
+    let before_we_came = view_of(Some(&given), Some(&edited), &objects);
+    let mut while_we_ran = view_of(Some(&given), Some(&held), &objects);
+    let mut unbound = EndpointSlice { service: None, ..edited };
+    unbound.meta.resource_version += 1;
+    let dirty = told(&mut while_we_ran, unbound.object());
+    assert!(dirty.contains(&key(&given)), "{dirty:?}");
+    for view in [before_we_came, while_we_ran] {
+        let planned = writes(&view, &key(&given));
+        let [Write { at, action: Action::Patch { .. }, .. }] = &planned[..] else { panic!("{planned:?}") };
+        assert_eq!(*at, held.meta.name);
+    }
+}
+
+#[test]
+fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twice() {
+    let service = derived_service("work-app", "work/app");
+    let (wish, objects) = standing(service.clone());
+    let mut view = member_view(objects);
+    let mut edited = Service { derived_from: None, ..service };
+    edited.meta.resource_version += 1;
+    let dirty = told(&mut view, edited.clone().object());
+    assert!(dirty.contains(&app()), "{dirty:?}");
+    let mend = Write::patch(Kind::Service, &edited.meta, Patch::DerivedService(derived(&wish)));
+    assert_eq!(writes(&view, &app()), [mend]);
 }

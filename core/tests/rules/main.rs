@@ -10,4 +10,6 @@ mod histories;
 mod hub;
 mod import;
 mod ledger;
+mod succession;
+mod unreadable;
 mod views;

@@ -18,7 +18,7 @@ const DAY_MICROS: i64 = 86_400_000_000;
 fn kind_of(change: &Change) -> Kind {
     match change {
         Change::Applied(object) => object.kind(),
-        Change::Removed { kind, .. } => *kind,
+        Change::Unreadable { kind, .. } | Change::Removed { kind, .. } => *kind,
     }
 }
 
@@ -299,5 +299,75 @@ proptest! {
         assert_all_patient(&world, false, &mut random);
         world.run_for(DAY_MICROS);
         assert_all_patient(&world, true, &mut random);
+    }
+}
+
+/// A view that was told of every object but one, which it was told cannot be read: what an agent knows that starts then.
+fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
+    let mut blind = view.forgetful();
+    for object in view.held() {
+        let same = object.kind() == hidden.kind() && object.meta().name == hidden.meta().name;
+        let change = if same { unreadable(hidden) } else { Change::Applied(object) };
+        blind.observe(change, now, &mut Vec::new());
+    }
+    for kind in V::KINDS {
+        blind.watched(*kind, WatchState::Complete, now, &mut Vec::new());
+    }
+    blind
+}
+
+fn unreadable(object: &Object) -> Change {
+    Change::Unreadable { kind: object.kind(), name: object.meta().name.clone() }
+}
+
+/// Whatever one object of a settled fleet cannot be read when an agent starts, that agent writes nothing then or after any
+/// grace, and knows where to go on when it is told the object.
+fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
+    let long_after = now.plus_micros(DAY_MICROS);
+    for hidden in view.held() {
+        let mut blind = blind_to(view, &hidden, now);
+        let name = (hidden.kind(), &hidden.meta().name);
+        for at in [now, long_after] {
+            let writes = |(key, plan): (V::Key, Plan)| (!plan.writes.is_empty()).then_some((key, plan.writes));
+            let wanted: Vec<_> = wanted(&blind, at).into_iter().filter_map(writes).collect();
+            assert_eq!(wanted, [], "without a word of {name:?}");
+        }
+        let without: BTreeSet<V::Key> = wanted(&blind, now).into_keys().collect();
+        let mut dirty = Vec::new();
+        blind.observe(Change::Applied(hidden.clone()), now, &mut dirty);
+        assert_eq!(blind, rebuilt(&blind, now, &mut Random::new(0)), "{name:?} is known again");
+        let mut anew = dirty.iter().collect::<BTreeSet<_>>();
+        anew.extend(&without);
+        for (key, plan) in wanted(&blind, now) {
+            assert!(anew.contains(&key), "{key:?} is not planned anew with {name:?}, although it wants {plan:?}");
+        }
+        let mut gone = blind_to(view, &hidden, now);
+        dirty.clear();
+        let removed =
+            Change::Removed { kind: hidden.kind(), name: hidden.meta().name.clone(), uid: Default::default() };
+        gone.observe(removed, now, &mut dirty);
+        for (key, plan) in wanted(&gone, now).into_iter().filter(|(_, plan)| !plan.writes.is_empty()) {
+            assert!(dirty.contains(&key), "{key:?} is not planned anew without {name:?}, although it wants {plan:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(40))]
+
+    #[test]
+    fn an_agent_that_starts_while_an_object_cannot_be_read_writes_nothing_because_of_it(
+        events in prop::collection::vec(an_event(), 1..25),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        for event in prelude(seed).iter().chain(&events) {
+            happen(&mut world, event);
+        }
+        world.run_for(DAY_MICROS);
+        assert_bears_blindness(&world.hub_agent.view, world.now);
+        for member in &world.members {
+            assert_bears_blindness(&member.agent.view, world.now);
+        }
     }
 }

@@ -193,7 +193,7 @@ impl<V: View> Agent<V> {
     pub(crate) fn notify(&mut self, change: Change) {
         let kind = match &change {
             Change::Applied(object) => object.kind(),
-            Change::Removed { kind, .. } => *kind,
+            Change::Unreadable { kind, .. } | Change::Removed { kind, .. } => *kind,
         };
         if V::KINDS.contains(&kind) {
             self.inbox.entry(kind).or_default().push_back(News::Changed(change));
@@ -219,6 +219,7 @@ impl<V: View> Agent<V> {
                 let key = (object.kind(), object.meta().name.clone());
                 self.told.insert(key, object.meta().uid.clone());
             }
+            Change::Unreadable { .. } => {}
             Change::Removed { kind, name, uid } => {
                 let key = (*kind, name.clone());
                 if self.told.get(&key) == Some(uid) {
@@ -260,7 +261,9 @@ impl<V: View> Agent<V> {
         // What the watch has still to tell of this object is older than the answer.
         let newer = |news: &News| match news {
             News::Changed(Change::Applied(object)) => object.kind() != target.0 || object.meta().name != target.1,
-            News::Changed(Change::Removed { kind, name, .. }) => *kind != target.0 || *name != target.1,
+            News::Changed(Change::Unreadable { kind, name } | Change::Removed { kind, name, .. }) => {
+                *kind != target.0 || *name != target.1
+            }
             News::Listed => true,
         };
         self.inbox.entry(target.0).or_default().retain(newer);

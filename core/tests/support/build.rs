@@ -95,6 +95,7 @@ pub(crate) fn service(path: &str) -> Service {
         headless: false,
         ports: vec![port("http", 80)],
         derived_from: None,
+        relabelled: false,
         internal_load_balancer: false,
         load_balancer: LoadBalancerStatus::default(),
     }
@@ -105,6 +106,7 @@ pub(crate) fn derived_service(name: &str, wish: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
         derived_from: Some(named(wish)),
+        relabelled: false,
         ..service(&format!("{SYSTEM}/{name}"))
     }
 }
@@ -158,6 +160,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         meta: meta(name, 1),
         service,
         imported: false,
+        relabelled: false,
         content: content(&["10.0.0.1"]),
         observed_generation: None,
     }
@@ -168,6 +171,7 @@ pub(crate) fn imported_slice(name: &str, service: &str) -> EndpointSlice {
     EndpointSlice {
         service: Some(service.into()),
         imported: true,
+        relabelled: false,
         observed_generation: Some(1),
         ..slice(&format!("{SYSTEM}/{name}"))
     }

@@ -45,6 +45,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 headless: false,
                 ports: Vec::new(),
                 derived_from: None,
+                relabelled: false,
                 internal_load_balancer: false,
                 load_balancer: LoadBalancerStatus::default(),
             };
@@ -56,6 +57,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 meta,
                 service: None,
                 imported: true,
+                relabelled: false,
                 content: wanted.content.clone(),
                 observed_generation: None,
             };

@@ -3,9 +3,10 @@
 use super::agent::{View, assert_targets_are_distinct};
 use super::build::seconds;
 use super::world::settings;
+use fleetnet_core::ids::ObjectName;
 use fleetnet_core::ids::Timestamp;
 use fleetnet_core::member::Change;
-use fleetnet_core::model::Object;
+use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
@@ -52,6 +53,18 @@ pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     view.observe(change, seconds(20), &mut dirty);
     dirty.sort();
     dirty.dedup();
+    dirty
+}
+
+/// Tells a view that an object cannot be read, at second 20.
+pub(crate) fn unreadable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
+    view.observe(Change::Unreadable { kind, name: name.clone() }, seconds(20), &mut Vec::new());
+}
+
+/// Tells a view that an object that could not be read is gone, at second 20; the keys that are then dirty.
+pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
+    let mut dirty = Vec::new();
+    view.observe(Change::Removed { kind, name: name.clone(), uid: "".into() }, seconds(20), &mut dirty);
     dirty
 }
 

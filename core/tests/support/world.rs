@@ -194,7 +194,9 @@ impl World {
         for change in std::mem::take(&mut self.hub.changes) {
             let namespace = match &change {
                 member::Change::Applied(object) => object.meta().name.namespace.clone(),
-                member::Change::Removed { name, .. } => name.namespace.clone(),
+                member::Change::Unreadable { name, .. } | member::Change::Removed { name, .. } => {
+                    name.namespace.clone()
+                }
             };
             for (index, member) in self.members.iter_mut().enumerate() {
                 if settings(index).hub_namespace == namespace {

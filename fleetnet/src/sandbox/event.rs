@@ -115,7 +115,7 @@ pub(crate) enum Event {
         lost: u32,
         /// What the counted ones cost.
         writes: Writes,
-        /// In words: `2 patch endpointsliceexports in hub by member-agent-1`.
+        /// In words: `2 patch endpointsliceexports in hub by member-agent of member-1`.
         details: Vec<String>,
     },
     /// The end of what was asked for.

@@ -18,6 +18,7 @@ use fleetnet_core::names::member_namespace;
 use futures::future::{join_all, try_join_all};
 use sim::LeaseTimes;
 use sim::agent::Setup;
+use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -137,9 +138,9 @@ impl Fleet {
     }
 
     async fn make_namespaces(&self) -> anyhow::Result<()> {
-        for (index, member) in self.members.iter().enumerate() {
+        for member in &self.members {
             member.server.make_namespace(NAMESPACE).await?;
-            self.hub.admit(&member_namespace(&member.name), index).await?;
+            self.hub.admit(&member.name).await?;
         }
         self.hub.make_namespace(NAMESPACE).await
     }
@@ -160,7 +161,7 @@ impl Fleet {
     async fn member_agent(&self, index: usize) -> anyhow::Result<Agent> {
         let Member { name, server } = &self.members[index];
         let member = server.cluster("member", MEMBER_AGENT).await?;
-        let hub = self.hub.cluster(HUB, &hub_user(index)).await?;
+        let hub = self.hub.cluster(HUB, &hub_user(&member_namespace(name))).await?;
         let (name, lease) = (name.clone(), self.lease_times);
         let start = move || {
             let setup = Setup { lease, ..Setup::usual("member-agent") };
@@ -168,14 +169,4 @@ impl Fleet {
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())
     }
-}
-
-/// The hub agent's identity.
-pub(crate) const HUB_AGENT: &str = fleetnet_tests::fleet::HUB_AGENT;
-/// A member agent's identity in its own cluster.
-pub(crate) const MEMBER_AGENT: &str = fleetnet_tests::fleet::MEMBER_AGENT;
-
-/// A member agent's identity in the hub.
-pub(crate) fn hub_user(index: usize) -> String {
-    fleetnet_tests::fleet::hub_user(index)
 }

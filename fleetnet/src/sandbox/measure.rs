@@ -2,6 +2,8 @@
 
 use super::event::{Latency, Writes};
 use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};
+use fleetnet_core::names::cluster_of;
+use fleetnet_tests::control_plane::SERVICE_ACCOUNT;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ impl Ledger {
     /// Adds what agents wrote; what others wrote, and agents' Leases and Events, is left out: they are no part of what a
     /// change costs.
     pub(crate) fn add(&mut self, written: Written, times: u64) {
-        let agents = written.user.starts_with("hub-agent") || written.user.starts_with("member-agent");
+        let agents = written.user.ends_with("hub-agent") || written.user.ends_with("member-agent");
         if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
             *self.0.entry(written).or_default() += times;
         }
@@ -60,10 +62,18 @@ impl Ledger {
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(written, times): (&Written, &u64)| {
             let Written { cluster, user, verb, resource } = written;
-            format!("{times} {verb} {resource} in {cluster} by {user}")
+            format!("{times} {verb} {resource} in {cluster} by {}", known_as(user))
         };
         self.0.iter().map(line).collect()
     }
+}
+
+/// A service account as its agent is called here: `hub-agent`, and in the hub `member-agent of member-1`.
+fn known_as(user: &str) -> String {
+    let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
+        return user.to_owned();
+    };
+    cluster_of(namespace).map_or_else(|| name.to_owned(), |cluster| format!("{name} of {cluster}"))
 }
 
 /// The last [`SAMPLES`] durations.
@@ -101,6 +111,7 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sim::fleet::{HUB_AGENT, hub_user};
 
     fn written(cluster: &str, user: &str, resource: &str) -> Written {
         let [cluster, user, resource] = [cluster, user, resource].map(str::to_owned);
@@ -110,17 +121,18 @@ mod tests {
     #[test]
     fn only_the_agents_objects_are_counted() {
         let mut ledger = Ledger::default();
-        ledger.add(written("hub", "hub-agent", "endpointsliceimports"), 2);
-        ledger.add(written("hub", "member-agent-1", "endpointsliceexports"), 1);
-        ledger.add(written("hub", "hub-agent", "leases"), 5);
+        ledger.add(written("hub", HUB_AGENT, "endpointsliceimports"), 2);
+        let member_agent = hub_user("fleet-member-member-1");
+        ledger.add(written("hub", &member_agent, "endpointsliceexports"), 1);
+        ledger.add(written("hub", HUB_AGENT, "leases"), 5);
         ledger.add(written("member-1", "member-agent", "events"), 5);
         ledger.add(written("member-1", "sandbox", "endpointslices"), 1);
         assert_eq!(ledger.sums().total, 3);
         assert_eq!(
             ledger.lines(),
             [
-                "2 patch endpointsliceimports in hub by hub-agent",
-                "1 patch endpointsliceexports in hub by member-agent-1"
+                "1 patch endpointsliceexports in hub by member-agent of member-1",
+                "2 patch endpointsliceimports in hub by hub-agent"
             ]
         );
     }
@@ -128,9 +140,9 @@ mod tests {
     #[test]
     fn a_change_costs_what_was_written_since_it_began() {
         let mut before = Ledger::default();
-        before.add(written("hub", "hub-agent", "endpointsliceimports"), 2);
+        before.add(written("hub", HUB_AGENT, "endpointsliceimports"), 2);
         let mut after = before.clone();
-        after.add(written("hub", "hub-agent", "endpointsliceimports"), 1);
+        after.add(written("hub", HUB_AGENT, "endpointsliceimports"), 1);
         after.add(written("member-2", "member-agent", "endpointslices"), 1);
         let cost = after.since(&before).sums();
         assert_eq!(cost.total, 2);

@@ -5,7 +5,7 @@ use super::measure::{Ledger, Written};
 use anyhow::Context as _;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_tests::audit::Mark;
-use fleetnet_tests::control_plane::{ADMIN, ControlPlane};
+use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::fleet;
 use futures::future::{try_join, try_join_all};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) struct OnProcesses {
 /// # Errors
 /// Where a control plane cannot be built or started.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
-    let hub = async { OnProcesses::of(Box::pin(fleet::start_hub(members.len())).await?).await };
+    let hub = async { OnProcesses::of(Box::pin(fleet::start_hub()).await?).await };
     let others =
         (0..members.len()).map(async |index| OnProcesses::of(Box::pin(fleet::start_member(index)).await?).await);
     try_join(hub, try_join_all(others)).await
@@ -42,7 +42,7 @@ impl OnProcesses {
     }
 
     pub(super) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Cluster> {
-        let config = self.control_plane.access(user)?.config().await?;
+        let config = self.control_plane.access(user).await?.config().await?;
         Ok(Cluster::from_config(name, config, USER_AGENT)?)
     }
 
@@ -61,8 +61,8 @@ impl OnProcesses {
         self.control_plane.create_namespace(name).await
     }
 
-    pub(super) async fn admit(&self, hub_namespace: &str, member: usize) -> anyhow::Result<()> {
-        fleet::admit(&self.control_plane, hub_namespace, &fleet::hub_user(member)).await
+    pub(super) async fn admit(&self, member: &str) -> anyhow::Result<()> {
+        fleet::admit(&self.control_plane, member).await
     }
 
     pub(super) async fn freeze(&self) -> anyhow::Result<()> {
@@ -74,7 +74,7 @@ impl OnProcesses {
     }
 
     pub(super) fn publish(&self, path: &Path) -> anyhow::Result<()> {
-        let made = self.control_plane.kubeconfig(ADMIN)?;
+        let made = self.control_plane.admin_kubeconfig()?;
         let text = std::fs::read_to_string(&made).with_context(|| format!("cannot read {}", made.display()))?;
         kubeconfigs::write(path, &text)
     }

@@ -78,7 +78,7 @@ pub async fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two
         stage.ledger(&mark).await?,
         [
             counts(&[
-                (CHANGES, format!("patch endpointsliceexports in {} by member-agent-1", members[0].hub_namespace)),
+                (CHANGES, format!("patch endpointsliceexports in {} by member-agent", members[0].hub_namespace)),
                 (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[1].hub_namespace)),
                 (CHANGES, format!("patch endpointsliceimports in {} by hub-agent", members[2].hub_namespace)),
             ]),
@@ -125,7 +125,7 @@ pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cos
         stage.ledger(&mark).await?,
         [
             counts(&[
-                (1, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                (1, format!("patch endpointsliceexports in {from} by member-agent")),
                 (1, format!("patch endpointsliceimports in {to} by hub-agent")),
             ]),
             BTreeMap::new(),
@@ -154,7 +154,7 @@ pub async fn b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export(
         stage.ledger(&mark).await?,
         [
             counts(&[
-                (2, format!("patch endpointsliceexports in {from} by member-agent-1")),
+                (2, format!("patch endpointsliceexports in {from} by member-agent")),
                 (2, format!("patch endpointsliceimports in {to} by hub-agent")),
             ]),
             BTreeMap::new(),
@@ -183,10 +183,10 @@ pub async fn b1_a_deleted_slice_is_withdrawn_by_its_event(stage: Stage<impl Grou
         stage.ledger(&mark).await?,
         [
             counts(&[
-                (1, format!("delete endpointsliceexports in {from} by member-agent-1")),
+                (1, format!("delete endpointsliceexports in {from} by member-agent")),
                 (1, format!("delete endpointsliceimports in {to} by hub-agent")),
                 (1, format!("patch endpointsliceexports in {from} by hub-agent")),
-                (1, format!("patch endpointsliceimports in {to} by member-agent-2")),
+                (1, format!("patch endpointsliceimports in {to} by member-agent")),
             ]),
             BTreeMap::new(),
             counts(&[(1, "delete endpointslices in fleet-system by member-agent".to_owned())]),

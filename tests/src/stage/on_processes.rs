@@ -1,13 +1,16 @@
 //! A fleet on control planes and agents in processes of their own.
 
 use super::{Cast, Ground, Member};
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentSpec};
 use crate::audit::{FleetLedger, FleetMark};
 use crate::fleet::Fleet;
+use crate::kubeconfig::Access;
 use crate::process::Ended;
+use crate::proxy::Line;
 use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
 use kube::Client;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The fleet that the tests of a process share, for as long as one has it.
@@ -15,14 +18,81 @@ use std::time::Duration;
 pub struct OnProcesses {
     fleet: Fleet,
     derived_service_grace: Option<Duration>,
-    /// The hub's, then the members' in their order.
-    agents: Vec<Agent>,
+    agents: BTreeMap<Place, Agent>,
+}
+
+/// Where an agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the hub.
+    Hub,
+    /// In the member of that index, from 0.
+    Member(usize),
+}
+
+impl OnProcesses {
+    /// All places where agents belong.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        std::iter::once(Place::Hub).chain((0..self.fleet.members.len()).map(Place::Member))
+    }
+
+    /// How to start the agent of a place, over proxies where there is a line.
+    ///
+    /// # Errors
+    /// As [`Fleet::hub_agent_over`] and [`Fleet::member_agent_over`].
+    pub async fn spec(&self, place: Place, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
+        let index = match place {
+            Place::Hub => return self.fleet.hub_agent_over(line).await,
+            Place::Member(index) => index,
+        };
+        let spec = self.fleet.member_agent_over(&self.fleet.members[index], line).await?;
+        Ok(match self.derived_service_grace {
+            Some(grace) => spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis())),
+            None => spec,
+        })
+    }
+
+    /// How a member's agent reaches the hub, with a token of its own.
+    ///
+    /// # Errors
+    /// Where the hub gives no token.
+    pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
+        self.fleet.hub.access(&self.fleet.members[member].hub_user).await
+    }
+
+    /// Starts the agent of a place and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`AgentSpec::start_ready`].
+    pub async fn start(&mut self, place: Place, spec: &AgentSpec) -> anyhow::Result<()> {
+        self.agents.insert(place, spec.start_ready().await?);
+        Ok(())
+    }
+
+    /// Ends the agent of a place by SIGKILL.
+    ///
+    /// # Errors
+    /// Where none runs, or it does not end.
+    pub async fn kill(&mut self, place: Place) -> anyhow::Result<()> {
+        self.agents.remove(&place).context("an agent runs there")?.kill().await
+    }
+
+    /// Stops the agent of a place as an operator does.
+    ///
+    /// # Errors
+    /// Where none runs, or it ends otherwise than well.
+    pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
+        let agent = self.agents.remove(&place).context("an agent runs there")?;
+        let ended = agent.terminate().await?;
+        ensure!(ended == Ended::Exited(0), "{ended:?}\n{}", agent.log().tail());
+        Ok(())
+    }
 }
 
 impl Ground for OnProcesses {
     async fn set(cast: Cast) -> anyhow::Result<Self> {
         let fleet = Fleet::take(cast.members).await?;
-        Ok(Self { fleet, derived_service_grace: cast.derived_service_grace, agents: Vec::new() })
+        Ok(Self { fleet, derived_service_grace: cast.derived_service_grace, agents: BTreeMap::new() })
     }
 
     fn hub(&self) -> Client {
@@ -44,28 +114,22 @@ impl Ground for OnProcesses {
 
     async fn start_agents(&mut self) -> anyhow::Result<()> {
         ensure!(self.agents.is_empty(), "the agents run already");
-        let mut specs = vec![self.fleet.hub_agent()?];
-        for member in &self.fleet.members {
-            let mut spec = self.fleet.member_agent(member)?;
-            if let Some(grace) = self.derived_service_grace {
-                spec = spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis()));
-            }
-            specs.push(spec);
-        }
-        self.agents = try_join_all(specs.iter().map(|spec| spec.start_ready())).await?;
+        let started =
+            self.places().map(async |place| anyhow::Ok((place, self.spec(place, None).await?.start_ready().await?)));
+        let started = try_join_all(started).await?;
+        self.agents = started.into_iter().collect();
         Ok(())
     }
 
     async fn stop_agents(&mut self) -> anyhow::Result<()> {
-        for agent in self.agents.drain(..) {
-            let ended = agent.terminate().await?;
-            ensure!(ended == Ended::Exited(0), "{ended:?}\n{}", agent.log().tail());
+        for place in self.agents.keys().copied().collect::<Vec<_>>() {
+            self.stop(place).await?;
         }
         Ok(())
     }
 
     async fn metrics(&self, member: usize) -> anyhow::Result<String> {
-        let agent = self.agents.get(member + 1).context("the member's agent runs")?;
+        let agent = self.agents.get(&Place::Member(member)).context("the member's agent runs")?;
         let (status, metrics) = agent.get("/metrics").await?;
         ensure!(status == 200, "{status}: {metrics}");
         Ok(metrics)

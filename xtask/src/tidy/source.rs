@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Folders that are not ours to keep tidy.
+/// What is not ours to keep tidy; in a linked work tree `.git` is a file.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
 /// The text files of a work tree, ordered by path.
@@ -143,10 +143,11 @@ fn collect(folder: &Path, prefix: &str, texts: &mut Vec<(String, String)>) -> an
         let entry = entry.with_context(context)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
+        if LEFT_OUT.contains(&name.as_str()) {
+            continue;
+        }
         if entry.file_type().with_context(context)?.is_dir() {
-            if !LEFT_OUT.contains(&name.as_str()) {
-                collect(&entry.path(), &format!("{path}/"), texts)?;
-            }
+            collect(&entry.path(), &format!("{path}/"), texts)?;
         } else if let Ok(text) = String::from_utf8(fs::read(entry.path()).with_context(context)?) {
             texts.push((path, text));
         }

@@ -3,6 +3,7 @@
 use super::memory::InMemory;
 use crate::sandbox::measure::Ledger;
 use crate::sandbox::real::OnProcesses;
+use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::client::Cluster;
 use memkube::serve::Https;
 use std::net::TcpListener;
@@ -63,10 +64,10 @@ impl Server {
     ///
     /// # Errors
     /// Where the server refuses.
-    pub(crate) async fn admit(&self, hub_namespace: &str, member: usize) -> anyhow::Result<()> {
+    pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         match self {
-            Self::Memory(server) => server.make_namespace(hub_namespace).await,
-            Self::Real(server) => server.admit(hub_namespace, member).await,
+            Self::Memory(server) => server.make_namespace(&member_namespace(member)).await,
+            Self::Real(server) => server.admit(member).await,
         }
     }
 

@@ -63,7 +63,7 @@ fn end() -> Vec<Event> {
     let lost =
         Change { change: 8, arrived: 1, slowest_milliseconds: None, writes: Some(writes(3, 1, 1)), ..change.clone() };
     let latency = Latency { samples: 5, p50_milliseconds: 7.4, p99_milliseconds: None, max_milliseconds: 9.1 };
-    let details = vec!["10 patch endpointsliceexports in hub by member-agent-1".to_owned()];
+    let details = vec!["10 patch endpointsliceexports in hub by member-agent of member-1".to_owned()];
     let wrong = vec!["fleet-system of member-2 has no Service work-app".to_owned()];
     vec![
         Event::Arrival { change: 7, origin: origin.clone(), destination: destination.clone(), milliseconds: 7.412 },

@@ -13,12 +13,12 @@ pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
     let (exporter, user) = (&stage.members[0].hub_namespace, &stage.namespace);
     [
         counts(&[
-            (1, format!("create internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("create internalserviceexports in {exporter} by member-agent")),
             (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
             (1, format!("create serviceimports in {user} by hub-agent")),
             (1, format!("patch serviceimports/status in {user} by hub-agent")),
             (1, format!("patch internalserviceexports/status in {exporter} by hub-agent")),
-            (1, format!("create endpointsliceexports in {exporter} by member-agent-1")),
+            (1, format!("create endpointsliceexports in {exporter} by member-agent")),
         ]),
         counts(&[
             (2, format!("patch serviceexports/status in {user} by member-agent")),
@@ -34,13 +34,13 @@ pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
     let user = &stage.namespace;
     [
         counts(&[
-            (1, format!("create internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("create internalserviceimports in {importer} by member-agent")),
             (1, format!("patch internalserviceimports in {importer} by hub-agent")),
             (1, format!("patch serviceimports in {user} by hub-agent")),
             (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
             (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
             (1, format!("create endpointsliceimports in {importer} by hub-agent")),
-            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent")),
         ]),
         BTreeMap::new(),
         counts(&[
@@ -60,16 +60,16 @@ pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let user = &stage.namespace;
     [
         counts(&[
-            (1, format!("delete internalserviceexports in {exporter} by member-agent-1")),
+            (1, format!("delete internalserviceexports in {exporter} by member-agent")),
             (1, format!("patch internalserviceexports in {exporter} by hub-agent")),
             (1, format!("delete serviceimports in {user} by hub-agent")),
             (1, format!("patch serviceimports in {user} by hub-agent")),
             (1, format!("patch internalserviceimports/status in {importer} by hub-agent")),
             (1, format!("patch internalserviceimports in {importer} by hub-agent")),
-            (1, format!("delete endpointsliceexports in {exporter} by member-agent-1")),
+            (1, format!("delete endpointsliceexports in {exporter} by member-agent")),
             (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
             (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
-            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent")),
         ]),
         counts(&[(1, format!("patch serviceexports in {user} by member-agent"))]),
         counts(&[
@@ -88,11 +88,11 @@ pub(super) fn unimport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let user = &stage.namespace;
     [
         counts(&[
-            (1, format!("delete internalserviceimports in {importer} by member-agent-2")),
+            (1, format!("delete internalserviceimports in {importer} by member-agent")),
             (1, format!("patch internalserviceimports in {importer} by hub-agent")),
             (1, format!("patch serviceimports in {user} by hub-agent")),
             (1, format!("delete endpointsliceimports in {importer} by hub-agent")),
-            (1, format!("patch endpointsliceimports in {importer} by member-agent-2")),
+            (1, format!("patch endpointsliceimports in {importer} by member-agent")),
             (1, format!("patch endpointsliceexports in {exporter} by hub-agent")),
         ]),
         BTreeMap::new(),

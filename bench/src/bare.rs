@@ -1,0 +1,85 @@
+//! A bare client: what users do, and what the floor does, with nothing between a request and its answer.
+
+use crate::limits::IN_FLIGHT_PER_CLUSTER;
+use anyhow::Context as _;
+use fleetnet_runtime::client::Cluster;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Semaphore;
+
+/// A client of one cluster, on the agents' own connector: the floor shall be as fast as it can be.
+pub struct Bare {
+    cluster: Cluster,
+    slots: Semaphore,
+    writes: AtomicUsize,
+}
+
+impl Bare {
+    /// A client that has the cluster to itself.
+    #[must_use]
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
+    }
+
+    /// Makes an object in the collection at `path`; tells its resourceVersion.
+    ///
+    /// # Errors
+    /// Where the server refuses; so of all that follows.
+    pub async fn create(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
+        self.write(http::Request::post(path).header(CONTENT_TYPE, "application/json"), path, body).await
+    }
+
+    /// Patches the object at `path`; tells its resourceVersion.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
+        self.write(http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json"), path, body).await
+    }
+
+    /// What is at `path`.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let request = http::Request::get(path).body(Vec::new())?;
+        self.cluster.requests.request(request).await.with_context(|| path.to_owned())
+    }
+
+    /// How many writes were made.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// The client for watches.
+    #[must_use]
+    pub fn watches(&self) -> kube::Client {
+        self.cluster.watches.clone()
+    }
+
+    async fn write(&self, request: http::request::Builder, path: &str, body: &Value) -> anyhow::Result<u64> {
+        let request = request.body(body.to_string().into_bytes())?;
+        let _slot = self.slots.acquire().await?;
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        let answer = self.cluster.requests.request_text(request).await.with_context(|| path.to_owned())?;
+        resource_version(&answer).with_context(|| format!("no resourceVersion in the answer to {path}: {answer}"))
+    }
+}
+
+/// The resourceVersion of the object in a line of JSON: its metadata comes before all else that could have one.
+#[must_use]
+pub fn resource_version(json: &str) -> Option<u64> {
+    const FIELD: &str = "\"resourceVersion\":\"";
+    let rest = &json[json.find(FIELD)? + FIELD.len()..];
+    rest[..rest.find('"')?].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resource_version;
+
+    #[test]
+    fn the_objects_own_version_is_found() {
+        let line = r#"{"metadata":{"name":"a","resourceVersion":"17"},"spec":{"resourceVersion":"3"}}"#;
+        assert_eq!(resource_version(line), Some(17));
+        assert_eq!(resource_version(r#"{"kind":"Status"}"#), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Changes at a steady rate over all slices: through the agents and, in turns with them, by hand.
+
+use crate::floor::{Floor, Passed};
+use crate::follow::Follow;
+use crate::ground::{Ground, Memory, Role, agents_writes};
+use crate::limits::CHANGE;
+use crate::objects::{ready_endpoints, slice_name};
+use crate::quantiles::{Quantiles, ratio};
+use crate::size::Size;
+use crate::stages::{self, Stages};
+use crate::users::Users;
+use crate::world::Kind;
+use anyhow::Context as _;
+use futures::future::join_all;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, interval, timeout};
+
+/// What many changes came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Churn {
+    /// Changes by users, and as many by hand.
+    pub changes: usize,
+    /// Changes that were not seen in the importer: a later one of the same slice overtook them.
+    pub overtaken: usize,
+    /// From the user's patch to the imported slice being seen.
+    pub agents: Quantiles,
+    /// The same by hand.
+    pub floor: Quantiles,
+    /// One by the other.
+    pub p50_ratio: f64,
+    /// One by the other.
+    pub p99_ratio: f64,
+    /// Writes by agents, Leases and Events apart.
+    pub agents_writes: usize,
+    /// Events by agents.
+    pub events: usize,
+    /// The agents' memory then.
+    pub memory: BTreeMap<Role, Memory>,
+    /// Where the time went.
+    pub stages: Stages,
+}
+
+/// A user who changes slices, and watches on the way that the agents carry them.
+pub struct Changes {
+    users: Arc<Users>,
+    size: Size,
+    follows: BTreeMap<Kind, Follow>,
+}
+
+impl Changes {
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// Where a server refuses.
+    pub async fn watch(users: &Arc<Users>, size: Size) -> anyhow::Result<Arc<Self>> {
+        let mut follows = BTreeMap::new();
+        for kind in [Kind::Slice, Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ImportedSlice] {
+            follows.insert(kind, Follow::start(users.client(kind), &users.world.collection(kind)).await?);
+        }
+        Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
+    }
+
+    /// Changes a slice and waits until that is imported; none where it is overtaken or takes too long.
+    ///
+    /// # Errors
+    /// Where a server refuses.
+    pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
+        let name = slice_name(slice / self.size.slices, slice % self.size.slices);
+        let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});
+        let sent = Instant::now();
+        self.users.patch(Kind::Slice, &name, "", &body).await?;
+        let Ok(imported) = timeout(CHANGE, self.follows[&Kind::ImportedSlice].marker(marker)).await else {
+            return Ok(None);
+        };
+        let imported = imported?;
+        let seen = |kind| async move {
+            anyhow::Ok(timeout(CHANGE, self.follows[&kind].marker(marker)).await.context("not seen on the way")??)
+        };
+        let changed = seen(Kind::Slice).await?;
+        let exported = seen(Kind::EndpointSliceExport).await?;
+        let given = seen(Kind::EndpointSliceImport).await?;
+        Ok(Some(Passed { sent, changed, exported, given, imported }))
+    }
+}
+
+/// Markers of churn begin above those of the first states.
+#[must_use]
+pub fn first_marker(size: Size) -> u32 {
+    size.all_slices()
+}
+
+/// Makes the changes.
+///
+/// # Errors
+/// Where a server refuses.
+pub async fn measure(ground: &Ground, users: &Arc<Users>, floor: &Arc<Floor>, size: Size) -> anyhow::Result<Churn> {
+    let changes = Changes::watch(users, size).await?;
+    let mark = ground.mark().await?;
+    let before = ground.scrape().await?;
+    let passed = in_turns(&changes, floor, size).await?;
+    let after = ground.scrape().await?;
+    let memory = ground.memory().await?;
+    let ledger = ground.settled_since(&mark).await?;
+    let by_agents: Vec<Passed> = passed.iter().filter_map(|(agents, _)| *agents).collect();
+    let by_hand: Vec<Passed> = passed.iter().map(|(_, floor)| *floor).collect();
+    let (agents, by_floor) = (total(&by_agents), total(&by_hand));
+    Ok(Churn {
+        changes: passed.len(),
+        overtaken: passed.len() - by_agents.len(),
+        agents,
+        floor: by_floor,
+        p50_ratio: ratio(agents.p50_milliseconds, by_floor.p50_milliseconds),
+        p99_ratio: ratio(agents.p99_milliseconds, by_floor.p99_milliseconds),
+        agents_writes: agents_writes(&ledger),
+        events: ledger.clusters().map(|it| it.of_agents().events().count()).sum(),
+        memory,
+        stages: stages::of(&by_agents, &by_hand, &before, &after),
+    })
+}
+
+/// Every other change is made by hand, half a period after the user's.
+async fn in_turns(
+    changes: &Arc<Changes>,
+    floor: &Arc<Floor>,
+    size: Size,
+) -> anyhow::Result<Vec<(Option<Passed>, Passed)>> {
+    let one = |index: u32| {
+        let (slice, marker) = (index % size.all_slices(), first_marker(size) + index);
+        let (changes, floor) = (Arc::clone(changes), Arc::clone(floor));
+        (async move { changes.make(slice, marker).await }, async move { floor.change(slice, marker).await })
+    };
+    if size.rate == 0 {
+        let mut passed = Vec::new();
+        for index in 0..size.changes() {
+            let (by_agents, by_hand) = one(index);
+            passed.push((by_agents.await?, by_hand.await?));
+        }
+        return Ok(passed);
+    }
+    let mut ticks = interval(Duration::from_secs(1) / (2 * size.rate));
+    let mut made = Vec::new();
+    for index in 0..size.changes() {
+        let (by_agents, by_hand) = one(index);
+        ticks.tick().await;
+        let by_agents = tokio::spawn(by_agents);
+        ticks.tick().await;
+        made.push((by_agents, tokio::spawn(by_hand)));
+    }
+    let ends = made.into_iter().map(async |(by_agents, by_hand)| anyhow::Ok((by_agents.await??, by_hand.await??)));
+    join_all(ends).await.into_iter().collect()
+}
+
+fn total(passed: &[Passed]) -> Quantiles {
+    Quantiles::of(passed.iter().map(|it| it.imported - it.sent).collect())
+}

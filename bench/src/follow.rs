@@ -1,0 +1,164 @@
+//! A watch by hand: it notes when each version, and each marked state, was seen, and decodes nothing.
+
+use crate::bare::{Bare, resource_version};
+use crate::limits::WATCH_SECONDS;
+use crate::objects::marker_in;
+use anyhow::Context as _;
+use futures::{AsyncBufReadExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// A watch of one collection.
+pub struct Follow {
+    path: String,
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Seen {
+    ended: bool,
+    position: u64,
+    markers: BTreeMap<u32, Instant>,
+    awaited_versions: BTreeMap<u64, Vec<oneshot::Sender<Instant>>>,
+    awaited_markers: BTreeMap<u32, Vec<oneshot::Sender<Instant>>>,
+}
+
+impl Follow {
+    /// Watches the collection at `path` and returns once it is live.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
+        let request = format!(
+            "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
+             &timeoutSeconds={WATCH_SECONDS}"
+        );
+        let client = bare.watches();
+        let stream = client.request_stream(http::Request::get(request).body(Vec::new())?).await;
+        let mut lines = Box::pin(stream.with_context(|| path.to_owned())?).lines();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        while let Some(line) = lines.try_next().await? {
+            let is_live = line.contains("k8s.io/initial-events-end");
+            seen.lock().take(&line);
+            if is_live {
+                break;
+            }
+        }
+        let noted = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.try_next().await {
+                noted.lock().take(&line);
+            }
+            noted.lock().end();
+        });
+        Ok(Self { path: path.to_owned(), seen, task })
+    }
+
+    /// Waits until the watch has shown that version, or a later one of another object.
+    ///
+    /// # Errors
+    /// Where the watch ends before.
+    pub async fn version(&self, version: u64) -> anyhow::Result<Instant> {
+        let receiver = {
+            let mut seen = self.seen.lock();
+            if seen.position >= version {
+                return Ok(Instant::now());
+            }
+            let (sender, receiver) = oneshot::channel();
+            if !seen.ended {
+                seen.awaited_versions.entry(version).or_default().push(sender);
+            }
+            receiver
+        };
+        receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
+    }
+
+    /// Waits until the watch has shown an object with that marker; tells when that was.
+    ///
+    /// # Errors
+    /// Where the watch ends before.
+    pub async fn marker(&self, marker: u32) -> anyhow::Result<Instant> {
+        let receiver = {
+            let mut seen = self.seen.lock();
+            if let Some(at) = seen.markers.get(&marker) {
+                return Ok(*at);
+            }
+            let (sender, receiver) = oneshot::channel();
+            if !seen.ended {
+                seen.awaited_markers.entry(marker).or_default().push(sender);
+            }
+            receiver
+        };
+        receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
+    }
+
+    /// When a marker was seen, if it was.
+    #[must_use]
+    pub fn seen(&self, marker: u32) -> Option<Instant> {
+        self.seen.lock().markers.get(&marker).copied()
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Seen {
+    fn take(&mut self, line: &str) {
+        let now = Instant::now();
+        if let Some(version) = resource_version(line) {
+            self.position = self.position.max(version);
+            let later = self.awaited_versions.split_off(&(self.position + 1));
+            for sender in std::mem::replace(&mut self.awaited_versions, later).into_values().flatten() {
+                let _ = sender.send(now);
+            }
+        }
+        if let Some(marker) = marker_in(line) {
+            self.markers.entry(marker).or_insert(now);
+            for sender in self.awaited_markers.remove(&marker).into_iter().flatten() {
+                let _ = sender.send(now);
+            }
+        }
+    }
+
+    /// Whoever waits learns it, since the senders are gone.
+    fn end(&mut self) {
+        self.ended = true;
+        self.awaited_versions.clear();
+        self.awaited_markers.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn who_waits_for_a_version_is_told_by_a_later_one() {
+        let mut seen = Seen::default();
+        let (sender, receiver) = oneshot::channel();
+        let (later, mut not_yet) = oneshot::channel();
+        seen.awaited_versions.entry(5).or_default().push(sender);
+        seen.awaited_versions.entry(8).or_default().push(later);
+        seen.take(r#"{"metadata":{"resourceVersion":"7"}}"#);
+        receiver.await.expect("told");
+        assert!(not_yet.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn the_first_time_of_a_marker_counts() {
+        let mut seen = Seen::default();
+        seen.take(r#"{"addresses":["11.0.1.2"]}"#);
+        let first = seen.markers[&258];
+        seen.take(r#"{"addresses":["11.0.1.2"]}"#);
+        assert_eq!(seen.markers[&258], first);
+    }
+}

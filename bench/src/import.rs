@@ -1,0 +1,95 @@
+//! A first import: all Services exported and imported at once, by the agents and by hand.
+
+use crate::floor::Floor;
+use crate::follow::Follow;
+use crate::ground::{Ground, Memory, Role};
+use crate::limits::IMPORT;
+use crate::quantiles::ratio;
+use crate::size::Size;
+use crate::users::Users;
+use crate::world::Kind;
+use anyhow::Context as _;
+use fleetnet_tests::audit::{FleetLedger, Ledger};
+use futures::future::{try_join, try_join_all};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::time::{Instant, timeout};
+
+/// What a first import came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Import {
+    /// Until all slices were seen in the importer, from when the first user's write was sent.
+    pub agents_seconds: f64,
+    /// The same by hand.
+    pub floor_seconds: f64,
+    /// One by the other.
+    pub ratio: f64,
+    /// Writes that the servers answered, until the agents were settled.
+    pub writes: Writes,
+    /// The agents' memory then.
+    pub memory: BTreeMap<Role, Memory>,
+}
+
+/// Writes in all clusters, from the audit logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Writes {
+    /// By users.
+    pub users: usize,
+    /// By agents, without the two that follow.
+    pub agents: usize,
+    /// By agents, refused.
+    pub agents_refused: usize,
+    /// Events by agents.
+    pub events: usize,
+    /// Leases by agents.
+    pub leases: usize,
+    /// By hand, users' and agents' alike.
+    pub floor: usize,
+}
+
+/// Imports by the agents and then by hand; gives the floor back, which holds the same objects.
+///
+/// # Errors
+/// Where a server refuses or something that should come does not.
+pub async fn measure(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(Import, Arc<Floor>)> {
+    let (agents_seconds, ledger) = by_agents(ground, users, size).await?;
+    let memory = ground.memory().await?;
+    let floor = Floor::lay(ground, users, size).await?;
+    let begun = Instant::now();
+    timeout(IMPORT, floor.import_all()).await.context("the import by hand does not end")??;
+    let floor_seconds = begun.elapsed().as_secs_f64();
+    let writes = Writes { floor: floor.users.writes(), ..count(&ledger, users.writes()) };
+    let import = Import { agents_seconds, floor_seconds, ratio: ratio(agents_seconds, floor_seconds), writes, memory };
+    Ok((import, floor))
+}
+
+async fn by_agents(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(f64, FleetLedger)> {
+    let path = users.world.collection(Kind::ImportedSlice);
+    let imported = Follow::start(users.client(Kind::ImportedSlice), &path).await?;
+    let mark = ground.mark().await?;
+    let begun = Instant::now();
+    let write = |number| {
+        let users = Arc::clone(users);
+        async move { tokio::spawn(async move { users.export_and_import(number, size).await }).await? }
+    };
+    let written = try_join_all((0..size.services).map(write));
+    let seen = try_join_all((0..size.all_slices()).map(|marker| imported.marker(marker)));
+    let both = timeout(IMPORT, try_join(written, seen))
+        .await
+        .with_context(|| format!("not all slices were imported in {IMPORT:?}\n{}", fleetnet_tests::agent::tails()))?;
+    let last = both?.1.into_iter().max().context("there is at least one slice")?;
+    Ok(((last - begun).as_secs_f64(), ground.settled_since(&mark).await?))
+}
+
+fn count(ledger: &FleetLedger, users: usize) -> Writes {
+    let sum = |of: fn(&Ledger) -> usize| ledger.clusters().map(of).sum();
+    Writes {
+        users,
+        agents: sum(|it| it.of_agents().objects().count()),
+        agents_refused: sum(|it| it.of_agents().objects().filter(|entry| entry.status >= 400).count()),
+        events: sum(|it| it.of_agents().events().count()),
+        leases: sum(|it| it.of_agents().leases().count()),
+        floor: 0,
+    }
+}

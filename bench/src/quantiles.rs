@@ -1,0 +1,62 @@
+//! Percentiles of samples.
+
+use serde::Serialize;
+use std::time::Duration;
+
+/// What many samples come to, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// How many there were.
+    pub count: usize,
+    /// Half of them were no longer.
+    pub p50_milliseconds: f64,
+    /// Of a hundred 99 were no longer.
+    pub p99_milliseconds: f64,
+    /// The longest.
+    pub longest_milliseconds: f64,
+}
+
+impl Quantiles {
+    /// By nearest rank.
+    #[must_use]
+    pub fn of(mut samples: Vec<Duration>) -> Self {
+        samples.sort_unstable();
+        let Some(longest) = samples.last() else { return Self::default() };
+        let rank = |percent: usize| milliseconds(samples[(samples.len() * percent).div_ceil(100).max(1) - 1]);
+        Self {
+            count: samples.len(),
+            p50_milliseconds: rank(50),
+            p99_milliseconds: rank(99),
+            longest_milliseconds: milliseconds(*longest),
+        }
+    }
+}
+
+/// To the microsecond.
+#[must_use]
+pub fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// To a hundredth.
+#[must_use]
+pub fn ratio(one: f64, other: f64) -> f64 {
+    (one / other * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Quantiles;
+    use std::time::Duration;
+
+    #[test]
+    fn percentiles_are_samples() {
+        let of = Quantiles::of((1..=200).rev().map(Duration::from_millis).collect());
+        assert_eq!(
+            (of.count, of.p50_milliseconds, of.p99_milliseconds, of.longest_milliseconds),
+            (200, 100.0, 198.0, 200.0)
+        );
+        assert_eq!(Quantiles::of(Vec::new()), Quantiles::default());
+        assert_eq!(Quantiles::of(vec![Duration::from_micros(1_500)]).p99_milliseconds, 1.5);
+    }
+}

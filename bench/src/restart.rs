@@ -1,0 +1,51 @@
+//! All agents stopped and started again over what they have imported.
+
+use crate::churn::{Changes, first_marker};
+use crate::ground::{Ground, agents_writes};
+use crate::quantiles::Quantiles;
+use crate::size::Size;
+use crate::users::Users;
+use anyhow::Context as _;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What restarts came to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Restart {
+    /// Writes by agents after a restart without any change, Leases and Events apart.
+    pub writes: usize,
+    /// Restarts with a change, which is made as soon as the Leases are free.
+    pub restarts: u32,
+    /// From then until it is imported: the agents start meanwhile, as processes.
+    pub fresh_change: Quantiles,
+    /// Writes by agents for one such change, in all restarts.
+    pub writes_with_changes: usize,
+}
+
+/// Restarts all agents, at first over a world that does not change, then with a change each time.
+///
+/// # Errors
+/// Where an agent does not stop or start, or a change does not arrive.
+pub async fn measure(ground: &mut Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
+    let mark = ground.mark().await?;
+    ground.stop_agents().await?;
+    ground.start_agents().await?;
+    let writes = agents_writes(&ground.settled_since(&mark).await?);
+
+    let changes = Changes::watch(users, size).await?;
+    let mark = ground.mark().await?;
+    let mut samples = Vec::new();
+    for restart in 0..size.restarts {
+        let free = ground.stop_agents().await?;
+        let marker = first_marker(size) + size.changes() + restart;
+        let made = {
+            let changes = Arc::clone(&changes);
+            tokio::spawn(async move { changes.make(restart % size.all_slices(), marker).await })
+        };
+        ground.start_agents().await?;
+        let passed = made.await??.context("a change after a restart was not imported")?;
+        samples.push(passed.imported - free);
+    }
+    let writes_with_changes = agents_writes(&ground.settled_since(&mark).await?);
+    Ok(Restart { writes, restarts: size.restarts, fresh_change: Quantiles::of(samples), writes_with_changes })
+}

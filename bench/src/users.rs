@@ -1,0 +1,88 @@
+//! What users write, in either world.
+
+use crate::bare::Bare;
+use crate::ground::{Ground, Role};
+use crate::objects::{service, service_name, slice, slice_name};
+use crate::size::Size;
+use crate::world::{Kind, World};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Users of the two members, and of the hub.
+pub struct Users {
+    /// Where they write.
+    pub world: World,
+    clients: BTreeMap<Role, Bare>,
+}
+
+/// What users wrote for one Service, as far as somebody waits for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// resourceVersion of the ServiceExport.
+    pub export: u64,
+    /// resourceVersion of the MultiClusterService.
+    pub wish: u64,
+}
+
+impl Users {
+    /// Users of a world.
+    ///
+    /// # Errors
+    /// Where a server cannot be reached; so of all that follows.
+    pub async fn of(ground: &Ground, world: World) -> anyhow::Result<Arc<Self>> {
+        let mut clients = BTreeMap::new();
+        for role in Role::ALL {
+            clients.insert(role, ground.bare(role).await?);
+        }
+        Ok(Arc::new(Self { world, clients }))
+    }
+
+    /// The client for the cluster that a kind is in.
+    #[must_use]
+    pub fn client(&self, kind: Kind) -> &Bare {
+        &self.clients[&kind.role()]
+    }
+
+    /// How many writes they made.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.clients.values().map(Bare::writes).sum()
+    }
+
+    /// Makes an object.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn create(&self, kind: Kind, body: &serde_json::Value) -> anyhow::Result<u64> {
+        self.client(kind).create(&self.world.collection(kind), body).await
+    }
+
+    /// Patches an object, or its status where `part` is `/status`.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn patch(&self, kind: Kind, name: &str, part: &str, body: &serde_json::Value) -> anyhow::Result<u64> {
+        self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
+    }
+
+    /// Exports a Service with its slices, and imports it: five writes where it has two slices.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
+        let name = service_name(number);
+        let export = async {
+            self.create(Kind::Service, &service(&name)).await?;
+            for index in 0..size.slices {
+                let marker = number * size.slices + index;
+                let body = slice(&name, &slice_name(number, index), marker, size.endpoints);
+                self.create(Kind::Slice, &body).await?;
+            }
+            let export = json!({
+                "apiVersion": self.world.api_version("v1beta1"), "kind": "ServiceExport", "metadata": {"name": name},
+            });
+            self.create(Kind::ServiceExport, &export).await
+        };
+        let wish = json!({
+            "apiVersion": self.world.api_version("v1alpha1"), "kind": "MultiClusterService",
+            "metadata": {"name": name}, "spec": {"serviceImport": {"name": name}},
+        });
+        let (export, wish) = futures::try_join!(export, self.create(Kind::MultiClusterService, &wish))?;
+        Ok(Written { export, wish })
+    }
+}

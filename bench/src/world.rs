@@ -1,0 +1,132 @@
+//! Where objects are: those of the agents, and those of the floor beside them.
+
+use crate::ground::{Ground, Role};
+use fleetnet_api::names::GROUP;
+use fleetnet_tests::fleet::FLEET_SYSTEM;
+
+/// The group of the definitions that the floor writes to: copies of ours, which no agent watches.
+pub const FLOOR_GROUP: &str = "floor.fleetnet.test";
+
+/// What is written on the way of an import, in the order of the way.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[allow(missing_docs, reason = "the names are those of the kinds")]
+pub enum Kind {
+    Service,
+    Slice,
+    ServiceExport,
+    InternalServiceExport,
+    HubServiceImport,
+    EndpointSliceExport,
+    MultiClusterService,
+    ServiceImport,
+    InternalServiceImport,
+    EndpointSliceImport,
+    DerivedService,
+    ImportedSlice,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Service,
+        Self::Slice,
+        Self::ServiceExport,
+        Self::InternalServiceExport,
+        Self::HubServiceImport,
+        Self::EndpointSliceExport,
+        Self::MultiClusterService,
+        Self::ServiceImport,
+        Self::InternalServiceImport,
+        Self::EndpointSliceImport,
+        Self::DerivedService,
+        Self::ImportedSlice,
+    ];
+
+    /// In whose cluster it is.
+    #[must_use]
+    pub const fn role(self) -> Role {
+        match self {
+            Self::Service | Self::Slice | Self::ServiceExport => Role::Exporter,
+            Self::InternalServiceExport
+            | Self::HubServiceImport
+            | Self::EndpointSliceExport
+            | Self::InternalServiceImport
+            | Self::EndpointSliceImport => Role::Hub,
+            Self::MultiClusterService | Self::ServiceImport | Self::DerivedService | Self::ImportedSlice => {
+                Role::Importer
+            }
+        }
+    }
+}
+
+/// One set of namespaces and a group.
+#[derive(Clone, Debug)]
+pub struct World {
+    group: String,
+    users: String,
+    exporter: String,
+    importer: String,
+    system: String,
+}
+
+impl World {
+    /// That of the agents.
+    #[must_use]
+    pub fn of_agents(ground: &Ground) -> Self {
+        let [exporter, importer] = [&ground.fleet.members[0], &ground.fleet.members[1]];
+        Self {
+            group: GROUP.to_owned(),
+            users: ground.namespace.clone(),
+            exporter: exporter.hub_namespace.clone(),
+            importer: importer.hub_namespace.clone(),
+            system: FLEET_SYSTEM.to_owned(),
+        }
+    }
+
+    /// That of the floor.
+    #[must_use]
+    pub fn of_floor() -> Self {
+        let [users, exporter, importer, system] = ["floor", "floor-exporter", "floor-importer", "floor-system"];
+        Self {
+            group: FLOOR_GROUP.to_owned(),
+            users: users.to_owned(),
+            exporter: exporter.to_owned(),
+            importer: importer.to_owned(),
+            system: system.to_owned(),
+        }
+    }
+
+    /// All its namespaces.
+    #[must_use]
+    pub fn namespaces(&self) -> [&str; 4] {
+        [&self.users, &self.exporter, &self.importer, &self.system]
+    }
+
+    /// The path of the collection of a kind.
+    #[must_use]
+    pub fn collection(&self, kind: Kind) -> String {
+        let Self { group, users, exporter, importer, system } = self;
+        let ours = |version: &str, namespace: &str, plural: &str| {
+            format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}")
+        };
+        match kind {
+            Kind::Service => format!("/api/v1/namespaces/{users}/services"),
+            Kind::Slice => format!("/apis/discovery.k8s.io/v1/namespaces/{users}/endpointslices"),
+            Kind::ServiceExport => ours("v1beta1", users, "serviceexports"),
+            Kind::InternalServiceExport => ours("v1alpha1", exporter, "internalserviceexports"),
+            Kind::HubServiceImport | Kind::ServiceImport => ours("v1alpha1", users, "serviceimports"),
+            Kind::EndpointSliceExport => ours("v1alpha1", exporter, "endpointsliceexports"),
+            Kind::MultiClusterService => ours("v1alpha1", users, "multiclusterservices"),
+            Kind::InternalServiceImport => ours("v1alpha1", importer, "internalserviceimports"),
+            Kind::EndpointSliceImport => ours("v1alpha1", importer, "endpointsliceimports"),
+            Kind::DerivedService => format!("/api/v1/namespaces/{system}/services"),
+            Kind::ImportedSlice => format!("/apis/discovery.k8s.io/v1/namespaces/{system}/endpointslices"),
+        }
+    }
+
+    /// The apiVersion of a kind of its group.
+    #[must_use]
+    pub fn api_version(&self, version: &str) -> String {
+        format!("{}/{version}", self.group)
+    }
+}

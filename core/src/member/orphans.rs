@@ -1,0 +1,35 @@
+//! Imported slices that the hub does not give any more: since when each of them is one.
+
+use super::View;
+use crate::ids::{Text, Timestamp};
+use crate::model::Kind;
+
+impl View {
+    /// Notes since when each of them is one; only a complete view can tell.
+    pub(super) fn note_orphans(&mut self, at: Timestamp) {
+        let system = self.settings.fleet_system_namespace.clone();
+        let imported: Vec<Text> = self
+            .slices
+            .in_namespace(&system)
+            .filter(|slice| slice.imported)
+            .map(|slice| slice.meta.name.name.clone())
+            .collect();
+        for slice in imported {
+            self.note_orphan(&slice, at);
+        }
+    }
+
+    /// The same of one.
+    pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
+        let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
+        let given_as = self.in_hub(slice.clone());
+        let given =
+            self.slice_imports.get(&given_as).is_some() || self.unreadable.has(Kind::EndpointSliceImport, &given_as);
+        let known = self.watches.complete(&[Kind::EndpointSliceImport]);
+        if !held || given {
+            self.stamps.set_orphaned(slice, false, at);
+        } else if known {
+            self.stamps.set_orphaned(slice, true, at);
+        }
+    }
+}

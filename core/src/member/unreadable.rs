@@ -1,0 +1,90 @@
+//! Objects that are there and cannot be read ([`crate::unreadable`]): the keys that they concern, and the names under which
+//! one may be what a rule looks for.
+
+use super::{Key, View};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::{EndpointSlice, HubSlice, Kind};
+use crate::names;
+
+impl View {
+    /// An object cannot be read, or can again, or is gone: what may have to be decided otherwise. That is rare, so where
+    /// only its content tells what it is about, all that it might be about is planned anew.
+    pub(super) fn unreadable_changed(&mut self, kind: Kind, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+        match kind {
+            Kind::Service => {
+                self.source_dirties(name, dirty);
+                self.service_dirties(name, [None, None], at, dirty);
+                self.import_slices_dirties(dirty);
+            }
+            Kind::ServiceExport => self.source_dirties(name, dirty),
+            Kind::EndpointSlice => {
+                dirty.push(Key::SliceExport(name.clone()));
+                dirty.push(Key::SliceImport(name.name.clone()));
+            }
+            Kind::ServiceImport => {
+                self.note_resolved(name, at);
+                self.slice_import_dirties(name, dirty);
+                let wishes = self.multi_cluster_services.in_namespace(&name.namespace);
+                dirty.extend(wishes.map(|wish| Key::MultiClusterService(wish.meta.name.clone())));
+                dirty.push(Key::Import(name.clone()));
+            }
+            Kind::MultiClusterService => {
+                let imports = self.imports.in_namespace(&name.namespace);
+                dirty.extend(imports.map(|import| Key::Import(import.meta.name.clone())));
+                self.import_slices_dirties(dirty);
+                dirty.push(Key::MultiClusterService(name.clone()));
+            }
+            Kind::InternalServiceExport => {
+                dirty.extend(self.exports.iter().map(|export| Key::Export(export.meta.name.clone())));
+            }
+            Kind::InternalServiceImport => {
+                dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
+            }
+            Kind::EndpointSliceExport => {
+                let exported = |slice: &&EndpointSlice| {
+                    Self::service_of(slice).is_some_and(|service| self.exports.get(&service).is_some())
+                };
+                let slices = self.slices.iter().filter(exported);
+                dirty.extend(slices.map(|slice| Key::SliceExport(slice.meta.name.clone())));
+            }
+            Kind::EndpointSliceImport => {
+                self.note_orphan(&name.name, at);
+                dirty.push(Key::SliceImport(name.name.clone()));
+                dirty.push(Key::SliceExport(self.in_system(name.name.clone())));
+            }
+            Kind::Namespace => {}
+        }
+    }
+
+    /// An exported Service and its slices.
+    fn source_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        dirty.push(Key::Export(service.clone()));
+        dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
+        let exports = self.slice_exports_under.get(service).filter_map(|export| self.slice_exports.get(export));
+        dirty.extend(exports.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
+    }
+
+    /// All slices to import, and those that are not given any more.
+    fn import_slices_dirties(&self, dirty: &mut Vec<Key>) {
+        let given = self.slice_imports.iter().map(|given: &HubSlice| given.meta.name.name.clone());
+        dirty.extend(given.chain(self.stamps.orphans().cloned()).map(Key::SliceImport));
+    }
+
+    /// Whether something that tells if a Service is exported is there and cannot be read.
+    pub(crate) fn is_export_unknown(&self, service: &ObjectName) -> bool {
+        self.unreadable.has(Kind::Service, service) || self.unreadable.has(Kind::ServiceExport, service)
+    }
+
+    /// The names in the hub of what stands there for an object of the member, the first before the second; the second is not
+    /// known without the UID.
+    pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Text>) -> impl Iterator<Item = ObjectName> {
+        let ObjectName { namespace, name } = object;
+        let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
+        candidates.into_iter().flatten().map(|name| self.in_hub(name))
+    }
+
+    /// What cannot be read in the hub and bears a name of what stands there for an object of the member: it may be that.
+    pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Text>) -> Option<ObjectName> {
+        self.names_in_hub(object, uid).find(|at| self.unreadable.has(kind, at))
+    }
+}

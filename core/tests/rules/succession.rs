@@ -1,0 +1,324 @@
+//! Make before break: slices that take the place of others come first, on every hop and in every order.
+
+use crate::support::build::{
+    Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, SYSTEM, accepted_export, content,
+    derived_service, found, imported_slice, in_hub_of, named, port, resolved, service, service_import, slice,
+    slice_export, slice_import, wish,
+};
+use crate::support::oracle::assert_settled;
+use crate::support::view::{gone, hub_view, member_view, told, writes};
+use crate::support::world::{Who, World, fleet};
+use fleetnet_core::model::{ConsumerType, HubSlice, Kind, Object};
+use fleetnet_core::plan::{Action, Write};
+use fleetnet_core::{hub, member};
+
+fn deletes(write: &Write) -> bool {
+    matches!(write.action, Action::Delete { .. })
+}
+
+// === In the exporter ===
+
+fn export_key(slice: &str) -> member::Key {
+    member::Key::SliceExport(named(slice))
+}
+
+#[test]
+fn an_export_stays_until_the_slices_that_take_its_place_are_exported() {
+    let (old, new) = (slice("work/app-1"), slice("work/app-2").endpoints(&["10.0.0.2"]));
+    let standing = slice_export("member-1", &old);
+    let objects = [
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        Object::EndpointSliceExport(standing.clone()),
+    ];
+    let mut view = member_view(objects.clone().into_iter().chain([new.clone().object()]));
+    assert_eq!(writes(&view, &export_key("work/app-1")), []);
+    assert!(matches!(writes(&view, &export_key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]));
+
+    let dirty = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    let withdrawal = [Write::delete(Kind::EndpointSliceExport, &standing.meta)];
+    assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal);
+
+    let mut view = member_view(objects.into_iter().chain([new.clone().object()]));
+    let dirty = gone(&mut view, &new.object());
+    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal, "nothing takes its place any more");
+}
+
+#[test]
+fn a_service_that_is_not_exported_any_more_waits_for_nothing() {
+    let (old, new) = (slice("work/app-1"), slice("work/app-2"));
+    let standing = slice_export("member-1", &old);
+    let export = accepted_export("work/app");
+    let objects = [
+        service("work/app").object(),
+        export.clone().object(),
+        Object::EndpointSliceExport(standing.clone()),
+        new.object(),
+    ];
+    let mut view = member_view(objects);
+    assert_eq!(writes(&view, &export_key("work/app-1")), []);
+    let dirty = told(&mut view, export.deleting().object());
+    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    assert_eq!(writes(&view, &export_key("work/app-1")), [Write::delete(Kind::EndpointSliceExport, &standing.meta)]);
+}
+
+#[test]
+fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported() {
+    let (old, new) = (slice("work/app-1"), slice("work/app-2"));
+    let emptied = old.clone().endpoints(&[]).generation(2);
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        Object::EndpointSliceExport(slice_export("member-1", &old)),
+        emptied.object(),
+        new.clone().object(),
+    ]);
+    assert_eq!(writes(&view, &export_key("work/app-1")), []);
+    let dirty = told(&mut view, Object::EndpointSliceExport(slice_export("member-1", &new)));
+    assert!(dirty.contains(&export_key("work/app-1")), "{dirty:?}");
+    assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
+}
+
+// === In the hub ===
+
+fn hub_key(export: &HubSlice) -> hub::Key {
+    hub::Key::Slice(export.meta.name.name.clone())
+}
+
+/// Exports of `work/app` by member-1 under these names, all ours.
+fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
+    slices.map(|name| slice_export("member-1", &slice(name)).marked())
+}
+
+#[test]
+fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
+    let copies = ["member-2", "member-3"].map(|importer| slice_import(importer, &old));
+    let mut view = hub_view([
+        Object::EndpointSliceExport(old.clone().deleting()),
+        Object::EndpointSliceExport(new.clone()),
+        import.object(),
+        Object::EndpointSliceImport(copies[0].clone()),
+        Object::EndpointSliceImport(copies[1].clone()),
+    ]);
+    assert_eq!(writes(&view, &hub_key(&old)), []);
+
+    let dirty = told(&mut view, Object::EndpointSliceImport(slice_import("member-3", &new)));
+    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    let withdrawal = |copy| Write::delete(Kind::EndpointSliceImport, copy);
+    assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&copies[1].meta)], "each importer for itself");
+    told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
+    assert_eq!(writes(&view, &hub_key(&old)), copies.each_ref().map(|copy| withdrawal(&copy.meta)));
+}
+
+#[test]
+fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_claim() {
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let claimed = import.clone().claimed_by(&["member-2"]);
+    let of_another = slice_export("member-3", &slice("work/app-2")).marked();
+    let table = [
+        ("goes too", new.clone().deleting(), claimed.clone()),
+        ("another member's", of_another, claimed.clone()),
+        ("no claim", new.clone(), import),
+        ("nothing to say", HubSlice { spec: new.clone().carrying(&[], 1).spec, ..new }, claimed),
+    ];
+    let copy = slice_import("member-2", &old);
+    for (why, other, import) in table {
+        let view = hub_view([
+            Object::EndpointSliceExport(old.clone().deleting()),
+            Object::EndpointSliceExport(other),
+            import.object(),
+            Object::EndpointSliceImport(copy.clone()),
+        ]);
+        assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)], "{why}");
+    }
+}
+
+#[test]
+fn an_export_is_let_go_only_when_its_copies_are() {
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let dying = old.clone().deleting();
+    let going = slice_import("member-2", &old).deleting();
+    let view = hub_view([
+        Object::EndpointSliceExport(dying.clone()),
+        Object::EndpointSliceExport(new),
+        import.object(),
+        Object::EndpointSliceImport(going),
+    ]);
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
+}
+
+#[test]
+fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
+    let copy = slice_import("member-2", &old);
+    let mut view = hub_view([
+        Object::EndpointSliceExport(emptied),
+        Object::EndpointSliceExport(new.clone()),
+        import.object(),
+        Object::EndpointSliceImport(copy),
+    ]);
+    assert_eq!(writes(&view, &hub_key(&old)), []);
+    let dirty = told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
+    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
+}
+
+// === In the importer ===
+
+fn import_key(given: &HubSlice) -> member::Key {
+    member::Key::SliceImport(given.meta.name.name.clone())
+}
+
+/// A MultiClusterService of member-1 with its derived Service.
+fn bound() -> Vec<Object> {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    vec![wish.object(), import.object(), derived_service("work-app", "work/app").object()]
+}
+
+fn given(source: &str) -> HubSlice {
+    slice_import("member-1", &slice_export("member-2", &slice(source))).marked()
+}
+
+#[test]
+fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
+    let (old, new) = (given("work/app-1"), given("work/app-2"));
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let objects = [
+        Object::EndpointSliceImport(old.clone().deleting()),
+        Object::EndpointSliceImport(new.clone()),
+        held.clone().object(),
+    ];
+    let mut view = member_view(bound().into_iter().chain(objects.clone()));
+    assert_eq!(writes(&view, &import_key(&old)), []);
+    let dirty = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    let withdrawal = [Write::delete(Kind::EndpointSlice, &held.meta)];
+    assert_eq!(writes(&view, &import_key(&old)), withdrawal);
+
+    let mut view = member_view(bound().into_iter().chain(objects.clone()));
+    let dirty = told(&mut view, Object::EndpointSliceImport(new.deleting()));
+    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    assert_eq!(writes(&view, &import_key(&old)), withdrawal, "nothing takes its place any more");
+
+    let view = member_view(objects);
+    assert_eq!(writes(&view, &import_key(&old)), withdrawal, "there is nothing to bind the other to");
+}
+
+#[test]
+fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_imported() {
+    let (old, new) = (given("work/app-1"), given("work/app-2"));
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
+    let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), held.object()];
+    let mut view = member_view(bound().into_iter().chain(objects));
+    assert_eq!(writes(&view, &import_key(&old)), []);
+    let dirty = told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    assert!(matches!(writes(&view, &import_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
+}
+
+#[test]
+fn an_imported_slice_waits_for_its_own_cluster_only() {
+    let old = given("work/app-1");
+    let other = slice_import("member-1", &slice_export("member-3", &slice("work/app-2"))).marked();
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let objects = [
+        Object::EndpointSliceImport(old.clone().deleting()),
+        Object::EndpointSliceImport(other),
+        held.clone().object(),
+    ];
+    let view = member_view(bound().into_iter().chain(objects));
+    let planned = writes(&view, &import_key(&old));
+    assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    assert!(planned.iter().all(deletes));
+}
+
+#[test]
+fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
+    let (old, new) = (given("work/app-1"), given("work/app-2"));
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let mut theirs = imported_slice(&new.meta.name.name, "another");
+    theirs.imported = false;
+    let objects = [
+        Object::EndpointSliceImport(old.clone().deleting()),
+        Object::EndpointSliceImport(new),
+        held.clone().object(),
+        theirs.object(),
+    ];
+    let view = member_view(bound().into_iter().chain(objects));
+    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+}
+
+// === In every order ===
+
+/// Addresses that an importer's kube-proxy would route to.
+fn routed(world: &World, importer: usize) -> Vec<String> {
+    let of_service = |object: &Object| match object {
+        Object::EndpointSlice(slice) if &*slice.meta.name.namespace == SYSTEM && slice.service.is_some() => {
+            let addresses = slice.content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+            Some(addresses.map(ToString::to_string).collect::<Vec<String>>())
+        }
+        _ => None,
+    };
+    world.cluster(Who::Member(importer)).all().filter_map(of_service).flatten().collect()
+}
+
+fn edit_slice(world: &mut World, name: &str, endpoints: &[&str]) {
+    world.edit(Who::Member(0), Kind::EndpointSlice, &named(name), |object| {
+        let Object::EndpointSlice(slice) = object else { return };
+        slice.content = content(endpoints);
+    });
+}
+
+fn make_anew(world: &mut World) {
+    world.edit(Who::Member(0), Kind::Service, &named("work/app"), |object| {
+        let Object::Service(service) = object else { return };
+        service.ports = vec![port("http", 81)];
+    });
+    world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
+    world.create(Who::Member(0), slice("work/app-3").endpoints(&["10.0.0.3"]).object());
+    world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
+}
+
+fn make_anew_beside_an_empty_one(world: &mut World) {
+    world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.2", "10.0.0.3"]).object());
+    edit_slice(world, "work/app-1", &[]);
+}
+
+#[test]
+fn importers_are_never_without_endpoints_while_slices_are_made_anew() {
+    type Change = fn(&mut World);
+    let changes: [(Change, usize); 2] = [(make_anew, 3), (make_anew_beside_an_empty_one, 2)];
+    for (change, left) in changes {
+        for seed in 0..150 {
+            let mut world = fleet(2, ConsumerType::ClusterIp).in_any_order(seed);
+            change(&mut world);
+            let mut steps = 0;
+            while world.step() {
+                steps += 1;
+                for importer in [1, 2] {
+                    let last = world.last;
+                    assert_ne!(routed(&world, importer), [""; 0], "seed {seed}, step {steps}, {last:?}");
+                }
+            }
+            assert_eq!(routed(&world, 1).len(), left, "seed {seed}");
+            assert_eq!(world.hub.all().filter(|object| in_exporter(object)).count(), 2, "seed {seed}");
+            assert_settled(&world);
+        }
+    }
+}
+
+fn in_exporter(object: &Object) -> bool {
+    object.kind() == Kind::EndpointSliceExport
+        && object.meta().name.namespace == in_hub_of("member-1", "").namespace
+        && !object.meta().deleting
+}

@@ -1,0 +1,551 @@
+//! Objects that cannot be read: they are there, so what stands on one is not taken away and not made a second time; and
+//! nothing else waits for them.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, SYSTEM,
+    accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, named,
+    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
+};
+use crate::support::view::{gone, gone_unread, hub_view, member_view, planned, told, unreadable, writes};
+use crate::support::world::GRACE_MICROS;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
+use fleetnet_core::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::{hub, member};
+
+// === In the hub ===
+
+fn hub_service(path: &str) -> hub::Key {
+    hub::Key::Service(named(path))
+}
+
+fn hub_slice(slice: &HubSlice) -> hub::Key {
+    hub::Key::Slice(slice.meta.name.name.clone())
+}
+
+/// An export of `work/app-1` by member-1, and its copy for member-2.
+fn exported() -> (HubSlice, HubSlice) {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let copy = slice_import("member-2", &export);
+    (export, copy)
+}
+
+fn claimed_import(importers: &[&str]) -> ServiceImport {
+    service_import("work/app").showing(resolved(&["member-1"])).claimed_by(importers)
+}
+
+#[test]
+fn a_copy_stays_while_its_export_cannot_be_read() {
+    let (export, copy) = exported();
+    let mut view = hub_view([claimed_import(&["member-2"]).object(), Object::EndpointSliceImport(copy.clone())]);
+    let withdrawal = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    assert_eq!(writes(&view, &hub_slice(&export)), withdrawal, "it is gone");
+    unreadable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
+    assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "it is there");
+    let mut liar = copy;
+    liar.spec.reference.cluster = "member-9".into();
+    told(&mut view, Object::EndpointSliceImport(liar));
+    assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "whatever cluster it says that it is from");
+    assert_eq!(gone_unread(&mut view, Kind::EndpointSliceExport, &export.meta.name), [hub_slice(&export)]);
+    assert_eq!(writes(&view, &hub_slice(&export)), withdrawal);
+}
+
+#[test]
+fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
+    let (export, copy) = exported();
+    let changed = HubSlice { spec: export.clone().carrying(&["10.0.0.9"], 2).spec, ..export.clone() };
+    let update = [Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()))];
+    let objects = [
+        claimed_import(&["member-2"]).object(),
+        Object::EndpointSliceExport(changed.clone()),
+        Object::EndpointSliceImport(copy.clone()),
+    ];
+    let table: [(&str, ObjectName, &[Write]); 2] = [
+        ("another slice's", in_hub_of("member-1", "member-1-work-web-1-00000"), &update),
+        ("another member's under this name", in_hub_of("member-3", &export.meta.name.name), &update),
+    ];
+    for (case, name, expected) in table {
+        let mut view = hub_view(objects.clone());
+        unreadable(&mut view, Kind::EndpointSliceExport, &name);
+        assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
+    }
+
+    // Nor may another take the copies over meanwhile.
+    let mut thief = changed.uid("thief");
+    thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
+    let mut view = hub_view([
+        claimed_import(&["member-2"]).object(),
+        Object::EndpointSliceExport(thief),
+        Object::EndpointSliceImport(copy),
+    ]);
+    unreadable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
+    assert_eq!(writes(&view, &hub_slice(&export)), []);
+}
+
+#[test]
+fn a_copy_that_cannot_be_read_is_not_made_twice_and_the_others_are_made() {
+    let (export, copy) = exported();
+    let other = slice_import("member-3", &export);
+    let import = claimed_import(&["member-2", "member-3"]);
+    let mut view = hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
+    unreadable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
+    let give = |at: &ObjectName| {
+        let desired = Desired::EndpointSliceImport(export.spec.clone());
+        Write::create(Kind::EndpointSliceImport, at.clone(), desired)
+    };
+    assert_eq!(writes(&view, &hub_slice(&export)), [give(&other.meta.name)]);
+    assert_eq!(gone_unread(&mut view, Kind::EndpointSliceImport, &copy.meta.name), [hub_slice(&export)]);
+    assert_eq!(writes(&view, &hub_slice(&export)), [give(&copy.meta.name), give(&other.meta.name)]);
+}
+
+fn offer(cluster: &str, number: i32) -> InternalServiceExport {
+    let export = internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
+    export.offered_since(seconds(2)).judged(no_conflict("work/app"))
+}
+
+#[test]
+fn an_import_names_a_cluster_on_while_its_export_cannot_be_read() {
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2", "member-3"]));
+    let other_ports = offer("member-4", 81).judged(conflict("work/app"));
+    let beside = [offer("member-2", 80).object(), offer("member-3", 80).object(), other_ports.object()];
+    let mut view = hub_view([import.clone().object()]);
+    assert_eq!(writes(&view, &hub_service("work/app")), [Write::delete(Kind::ServiceImport, &import.meta)]);
+    let status = |clusters| Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(resolved(clusters)));
+
+    let at = in_hub_of("member-1", "whatever-it-is-of");
+    unreadable(&mut view, Kind::InternalServiceExport, &at);
+    assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-1"])], "the others are gone");
+    for export in beside {
+        told(&mut view, export);
+    }
+    assert_eq!(writes(&view, &hub_service("work/app")), [], "all in their places, and other ports do not win");
+
+    let dirty = gone_unread(&mut view, Kind::InternalServiceExport, &at);
+    assert_eq!(dirty, [hub_service("work/app")]);
+    assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-2", "member-3"])]);
+}
+
+#[test]
+fn an_export_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
+    let (stays, dying) = (offer("member-1", 80), offer("member-2", 80).deleting());
+    let mut view = hub_view([import.clone().object(), stays.object(), dying.object()]);
+    unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-web"));
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    let expected = [Write::patch(Kind::ServiceImport, &import.meta, status)];
+    assert_eq!(writes(&view, &hub_service("work/app")), expected, "what is known of it is that it goes");
+}
+
+fn claim_of(cluster: &str) -> InternalServiceImport {
+    claim(cluster, &service_import("work/app").uid(&format!("import-of-{cluster}")))
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
+    let (export, copy) = exported();
+    let import = claimed_import(&["member-2", "member-3"]);
+    let mut view = hub_view([
+        import.clone().object(),
+        offer("member-1", 80).object(),
+        Object::EndpointSliceExport(export.clone()),
+        Object::EndpointSliceImport(copy.clone()),
+        Object::EndpointSliceImport(slice_import("member-3", &export)),
+    ]);
+    let keep = |clusters: &[&str]| {
+        let claims = claimed_import(clusters).claims;
+        let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+        [Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers: claims.importers, finalizers })]
+    };
+    assert_eq!(writes(&view, &hub_service("work/app")), keep(&[]));
+    let at = in_hub_of("member-2", "whatever-it-claims");
+    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
+
+    // The import was made anew and knows of no claim.
+    told(&mut view, claimed_import(&[]).object());
+    let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
+    let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
+    assert_eq!(targets, [withdrawn], "the slices of member-2 stay");
+    told(&mut view, import.object());
+    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert!(dirty.contains(&hub_service("work/app")) && dirty.contains(&hub_slice(&export)), "{dirty:?}");
+}
+
+#[test]
+fn nobody_becomes_the_one_claimer_while_a_claim_that_may_be_it_cannot_be_read() {
+    let (waiting, shared) = (claim_of("member-3"), claim_of("member-4").east_west());
+    let objects = [
+        claimed_import(&["member-2"]).object(),
+        offer("member-1", 80).object(),
+        waiting.clone().object(),
+        shared.clone().object(),
+    ];
+    let mut view = hub_view(objects);
+    let at = in_hub_of("member-2", "work-app");
+    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
+    assert_eq!(writes(&view, &hub_service("work/app")), [mark(&shared)], "any number may be among many");
+    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert_eq!(dirty, [hub_service("work/app")]);
+    assert!(writes(&view, &hub_service("work/app")).contains(&mark(&waiting)));
+}
+
+#[test]
+fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
+    let dying = claim_of("member-2").marked().answered(resolved(&["member-1"])).deleting();
+    let import = claimed_import(&["member-2"]);
+    let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
+    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
+    let finalizers = import.meta.finalizers.with_ours(false);
+    let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, finalizers };
+    assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
+}
+
+#[test]
+fn an_import_of_the_hub_that_cannot_be_read_is_not_made_twice_and_nobody_loses_by_it() {
+    let (old, copy) = exported();
+    let new = slice_export("member-1", &slice("work/app-2")).marked();
+    let granted = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let at = named("work/app");
+    let mut view = hub_view([
+        offer("member-1", 80).object(),
+        granted.object(),
+        Object::EndpointSliceExport(old.clone().deleting()),
+        Object::EndpointSliceExport(new.clone()),
+        Object::EndpointSliceImport(copy),
+    ]);
+    unreadable(&mut view, Kind::ServiceImport, &at);
+    assert_eq!(planned(&view, &hub_service("work/app")), Plan::default());
+    assert_eq!(planned(&view, &hub_slice(&old)), Plan::default(), "what takes its place cannot be given");
+
+    let web = internal_export("member-1", &service("work/web")).offered_since(seconds(2));
+    told(&mut view, web.object());
+    let create = Write::create(
+        Kind::ServiceImport,
+        named("work/web"),
+        Desired::ServiceImport { controller: None, finalizer: false },
+    );
+    assert_eq!(writes(&view, &hub_service("work/web")), [create], "others go on");
+
+    let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
+    for key in [hub_service("work/app"), hub_slice(&old), hub_slice(&new)] {
+        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+    }
+    assert_eq!(writes(&view, &hub_service("work/app"))[0].at, at);
+}
+
+// === In a member that imports ===
+
+fn import_key(path: &str) -> member::Key {
+    member::Key::Import(named(path))
+}
+
+fn wish_key(path: &str) -> member::Key {
+    member::Key::MultiClusterService(named(path))
+}
+
+fn slice_key(given: &HubSlice) -> member::Key {
+    member::Key::SliceImport(given.meta.name.name.clone())
+}
+
+fn given(source: &str) -> HubSlice {
+    slice_import("member-1", &slice_export("member-2", &slice(source))).marked()
+}
+
+/// What member-1 has of an import of `work/app`, but its slices.
+struct Imported {
+    wish: Object,
+    import: Object,
+    claim: Object,
+    service: Object,
+}
+
+fn imported() -> Imported {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    Imported {
+        claim: claim("member-1", &import).marked().answered(resolved(&["member-2"])).object(),
+        wish: wish.object(),
+        import: import.object(),
+        service: derived_service("work-app", "work/app").object(),
+    }
+}
+
+const LONG_AFTER: i64 = 100 * ORPHAN_GRACE_MICROS;
+
+#[test]
+fn an_imported_slice_stays_beyond_every_grace_while_what_gives_it_cannot_be_read() {
+    let Imported { wish, import, claim, service } = imported();
+    let (given, other) = (given("work/app-1"), given("work/app-2"));
+    let [held, forgotten] = [&given, &other].map(|given| imported_slice(&given.meta.name.name, "work-app"));
+    let mut view = member_view([wish, import, claim, service, held.clone().object(), forgotten.clone().object()]);
+    unreadable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    let late = seconds(20).plus_micros(LONG_AFTER);
+    assert_eq!(view.plan(&slice_key(&given), late), Plan::default());
+    let delete = |slice| vec![Write::delete(Kind::EndpointSlice, slice)];
+    assert_eq!(view.plan(&slice_key(&other), late).writes, delete(&forgotten.meta), "others go");
+
+    let dirty = gone_unread(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    assert!(dirty.contains(&slice_key(&given)), "{dirty:?}");
+    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(planned(&view, &slice_key(&given)).again, Some(until), "from when it was gone");
+    assert_eq!(view.plan(&slice_key(&given), until).writes, delete(&held.meta));
+}
+
+#[test]
+fn an_import_that_cannot_be_read_keeps_its_claim_and_its_derived_service() {
+    let Imported { wish, claim, service, .. } = imported();
+    let mut view = member_view([wish, claim, service]);
+    let at = named("work/app");
+    unreadable(&mut view, Kind::ServiceImport, &at);
+    let late = seconds(20).plus_micros(LONG_AFTER);
+    assert_eq!(view.plan(&wish_key("work/app"), late), Plan::default(), "neither made twice nor retired");
+    assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
+
+    let dirty = gone_unread(&mut view, Kind::ServiceImport, &at);
+    for key in [wish_key("work/app"), import_key("work/app")] {
+        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+    }
+    let kinds: Vec<Kind> = writes(&view, &wish_key("work/app")).iter().map(|write| write.kind).collect();
+    assert_eq!(kinds[0], Kind::ServiceImport, "made anew, and the derived Service has its grace from now on");
+    assert!(!kinds.contains(&Kind::Service));
+}
+
+#[test]
+fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read() {
+    let Imported { wish, service, .. } = imported();
+    let mut view = member_view([wish.clone(), service]);
+    unreadable(&mut view, Kind::ServiceImport, &named("work/app"));
+    let late = seconds(20).plus_micros(LONG_AFTER);
+    let Object::MultiClusterService(wish) = wish else { panic!("{wish:?}") };
+    let without_exporters = service_import("work/app").controlled_by(&wish).object();
+    view.apply(member::Change::Applied(without_exporters), late, &mut Vec::new());
+    let plan = view.plan(&wish_key("work/app"), late);
+    assert_eq!(plan.again, Some(late.plus_micros(GRACE_MICROS)));
+    assert!(plan.writes.iter().all(|write| write.kind != Kind::Service), "{plan:?}");
+}
+
+#[test]
+fn a_derived_service_that_cannot_be_read_is_not_made_twice_and_keeps_its_slices() {
+    let Imported { wish, import, claim, service } = imported();
+    let lost = given("work/app-1");
+    let orphan = imported_slice(&lost.meta.name.name, "work-app");
+    let mut view = member_view([wish, import, claim, orphan.object()]);
+    let late = seconds(20).plus_micros(LONG_AFTER);
+    assert_eq!(view.plan(&slice_key(&lost), late).writes.len(), 1, "without the Service nobody needs it");
+    unreadable(&mut view, Kind::Service, &service.meta().name);
+    assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
+    assert_eq!(planned(&view, &wish_key("work/app")), Plan::default());
+    let dirty = gone_unread(&mut view, Kind::Service, &service.meta().name);
+    for key in [slice_key(&lost), wish_key("work/app")] {
+        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+    }
+}
+
+#[test]
+fn a_wish_that_cannot_be_read_keeps_its_slices_and_they_follow_their_source() {
+    let Imported { import, claim, service, .. } = imported();
+    let changed = HubSlice { spec: given("work/app-1").carrying(&["10.0.0.9"], 2).spec, ..given("work/app-1") };
+    let (new, lost) = (given("work/app-2"), given("work/app-3"));
+    let [held, orphan] = [&changed, &lost].map(|given| imported_slice(&given.meta.name.name, "work-app"));
+    let mut view = member_view([
+        import,
+        claim,
+        service,
+        Object::EndpointSliceImport(changed.clone()),
+        Object::EndpointSliceImport(new.clone()),
+        held.object(),
+        orphan.clone().object(),
+    ]);
+    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    assert!(matches!(writes(&view, &slice_key(&changed))[..], [Write { action: Action::Patch { .. }, .. }]));
+    assert!(matches!(writes(&view, &slice_key(&new))[..], [Write { action: Action::Create(_), .. }]));
+    assert_eq!(view.plan(&slice_key(&lost), seconds(20).plus_micros(LONG_AFTER)), Plan::default());
+    assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
+
+    let dirty = gone_unread(&mut view, Kind::MultiClusterService, &named("work/app"));
+    for key in [slice_key(&changed), slice_key(&lost), import_key("work/app"), wish_key("work/app")] {
+        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+    }
+    assert_eq!(writes(&view, &slice_key(&lost)), [Write::delete(Kind::EndpointSlice, &orphan.meta)]);
+}
+
+#[test]
+fn a_slice_waits_for_those_that_take_its_place_also_where_its_wish_cannot_be_read() {
+    let Imported { import, service, .. } = imported();
+    let (old, new) = (given("work/app-1").deleting(), given("work/app-2"));
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let mut view = member_view([
+        import,
+        service,
+        Object::EndpointSliceImport(old.clone()),
+        Object::EndpointSliceImport(new.clone()),
+        held.clone().object(),
+    ]);
+    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    assert_eq!(writes(&view, &slice_key(&old)), []);
+    told(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
+    assert_eq!(writes(&view, &slice_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
+}
+
+#[test]
+fn a_claim_of_ours_that_cannot_be_read_is_not_made_twice_and_takes_nothing_away() {
+    let Imported { wish, import, service, .. } = imported();
+    let mut view = member_view([wish, import, service]);
+    let at = in_hub_of("member-1", "work-app");
+    unreadable(&mut view, Kind::InternalServiceImport, &at);
+    assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
+    let late = seconds(20).plus_micros(LONG_AFTER);
+    assert_eq!(view.plan(&wish_key("work/app"), late), Plan::default());
+
+    told(&mut view, service_import("work/web").marked().object());
+    assert_eq!(writes(&view, &import_key("work/web"))[0].at, in_hub_of("member-1", "work-web"), "others are claimed");
+
+    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &at);
+    assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
+    assert_eq!(writes(&view, &import_key("work/app"))[0].at, at);
+}
+
+#[test]
+fn how_an_import_is_claimed_waits_for_a_wish_that_cannot_be_read() {
+    let Imported { import, .. } = imported();
+    let mut view = member_view([import]);
+    unreadable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
+    let dirty = told(&mut view, wish("work/app").taken_on().object());
+    assert!(dirty.contains(&import_key("work/app")), "{dirty:?}");
+    assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
+}
+
+/// A plan that does nothing, and says to what people must see.
+fn assert_held_by(plan: &Plan, name: &str) {
+    assert_eq!(plan.writes, []);
+    let why = plan.blocked.as_deref().unwrap_or_default();
+    assert!(why.contains(name) && why.contains("repair or delete"), "{why:?}");
+}
+
+#[test]
+fn what_is_to_go_is_not_let_go_while_what_was_made_for_it_cannot_be_read() {
+    let going = wish("work/app").taken_on().deriving("work-app").deleting();
+    let import = service_import("work/app").marked().deleting();
+    let export = accepted_export("work/app").deleting();
+    let import_made = named("work/app");
+    let service_made = ObjectName::new(SYSTEM, "work-app");
+    let in_hub = in_hub_of("member-1", "work-app");
+    let table = [
+        (going.clone().object(), wish_key("work/app"), Kind::ServiceImport, import_made),
+        (going.object(), wish_key("work/app"), Kind::Service, service_made),
+        (import.object(), import_key("work/app"), Kind::InternalServiceImport, in_hub.clone()),
+        (export.object(), member::Key::Export(named("work/app")), Kind::InternalServiceExport, in_hub),
+    ];
+    for (object, key, kind, made) in table {
+        let mut view = member_view([object]);
+        unreadable(&mut view, kind, &made);
+        assert_held_by(&planned(&view, &key), &made.to_string());
+        let dirty = gone_unread(&mut view, kind, &made);
+        assert!(dirty.contains(&key), "{key:?} is not in {dirty:?}");
+        assert_eq!(writes(&view, &key).len(), 1, "{key:?} is let go");
+    }
+}
+
+// === In a member that exports ===
+
+#[test]
+fn an_own_export_that_cannot_be_read_is_not_given_a_second_name() {
+    let objects = || [service("work/app").object(), accepted_export("work/app").object()];
+    let key = member::Key::Export(named("work/app"));
+    let name = |view: &member::View| {
+        let names: Vec<ObjectName> = writes(view, &key).into_iter().map(|write| write.at).collect();
+        <[ObjectName; 1]>::try_from(names).expect("one export")
+    };
+    let mut view = member_view(objects());
+    let [first] = name(&view);
+    unreadable(&mut view, Kind::InternalServiceExport, &first);
+    assert_eq!(planned(&view, &key), Plan::default());
+
+    told(&mut view, service("work/web").object());
+    told(&mut view, accepted_export("work/web").object());
+    assert_eq!(writes(&view, &member::Key::Export(named("work/web"))).len(), 1, "others are exported");
+
+    assert!(gone_unread(&mut view, Kind::InternalServiceExport, &first).contains(&key));
+    assert_eq!(name(&view), [first]);
+}
+
+#[test]
+fn an_own_export_of_a_slice_that_cannot_be_read_is_not_given_a_second_name() {
+    let (one, other) = (slice("work/app-1"), slice("work/app-2"));
+    let of_one = slice_export("member-1", &one).meta.name;
+    let objects = [service("work/app").object(), accepted_export("work/app").object(), one.object(), other.object()];
+    let mut view = member_view(objects);
+    unreadable(&mut view, Kind::EndpointSliceExport, &of_one);
+    let key = |slice: &str| member::Key::SliceExport(named(slice));
+    assert_eq!(planned(&view, &key("work/app-1")), Plan::default());
+    assert_eq!(writes(&view, &key("work/app-2")).len(), 1, "others are exported");
+    assert!(gone_unread(&mut view, Kind::EndpointSliceExport, &of_one).contains(&key("work/app-1")));
+    assert_eq!(writes(&view, &key("work/app-1"))[0].at, of_one);
+}
+
+#[test]
+fn an_export_that_went_without_naming_its_source_is_made_anew_under_its_name() {
+    let source = slice("work/app-1");
+    let mut dying = slice_export("member-1", &source).deleting();
+    dying.spec.reference.source.name = "".into();
+    let export = Object::EndpointSliceExport(dying.clone());
+    let objects = [service("work/app").object(), accepted_export("work/app").object(), source.object(), export];
+    let mut view = member_view(objects);
+    let key = member::Key::SliceExport(named("work/app-1"));
+    assert_eq!(writes(&view, &key), [], "its name is not free yet");
+    let dirty = gone(&mut view, &Object::EndpointSliceExport(dying.clone()));
+    assert!(dirty.contains(&key), "{dirty:?}");
+    assert_eq!(writes(&view, &key)[0].at, dying.meta.name);
+}
+
+#[test]
+fn what_is_exported_stays_while_its_source_or_the_wish_to_export_it_cannot_be_read() {
+    let (app, source) = (service("work/app"), slice("work/app-1"));
+    let internal = internal_export("member-1", &app).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let exported = Object::EndpointSliceExport(slice_export("member-1", &source));
+    let (export_key, slice_key) =
+        (member::Key::Export(named("work/app")), member::Key::SliceExport(named("work/app-1")));
+    let all = [app.object(), accepted_export("work/app").object(), source.object()];
+    let keys_of = |kind| if kind == Kind::EndpointSlice { vec![&slice_key] } else { vec![&export_key, &slice_key] };
+    for hidden in &all {
+        let kind = hidden.kind();
+        let others = all.iter().filter(|object| object.kind() != kind).cloned();
+        let mut view = member_view(others.chain([internal.clone().object(), exported.clone()]));
+        for key in keys_of(kind) {
+            assert!(!writes(&view, key).is_empty(), "without the {kind:?} {key:?} withdraws");
+        }
+        unreadable(&mut view, kind, &hidden.meta().name);
+        for key in [&export_key, &slice_key] {
+            assert_eq!(planned(&view, key), Plan::default(), "the {kind:?} cannot be read");
+        }
+        let dirty = gone_unread(&mut view, kind, &hidden.meta().name);
+        for key in keys_of(kind) {
+            assert!(dirty.contains(key), "{key:?} is not in {dirty:?}");
+        }
+    }
+
+    // That the slice is gone is known, whatever else is not.
+    let mut view = member_view([all[1].clone(), internal.object(), exported.clone()]);
+    unreadable(&mut view, Kind::Service, &named("work/app"));
+    assert_eq!(writes(&view, &slice_key), [Write::delete(Kind::EndpointSliceExport, exported.meta())]);
+    told(&mut view, slice("work/app-2").object());
+    assert_eq!(writes(&view, &slice_key), [], "what takes its place cannot be exported yet");
+}
+
+#[test]
+fn an_imported_slice_whose_import_cannot_be_read_is_not_exported_whatever_its_label_says() {
+    let given = given("work/app-1");
+    let mut relabelled = imported_slice(&given.meta.name.name, "app");
+    relabelled.imported = false;
+    let app = format!("{SYSTEM}/app");
+    let objects = [service(&app).object(), accepted_export(&app).object(), relabelled.clone().object()];
+    let mut view = member_view(objects);
+    let key = member::Key::SliceExport(relabelled.meta.name);
+    assert_eq!(writes(&view, &key).len(), 1);
+    unreadable(&mut view, Kind::EndpointSliceImport, &given.meta.name);
+    assert_eq!(planned(&view, &key), Plan::default());
+}

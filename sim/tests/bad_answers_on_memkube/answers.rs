@@ -1,0 +1,190 @@
+//! Answers to writes: conflicts, refusals, errors and silence, before and after the write took effect.
+
+use crate::trial::{AFTER, AT_LAST, BEFORE, SOON, Trial, play};
+use crate::weather::{Weather, ever_more_seldom, is_about_objects};
+use anyhow::ensure;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use memkube::faults::{Answer, Fault};
+use memkube::status::Named;
+use memkube::{Call, Status, Verb};
+use sim::fleet::Place;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long it rains.
+const RAIN: Duration = Duration::from_secs(180);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn is_write(call: &Call) -> bool {
+    call.verb.writes() && is_about_objects(call)
+}
+
+/// All servers at once: this befalls every write of agents to objects.
+fn every_write(trial: &Trial, fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static) {
+    for weather in everywhere(trial) {
+        let fault = fault.clone();
+        weather.requests(move |call| if is_write(call) { fault(call) } else { Fault::default() });
+    }
+}
+
+fn everywhere(trial: &Trial) -> [&Weather; 3] {
+    [&trial.hub, &trial.exporter, &trial.importer]
+}
+
+/// Refuses every write while a change is made: nobody asks too often, and nothing is lost.
+async fn refused_for_a_while(
+    trial: &mut Trial,
+    fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
+    in_the_first_minute: usize,
+) -> anyhow::Result<()> {
+    trial.settle().await?;
+    every_write(trial, fault);
+    let begun = Instant::now();
+    trial.change().await?;
+    sleep(RAIN).await;
+    // The exporter's agent wants one write, and one write is all that it asks for.
+    ever_more_seldom(&trial.hub.asked_by_minute(begun, is_write), in_the_first_minute, 6)?;
+    ensure!(trial.exporter.asked_after(begun, is_write).is_empty(), "nothing is to be written there");
+    trial.nothing_is_lost(&BEFORE).await
+}
+
+async fn clears(trial: &Trial, within: Duration) -> anyhow::Result<()> {
+    for weather in everywhere(trial) {
+        weather.clears();
+    }
+    trial.ends_right(within).await?;
+    trial.nothing_is_lost(&AFTER).await
+}
+
+/// A first export, import and change where every write of agents meets this and takes effect all the same.
+async fn carried_out_all_the_same(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
+    every_write(trial, move |_| fault.clone());
+    trial.wish().await?;
+    trial.start_agents().await?;
+    trial.ends_right(within).await?;
+    // Each write was made once: as many as where every answer arrives.
+    let told = trial.stage.ground.ledger().await.objects();
+    let written = told.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
+    ensure!(written == WRITES, "{written:?} writes, not {WRITES:?}:\n{told}");
+    ensure!(told.clusters().flat_map(|ledger| ledger.of_agents().0).all(|entry| entry.status < 300), "{told}");
+    Ok(())
+}
+
+/// Writes of agents for a first export and import, in the hub, the exporter and the importer.
+const WRITES: [usize; 3] = [13, 3, 8];
+
+#[test]
+fn every_write_is_made_once_where_all_is_well() -> anyhow::Result<()> {
+    play(async |trial| carried_out_all_the_same(trial, Fault::default(), SOON).await)
+}
+
+#[test]
+fn a_write_that_was_carried_out_and_answered_500_is_not_repeated() -> anyhow::Result<()> {
+    let answer = Answer::Replaced(Box::new(Status::internal("lost")));
+    play(async |trial| carried_out_all_the_same(trial, Fault { answer, ..Fault::default() }, SOON).await)
+}
+
+#[test]
+fn a_write_that_was_carried_out_and_never_answered_is_not_repeated() -> anyhow::Result<()> {
+    let answer = Answer::Never;
+    play(async |trial| carried_out_all_the_same(trial, Fault { answer, ..Fault::default() }, 5 * SOON).await)
+}
+
+#[test]
+fn a_write_that_was_carried_out_and_whose_connection_broke_is_not_repeated() -> anyhow::Result<()> {
+    let answer = Answer::Cut;
+    play(async |trial| carried_out_all_the_same(trial, Fault { answer, ..Fault::default() }, SOON).await)
+}
+
+#[test]
+fn a_server_that_answers_500_and_does_nothing_is_asked_ever_more_seldom() -> anyhow::Result<()> {
+    play(async |trial| {
+        let refuse = Some(Status::internal("etcdserver: request timed out"));
+        let broken = Fault { refuse, ..Fault::default() };
+        refused_for_a_while(trial, move |_| broken.clone(), 14).await?;
+        trial.log.says(&["WARN", "a write failed and will be tried again", "etcdserver: request timed out"])?;
+        let failed =
+            "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"failed\",verb=\"patch\"}";
+        ensure!(trial.metric(Place::Member(0), failed)? > 5.0, "the metric counts no failure");
+        clears(trial, SOON).await
+    })
+}
+
+#[test]
+fn a_server_that_never_answers_and_does_nothing_is_asked_ever_more_seldom() -> anyhow::Result<()> {
+    play(async |trial| {
+        refused_for_a_while(trial, |_| Fault { delay_before: HOUR, ..Fault::default() }, 6).await?;
+        trial.log.says(&["WARN", "a write failed and will be tried again", "no answer within 10s"])?;
+        clears(trial, SOON).await
+    })
+}
+
+#[test]
+fn a_conflict_that_nothing_explains_is_met_ever_more_seldom() -> anyhow::Result<()> {
+    play(async |trial| {
+        let conflict = |call: &Call| {
+            let target = &call.target;
+            let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
+            Fault { refuse: Some(Status::modified(named)), ..Fault::default() }
+        };
+        refused_for_a_while(trial, conflict, 14).await?;
+        let conflicts =
+            "fleetnet_writes_total{cluster=\"hub\",kind=\"EndpointSliceExport\",result=\"conflict\",verb=\"patch\"}";
+        ensure!(trial.metric(Place::Member(0), conflicts)? > 5.0, "the metric counts no conflict");
+        clears(trial, SOON).await
+    })
+}
+
+#[test]
+fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let busy = Fault { refuse: Some(Status::too_many_requests(30)), ..Fault::default() };
+        every_write(trial, move |_| busy.clone());
+        let begun = Instant::now();
+        trial.change().await?;
+        sleep(RAIN).await;
+        let asked = trial.hub.asked_after(begun, is_write);
+        println!("asked after {asked:?}");
+        ensure!(asked.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(30)), "asked after {asked:?}");
+        ensure!((4..=7).contains(&asked.len()), "asked after {asked:?}");
+        trial.log.says(&["WARN", "a write failed and will be tried again", "Too many requests"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+        clears(trial, SOON).await
+    })
+}
+
+#[test]
+fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let exceeded = |call: &Call| {
+            let target = &call.target;
+            let named = Named { group: &target.group, kind: &target.resource, name: "" };
+            let why = "exceeded quota: fleet, requested: count/endpointslices.discovery.k8s.io=1, used: \
+                       count/endpointslices.discovery.k8s.io=1, limited: count/endpointslices.discovery.k8s.io=1";
+            let creates = call.verb == Verb::Create && &*target.resource == "endpointslices";
+            Fault { refuse: creates.then(|| Status::forbidden(named, why)), ..Fault::default() }
+        };
+        trial.importer.requests(exceeded);
+        let begun = Instant::now();
+        let exporter = trial.stage.user(0);
+        exporter.create_slice("app", "app-2", &AFTER).await?;
+        sleep(2 * RAIN).await;
+
+        let creates = |call: &Call| call.verb == Verb::Create && is_about_objects(call);
+        ever_more_seldom(&trial.importer.asked_by_minute(begun, creates), 8, 2)?;
+        trial.log.says(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+        // What needs no new object still comes through.
+        exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;
+        trial.stage.user(1).sees("app", &["10.1.0.9"]).await?;
+
+        trial.importer.clears();
+        sleep(AT_LAST).await;
+        trial.stage.user(1).sees("app", &["10.1.0.2", "10.1.0.3", "10.1.0.9"]).await?;
+        exporter.delete::<EndpointSlice>("app-2").await?;
+        trial.change().await?;
+        trial.ends_right(SOON).await
+    })
+}

@@ -1,0 +1,490 @@
+//! Objects edited by hand to nonsense, or deleted: every kind that agents own.
+
+use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, play};
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::picture::{differences, draw};
+use fleetnet_tests::scenes::succession::slices_are_left_in_the_hub;
+use fleetnet_tests::stage::Ground as _;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Client;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+/// After so long nothing may be left of an edit.
+const MENDED: Duration = Duration::from_secs(10);
+/// Writes of all agents that an edit may cost.
+const WRITES: usize = 16;
+
+/// A kind that agents own, as this fleet has it: one object.
+#[derive(Clone, Copy)]
+pub(crate) struct Owned {
+    /// Where it is: 0 the hub, else the member of that number.
+    cluster: usize,
+    /// `/apis/<group>/<version>`.
+    api: &'static str,
+    plural: &'static str,
+}
+
+const FLEET: &str = "/apis/networking.fleet.azure.com/v1alpha1";
+
+impl Owned {
+    pub(crate) const fn in_hub(plural: &'static str) -> Self {
+        Self { cluster: 0, api: FLEET, plural }
+    }
+
+    pub(crate) const fn fleet_object_at_importer(plural: &'static str) -> Self {
+        Self::at_importer(FLEET, plural)
+    }
+
+    pub(crate) const fn service_export() -> Self {
+        Self { cluster: 1, api: "/apis/networking.fleet.azure.com/v1beta1", plural: "serviceexports" }
+    }
+
+    const fn at_importer(api: &'static str, plural: &'static str) -> Self {
+        Self { cluster: 2, api, plural }
+    }
+
+    pub(crate) fn client(self, trial: &Trial) -> Client {
+        match self.cluster {
+            0 => trial.stage.ground.hub(),
+            number => trial.stage.members[number - 1].client.clone(),
+        }
+    }
+
+    /// The name of its definition.
+    pub(crate) fn definition(self) -> String {
+        format!("{}.networking.fleet.azure.com", self.plural)
+    }
+
+    /// What a field of it says.
+    pub(crate) async fn says(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
+        Ok(self.path(trial).await?.1[field].take())
+    }
+
+    /// The one object of the kind that agents write.
+    async fn path(self, trial: &Trial) -> anyhow::Result<(String, Value)> {
+        let Self { api, plural, .. } = self;
+        let mut list: Value =
+            self.client(trial).request(http::Request::get(format!("{api}/{plural}")).body(Vec::new())?).await?;
+        let items: Vec<Value> = serde_json::from_value(list["items"].take())?;
+        let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let ours = items.into_iter().filter(|object| object.to_string().contains("work"));
+        let [object] = <[Value; 1]>::try_from(ours.collect::<Vec<_>>())
+            .map_err(|found| anyhow::anyhow!("there is one of {plural}, not {}", found.len()))?;
+        Ok((format!("{api}/namespaces/{}/{plural}/{}", text(&object, "namespace"), text(&object, "name")), object))
+    }
+
+    pub(crate) async fn patch(self, trial: &Trial, patch: &Value) -> anyhow::Result<()> {
+        let (path, _) = self.path(trial).await?;
+        let path = if patch.get("status").is_some() { format!("{path}/status") } else { path };
+        let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
+        let request = request.body(patch.to_string().into_bytes())?;
+        self.client(trial).request::<Value>(request).await.with_context(|| format!("the server refuses {patch}"))?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete(self, trial: &Trial) -> anyhow::Result<()> {
+        let (path, _) = self.path(trial).await?;
+        self.client(trial).request::<Value>(http::Request::delete(path).body(Vec::new())?).await?;
+        Ok(())
+    }
+}
+
+/// What somebody does to an object.
+struct Edit {
+    patch: Value,
+    /// Undoes what does no harm and is therefore left alone.
+    undo: Option<Value>,
+}
+
+fn object(patch: Value) -> Edit {
+    Edit { patch, undo: None }
+}
+
+fn status(patch: Value) -> Edit {
+    Edit { patch: json!({"status": patch}), undo: None }
+}
+
+fn harmless(patch: Value, undo: Value) -> Edit {
+    Edit { patch, undo: Some(undo) }
+}
+
+fn annotation(key: &str, value: Value) -> Value {
+    json!({"metadata": {"annotations": {format!("networking.fleet.azure.com/{key}"): value}}})
+}
+
+fn label(key: &str, value: Value) -> Value {
+    json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
+}
+
+/// Plays a test on a fleet to which all is done.
+fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        sleep(SOON).await;
+        test(trial).await
+    })
+}
+
+/// Each edit is mended by itself, or does no harm, and importers never see anything of it.
+fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
+    settled(async |trial| {
+        let mut expected = draw(&trial.stage).await?;
+        let mut wrong = Vec::new();
+        for Edit { patch, undo } in edits {
+            let mark = trial.stage.ground.mark().await?;
+            owned.patch(trial, &patch).await?;
+            sleep(MENDED).await;
+            let told = trial.stage.ground.since(&mark).await?.objects();
+            let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+            if let Some(undo) = &undo {
+                ensure!(written == 0, "{patch} does harm:\n{told}");
+                owned.patch(trial, undo).await?;
+            }
+            let found = draw(&trial.stage).await?;
+            let differences = differences(&expected, &found);
+            if !differences.is_empty() || written > WRITES {
+                wrong.push(format!("{patch}:\n  {}\n  {written} writes:\n{told}", differences.join("\n  ")));
+            }
+            expected = found;
+        }
+        ensure!(wrong.is_empty(), "{} edits were not mended:\n{}", wrong.len(), wrong.join("\n"));
+        trial.nothing_is_lost(&AFTER).await?;
+        trial.ends_right(SOON).await
+    })
+}
+
+/// The edit makes another object of it. What belongs there is made anew, under another name where need be, and users see
+/// of it no more than that.
+fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
+    settled(async |trial| {
+        let expected = of_users(&draw(&trial.stage).await?);
+        for edit in edits {
+            let mark = trial.stage.ground.mark().await?;
+            owned.patch(trial, &edit).await?;
+            sleep(SOON).await;
+            let told = trial.stage.ground.since(&mark).await?.objects();
+            let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+            println!("{edit}: {written} writes");
+            ensure!(written <= 2 * WRITES, "{edit} costs {written} writes:\n{told}");
+            let wrong = differences(&expected, &of_users(&draw(&trial.stage).await?));
+            ensure!(wrong.is_empty(), "{edit}:\n{}", wrong.join("\n"));
+            let mark = trial.stage.ground.mark().await?;
+            sleep(SOON).await;
+            let told = trial.stage.ground.since(&mark).await?.objects();
+            ensure!(told.clusters().all(|ledger| ledger.count() == 0), "{edit} is not at peace:\n{told}");
+        }
+        // And the way is open.
+        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+    })
+}
+
+/// Deleted by hand, it is made anew.
+fn made_anew(owned: Owned) -> anyhow::Result<()> {
+    settled(async |trial| {
+        let mark = trial.stage.ground.mark().await?;
+        owned.delete(trial).await?;
+        sleep(SOON).await;
+        let told = trial.stage.ground.since(&mark).await?.objects();
+        let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+        println!("{written} writes");
+        ensure!(written <= 2 * WRITES, "it costs {written} writes:\n{told}");
+        trial.ends_right(Duration::from_secs(120)).await
+    })
+}
+
+const NONSENSE: &str = "%$ no sense { at [ all";
+
+#[test]
+fn a_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    let owned = Owned::service_export();
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "Unknown", "reason": "Nonsense", "message": NONSENSE,
+               "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": 0})
+    };
+    mended(
+        owned,
+        [
+            status(json!({"conditions": [condition("Valid")]})),
+            status(json!({"conditions": [condition("Valid"), condition("Conflict")]})),
+            status(json!({"conditions": []})),
+            status(json!({"conditions": null})),
+            object(json!({"metadata": {"finalizers": null}})),
+        ],
+    )
+}
+
+#[test]
+fn an_internal_service_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::in_hub("internalserviceexports"),
+        [
+            object(json!({"metadata": {"annotations": {"networking.fleet.azure.com/ports-offered-since": NONSENSE}}})),
+            object(
+                json!({"metadata": {"annotations": {"networking.fleet.azure.com/ports-offered-since": "9999-99-99T99:99:99Z x"}}}),
+            ),
+            object(annotation("ports-offered-since", Value::Null)),
+            harmless(
+                annotation("last-observed-resource-version", Value::Null),
+                annotation("last-observed-resource-version", json!("7")),
+            ),
+            object(json!({"metadata": {"finalizers": null}})),
+            object(json!({"spec": {"ports": [{"name": "x", "port": 1}]}})),
+            object(json!({"spec": {"serviceReference": {"clusterId": NONSENSE}}})),
+            status(json!({"conditions": []})),
+            status(json!({"conditions": null})),
+        ],
+    )
+}
+
+#[test]
+fn an_internal_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::in_hub("internalserviceimports"),
+        [
+            // What is not ClusterIP is LoadBalancer; and whose claim it is, the namespace says.
+            harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
+            harmless(
+                json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
+                json!({"spec": {"serviceImportReference": {"clusterId": "member-2"}}}),
+            ),
+            object(json!({"metadata": {"finalizers": null}})),
+            status(json!({"clusters": [{"cluster": NONSENSE}]})),
+            status(json!({"ports": [{"port": 1}]})),
+            status(json!({"ports": null, "clusters": null, "type": null})),
+        ],
+    )
+}
+
+#[test]
+fn the_hubs_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    let claims = |text: &str| {
+        object(json!({"metadata": {"annotations": {"networking.fleet.azure.com/service-in-use-by": text}}}))
+    };
+    mended(
+        Owned::in_hub("serviceimports"),
+        [
+            claims(NONSENSE),
+            claims("{}"),
+            claims("[1, 2]"),
+            claims(r#"{"MemberClusters": 7}"#),
+            claims(r#"{"MemberClusters": {"fleet-member-nobody": "nobody"}}"#),
+            claims(r#"{"MemberClusters": {"fleet-member-member-2": {"a": ["b"]}}}"#),
+            object(json!({"metadata": {"annotations": null}})),
+            object(json!({"metadata": {"finalizers": null}})),
+            status(json!({"clusters": [{"cluster": NONSENSE}]})),
+            status(json!({"clusters": null})),
+            status(json!({"ports": [{"port": 1}]})),
+            status(json!({"ports": null, "clusters": null, "type": null})),
+        ],
+    )
+}
+
+#[test]
+fn an_endpoint_slice_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::in_hub("endpointsliceexports"),
+        [
+            object(json!({"metadata": {"finalizers": null}})),
+            object(json!({"spec": {"endpoints": [{"addresses": ["9.9.9.9"]}]}})),
+            object(json!({"spec": {"endpoints": []}})),
+            object(json!({"spec": {"ports": [{"name": "http", "port": 9, "protocol": "UDP"}]}})),
+            object(json!({"spec": {"ports": null}})),
+            object(json!({"spec": {"ownerServiceReference": {"name": "another", "namespacedName": "work/another"}}})),
+            object(json!({"spec": {"endpointSliceReference": {"clusterId": NONSENSE}}})),
+            harmless(
+                annotation("last-observed-generation", json!(NONSENSE)),
+                annotation("last-observed-generation", Value::Null),
+            ),
+        ],
+    )
+}
+
+#[test]
+fn an_endpoint_slice_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::in_hub("endpointsliceimports"),
+        [
+            object(json!({"metadata": {"finalizers": null}})),
+            object(json!({"spec": {"endpoints": [{"addresses": ["9.9.9.9"]}]}})),
+            object(json!({"spec": {"endpoints": []}})),
+            object(json!({"spec": {"ports": null}})),
+            object(json!({"spec": {"ownerServiceReference": {"name": "another", "namespacedName": "work/another"}}})),
+            object(json!({"spec": {"endpointSliceReference": {"uid": NONSENSE}}})),
+            object(json!({"spec": {"endpointSliceReference": {"generation": 0}}})),
+        ],
+    )
+}
+
+#[test]
+fn a_multi_cluster_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    let label = |key: &str, value: Value| {
+        object(json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}}))
+    };
+    mended(
+        Owned::at_importer(FLEET, "multiclusterservices"),
+        [
+            label("service-import", json!("nonsense")),
+            label("service-import", Value::Null),
+            label("derived-service", json!("No.Sense")),
+            label("derived-service", json!("another")),
+            label("derived-service", Value::Null),
+            object(json!({"metadata": {"labels": null}})),
+            object(json!({"metadata": {"finalizers": null}})),
+            status(json!({"conditions": []})),
+            status(json!({"conditions": null, "loadBalancer": {"ingress": [{"ip": "9.9.9.9"}]}})),
+        ],
+    )
+}
+
+#[test]
+fn an_importers_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::at_importer(FLEET, "serviceimports"),
+        [
+            object(json!({"metadata": {"finalizers": null}})),
+            object(json!({"metadata": {"ownerReferences": null}})),
+            status(json!({"clusters": [{"cluster": NONSENSE}]})),
+            status(json!({"ports": [{"port": 1}]})),
+            status(json!({"ports": null, "clusters": null, "type": null})),
+        ],
+    )
+}
+
+#[test]
+fn a_derived_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::at_importer("/api/v1", "services"),
+        [
+            object(json!({"spec": {"ports": [{"name": "x", "port": 1}]}})),
+            object(json!({"spec": {"type": "ClusterIP"}})),
+            object(
+                json!({"metadata": {"annotations": {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}}}),
+            ),
+            object(label("multi-cluster-service-name", json!("nonsense"))),
+            object(label("multi-cluster-service-namespace", json!("nonsense"))),
+            object(label("multi-cluster-service-name", Value::Null)),
+            object(json!({"metadata": {"labels": null}})),
+        ],
+    )
+}
+
+#[test]
+fn an_imported_slice_edited_by_hand_is_mended() -> anyhow::Result<()> {
+    mended(
+        Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices"),
+        [
+            object(json!({"endpoints": [{"addresses": ["9.9.9.9"]}]})),
+            object(json!({"endpoints": []})),
+            object(json!({"ports": [{"name": "x", "port": 1}]})),
+            object(json!({"ports": null})),
+            object(json!({"metadata": {"labels": {"kubernetes.io/service-name": "nonsense"}}})),
+            object(json!({"metadata": {"labels": {"kubernetes.io/service-name": null}}})),
+            object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
+            object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
+            object(json!({"metadata": {"labels": null}})),
+            // It tells what was measured, and is written again with the next change.
+            harmless(
+                annotation("last-observed-generation", json!(NONSENSE)),
+                annotation("last-observed-generation", json!("2")),
+            ),
+            harmless(
+                annotation("last-observed-generation", Value::Null),
+                annotation("last-observed-generation", json!("2")),
+            ),
+        ],
+    )
+}
+
+#[test]
+fn an_imported_slice_whose_manager_was_edited_while_no_agent_ran_is_withdrawn_like_any_other() -> anyhow::Result<()> {
+    settled(async |trial| {
+        trial.stage.ground.stop_agents().await?;
+        let slice = Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices");
+        slice.patch(trial, &json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})).await?;
+        trial.stage.user(0).delete::<EndpointSlice>("app-1").await?;
+        trial.stage.ground.start_agents().await?;
+        sleep(MENDED).await;
+        trial.stage.user(1).sees("app", &[]).await?;
+        slices_are_left_in_the_hub(&trial.stage, 0).await
+    })
+}
+
+#[test]
+fn an_internal_service_export_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+    replaced(
+        Owned::in_hub("internalserviceexports"),
+        [
+            json!({"spec": {"serviceReference": {"name": "another"}}}),
+            json!({"spec": {"serviceReference": {"namespace": "another"}}}),
+            json!({"spec": {"serviceReference": {"uid": NONSENSE}}}),
+        ],
+    )
+}
+
+#[test]
+fn an_endpoint_slice_export_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+    replaced(
+        Owned::in_hub("endpointsliceexports"),
+        [
+            json!({"spec": {"endpointSliceReference": {"uid": NONSENSE}}}),
+            json!({"spec": {"endpointSliceReference": {"name": "another"}}}),
+        ],
+    )
+}
+
+#[test]
+fn an_internal_service_import_made_another_by_hand_is_replaced() -> anyhow::Result<()> {
+    replaced(
+        Owned::in_hub("internalserviceimports"),
+        [
+            json!({"spec": {"serviceImportReference": {"name": "another"}}}),
+            json!({"spec": {"serviceImportReference": {"uid": NONSENSE}}}),
+        ],
+    )
+}
+
+#[test]
+fn an_internal_service_export_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::in_hub("internalserviceexports"))
+}
+
+#[test]
+fn an_internal_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::in_hub("internalserviceimports"))
+}
+
+#[test]
+fn the_hubs_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::in_hub("serviceimports"))
+}
+
+#[test]
+fn an_endpoint_slice_export_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::in_hub("endpointsliceexports"))
+}
+
+#[test]
+fn an_endpoint_slice_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::in_hub("endpointsliceimports"))
+}
+
+#[test]
+fn an_importers_service_import_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::at_importer(FLEET, "serviceimports"))
+}
+
+#[test]
+fn a_derived_service_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::at_importer("/api/v1", "services"))
+}
+
+#[test]
+fn an_imported_slice_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
+    made_anew(Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices"))
+}

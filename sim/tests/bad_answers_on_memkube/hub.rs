@@ -1,0 +1,287 @@
+//! The hub: down, forbidden, slow, silent, without its definitions, without namespaces.
+
+use crate::trial::{AFTER, AT_LAST, BEFORE, SOON, STORM, play, play_with};
+use crate::weather::{Lines, ever_more_seldom, is_about_objects};
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::ServiceImport;
+use fleetnet_api::crds::{self, Form};
+use fleetnet_tests::stage::Ground as _;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use memkube::faults::{Answer, Fault};
+use memkube::status::Named;
+use memkube::{Call, Status};
+use sim::LeaseTimes;
+use sim::fleet::Place;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The connection ends, and nothing was done.
+fn unreachable(_: &Call) -> Fault {
+    Fault { refuse: Some(Status::internal("never seen")), answer: Answer::Cut, ..Fault::default() }
+}
+
+/// A member's agent in the hub.
+fn is_of_member(call: &Call) -> bool {
+    call.user.name.starts_with("system:serviceaccount:fleet-member-")
+}
+
+fn forbidden(call: &Call) -> Fault {
+    let target = &call.target;
+    let why = format!("User {:?} cannot {} resource {:?}", call.user.name, call.verb.name(), target.resource);
+    let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
+    Fault { refuse: Some(Status::forbidden(named, &why)), ..Fault::default() }
+}
+
+#[test]
+fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.hub.requests(unreachable);
+        trial.wish().await?;
+        let begun = Instant::now();
+        trial.launch_agents()?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 200, 40)?;
+        trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceImport"])?;
+        let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
+        ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
+        trial.stage.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
+
+        trial.hub.clears();
+        trial.ends_right(SOON).await
+    })
+}
+
+#[test]
+fn a_hub_that_goes_down_takes_nothing_away_and_catches_up_when_it_is_back() -> anyhow::Result<()> {
+    play_with(LeaseTimes::default(), async |trial| {
+        trial.settle().await?;
+        trial.hub.requests(unreachable);
+        trial.hub.watches(Lines::Cut("agent"));
+        let begun = Instant::now();
+        trial.change().await?;
+        // The hub agent cannot keep its Lease. It ends, and its pod starts another.
+        let leader = trial.fleet().agent(Place::Hub).context("it runs")?.ended();
+        timeout(SOON, leader).await.context("who cannot renew its Lease must not go on")?;
+        ensure!(begun.elapsed() < Duration::from_secs(15), "it went on without a Lease for {:?}", begun.elapsed());
+        trial.fleet().start(Place::Hub)?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 150, 30)?;
+        trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceExport"])?;
+        trial.log.says(&["WARN", "a write failed and will be tried again", "EndpointSliceExport"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+
+        trial.hub.clears();
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_hub_that_forbids_everything_is_asked_ever_more_seldom_and_takes_nothing_away() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.hub.requests(|call| if is_about_objects(call) { forbidden(call) } else { Fault::default() });
+        trial.hub.watches(Lines::Cut("agent"));
+        let begun = Instant::now();
+        trial.change().await?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 120, 30)?;
+        trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
+        trial.log.says(&["WARN", "a write was denied; check the role", "EndpointSliceExport", "is forbidden"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+
+        trial.hub.clears();
+        trial.ends_right(AT_LAST).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_hub_that_lets_nobody_in_at_start_is_waited_for() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.hub.requests(|call| if is_about_objects(call) { forbidden(call) } else { Fault::default() });
+        trial.wish().await?;
+        let begun = Instant::now();
+        trial.launch_agents()?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 120, 30)?;
+        trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on internalserviceexports"])?;
+
+        trial.hub.clears();
+        trial.ends_right(AT_LAST).await
+    })
+}
+
+#[test]
+fn a_hub_that_takes_two_seconds_for_every_answer_is_used_as_one_that_takes_none() -> anyhow::Result<()> {
+    play(async |trial| {
+        let slow = |_: &Call| Fault { delay_after: Duration::from_secs(2), ..Fault::default() };
+        trial.hub.requests(slow);
+        trial.settle().await?;
+        let (mark, begun) = (trial.stage.ground.mark().await?, Instant::now());
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        // Watches tell at once what was written; the answer to a write comes later.
+        ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
+        let told = trial.stage.ground.since(&mark).await?;
+        let [hub, exporter, importer] = [&told.hub, &told.members[0], &told.members[1]].map(|it| it.objects().count());
+        // One by the exporter and one by the hub agent; the user's own; one by the importer.
+        ensure!([hub, exporter, importer] == [2, 1, 1], "{told}");
+        ensure!(told.hub.0.iter().all(|entry| entry.status < 300), "{told}");
+
+        trial.ends_right(SOON).await?;
+        trial.hub.clears();
+        trial.is_quiet().await
+    })
+}
+
+#[test]
+fn a_hub_whose_definitions_come_later_is_waited_for() -> anyhow::Result<()> {
+    play(async |trial| {
+        let definitions: Api<CustomResourceDefinition> = Api::all(trial.stage.ground.hub());
+        for definition in crds::all(Form::Full) {
+            definitions.delete(&definition.name_any(), &DeleteParams::default()).await?;
+        }
+        trial.wish().await?;
+        let begun = Instant::now();
+        trial.launch_agents()?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 120, 30)?;
+        let remedy = "install the definition of EndpointSliceImport (networking.fleet.azure.com/v1alpha1)";
+        trial.log.says(&["WARN", "cannot watch", remedy])?;
+
+        for definition in crds::all(Form::Full) {
+            definitions.create(&PostParams::default(), &definition).await?;
+        }
+        trial.ends_right(AT_LAST).await
+    })
+}
+
+#[test]
+fn a_kind_that_is_not_served_any_more_freezes_what_stands_on_it() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let concerned = |call: &Call| is_of_member(call) && &*call.target.resource == "endpointsliceimports";
+        let gone = Some(Status::no_such_resource());
+        trial.hub.requests(move |call| Fault { refuse: gone.clone().filter(|_| concerned(call)), ..Fault::default() });
+        trial.hub.watches(Lines::Cut("fleet-member"));
+        let begun = Instant::now();
+        sleep(SOON).await;
+        trial.change().await?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, concerned), 20, 4)?;
+        trial.log.says(&["the view of a kind changed its state", "endpointsliceimports", "unknown"])?;
+        let unknown = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"unknown\"}";
+        ensure!(trial.metric(Place::Member(1), unknown)? == 1.0, "the metric says that all is well");
+        trial.nothing_is_lost(&BEFORE).await?;
+
+        trial.hub.clears();
+        trial.ends_right(AT_LAST).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_hub_that_falls_silent_is_given_up_on_and_found_again() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let silent = |call: &Call| if is_of_member(call) { HOUR } else { Duration::ZERO };
+        trial.hub.requests(move |call| Fault { delay_before: silent(call), ..Fault::default() });
+        trial.hub.watches(Lines::Silent("fleet-member"));
+        let begun = Instant::now();
+        trial.change().await?;
+        sleep(STORM).await;
+
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 40, 40)?;
+        trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
+        trial.log.says(&["WARN", "a watch failed and goes on", "no answer within 20s"])?;
+        trial.log.says(&["WARN", "a write failed and will be tried again", "no answer within 10s"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+
+        trial.hub.clears();
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once() -> anyhow::Result<()> {
+    play(async |trial| {
+        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
+        namespaces.delete(&trial.stage.namespace, &DeleteParams::default()).await?;
+        trial.wish().await?;
+        let begun = Instant::now();
+        trial.start_agents().await?;
+        sleep(STORM).await;
+
+        let of_imports = |call: &Call| call.verb.writes() && &*call.target.resource == "serviceimports";
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, of_imports), 8, 2)?;
+        trial.log.says(&[
+            "WARN",
+            "a write was denied",
+            "that the namespace and the CRD exist",
+            "ServiceImport",
+            "work",
+        ])?;
+        trial.stage.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
+
+        let server = trial.stage.ground.0.hub.clone();
+        server.make_namespace(&trial.stage.namespace).await?;
+        let begun = Instant::now();
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        ensure!(begun.elapsed() < Duration::from_secs(1), "the namespace was made {:?} before", begun.elapsed());
+        trial.ends_right(SOON).await
+    })
+}
+
+#[test]
+fn a_users_namespace_that_is_deleted_on_the_hub_later_takes_nothing_away() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let namespace = trial.stage.namespace.clone();
+        let imports: Api<ServiceImport> = trial.stage.hub(&namespace);
+        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
+        imports.delete("app", &DeleteParams::default()).await?;
+        namespaces.delete(&namespace, &DeleteParams::default()).await?;
+        sleep(STORM).await;
+        trial.nothing_is_lost(&BEFORE).await?;
+        trial.change().await?;
+        sleep(SOON).await;
+
+        trial.stage.ground.0.hub.clone().make_namespace(&namespace).await?;
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Result<()> {
+    play(async |trial| {
+        let hub_namespace = trial.stage.members[0].hub_namespace.clone();
+        let namespaces: Api<Namespace> = Api::all(trial.stage.ground.hub());
+        namespaces.delete(&hub_namespace, &DeleteParams::default()).await?;
+        trial.wish().await?;
+        let begun = Instant::now();
+        trial.start_agents().await?;
+        sleep(STORM).await;
+
+        let writes = |call: &Call| call.verb.writes() && is_of_member(call) && is_about_objects(call);
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 2)?;
+        trial.log.says(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
+
+        let server = trial.stage.ground.0.hub.clone();
+        server.make_namespace(&hub_namespace).await?;
+        trial.ends_right(AT_LAST).await
+    })
+}

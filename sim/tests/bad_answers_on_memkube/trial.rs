@@ -1,0 +1,278 @@
+//! A fleet in bad weather, and what must be true of it in the end.
+
+use crate::support::OnMemkube;
+use crate::weather::Weather;
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::picture::{Picture, differences, draw};
+use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::user::{Consume, addresses_of};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+use memkube::Verb;
+use parking_lot::Mutex;
+use sim::fleet::Place;
+use sim::server::FLEET_SYSTEM;
+use sim::{Fleet, LeaseTimes, Options, Server};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// What the exporter's slice holds at first, and after the change.
+pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
+pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
+/// How long a storm lasts where nothing else is said.
+pub(crate) const STORM: Duration = Duration::from_secs(300);
+/// Long enough for whatever waits for 30 s at most.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// Long enough for what was denied: the longest back-off after 403 and 404 is five minutes.
+pub(crate) const AT_LAST: Duration = Duration::from_secs(310);
+/// How long it must be quiet in the end.
+const QUIET: Duration = Duration::from_secs(90);
+
+/// What a fleet comes to that nothing befell.
+static UNDISTURBED: LazyLock<Picture> = LazyLock::new(|| {
+    let drawn = sim::paused(async {
+        let mut trial = Trial::set(rare_leases(), Log::default()).await?;
+        trial.start_agents().await?;
+        trial.act().await?;
+        sleep(SOON).await;
+        draw(&trial.stage).await
+    });
+    drawn.expect("nothing befalls it")
+});
+
+/// A fleet of an exporter and an importer.
+pub(crate) struct Trial {
+    pub(crate) stage: Stage<OnMemkube>,
+    /// At the hub.
+    pub(crate) hub: Weather,
+    /// At the exporter's server.
+    pub(crate) exporter: Weather,
+    /// At the importer's server.
+    pub(crate) importer: Weather,
+    /// What the agents say.
+    pub(crate) log: Log,
+    /// The derived Service as it was when all was well.
+    derived: Option<Service>,
+}
+
+/// The agents' election, at a tenth of its pace: it is none of these tests' business, and most of their work.
+fn rare_leases() -> LeaseTimes {
+    let [lease, renew, retry] = [150, 100, 20].map(Duration::from_secs);
+    LeaseTimes { lease, renew, retry }
+}
+
+/// Plays a test on a fleet whose agents do not run yet.
+pub(crate) fn play(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    play_with(rare_leases(), test)
+}
+
+/// The same with these times of election.
+pub(crate) fn play_with(
+    lease: LeaseTimes,
+    test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    LazyLock::force(&UNDISTURBED);
+    let log = Log::default();
+    let lines = tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(lines);
+    sim::paused(async {
+        let mut trial = Trial::set(lease, log.clone()).await?;
+        test(&mut trial).await.with_context(|| log.tail())
+    })
+}
+
+impl Trial {
+    async fn set(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
+        let fleet = Fleet::new(Options { lease, ..Options::members(2) }).await?;
+        let [hub, exporter, importer] = [&fleet.hub, &fleet.members[0].server, &fleet.members[1].server].map(exposed);
+        let ground = OnMemkube(fleet);
+        let namespace = ground.namespace("work").await?;
+        let members = ground.members();
+        let stage = Stage { ground, namespace, members };
+        Ok(Self { stage, hub, exporter, importer, log, derived: None })
+    }
+
+    pub(crate) fn fleet(&mut self) -> &mut Fleet {
+        &mut self.stage.ground.0
+    }
+
+    pub(crate) async fn start_agents(&mut self) -> anyhow::Result<()> {
+        self.stage.ground.start_agents().await
+    }
+
+    /// Starts all agents and does not wait for them.
+    pub(crate) fn launch_agents(&mut self) -> anyhow::Result<()> {
+        let fleet = self.fleet();
+        fleet.places().try_for_each(|place| fleet.start(place))
+    }
+
+    /// Starts all agents, and exports and imports a Service.
+    pub(crate) async fn settle(&mut self) -> anyhow::Result<()> {
+        self.start_agents().await?;
+        self.stage.export_and_import(&BEFORE).await?;
+        self.derived = Some(self.stage.user(1).derived_service("app").await?);
+        sleep(Duration::from_secs(5)).await;
+        Ok(())
+    }
+
+    /// Does all that users do, and waits for nothing.
+    pub(crate) async fn wish(&self) -> anyhow::Result<()> {
+        let (exporter, importer) = (self.stage.user(0), self.stage.user(1));
+        exporter.create_service("app").await?;
+        exporter.create_slice("app", "app-1", &AFTER).await?;
+        exporter.export("app").await?;
+        importer.import("app", "app", Consume::LoadBalancer).await?;
+        Ok(())
+    }
+
+    /// Exports and imports a Service and changes its endpoints.
+    async fn act(&self) -> anyhow::Result<()> {
+        self.stage.export_and_import(&BEFORE).await?;
+        self.change().await?;
+        self.stage.user(1).sees("app", &AFTER).await.map(drop)
+    }
+
+    /// The change that comes while the weather is bad.
+    pub(crate) async fn change(&self) -> anyhow::Result<()> {
+        self.stage.user(0).set_endpoints("app-1", &AFTER).await
+    }
+
+    /// What was imported stands: the same derived Service, and the endpoints that were there.
+    pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
+        let client = &self.stage.members[1].client;
+        let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
+        let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), FLEET_SYSTEM);
+        let before = self.derived.as_ref().context("the fleet was settled before")?;
+        let now = services.get_opt(&before.name_any()).await?.context("the derived Service is gone")?;
+        ensure!(now.uid() == before.uid(), "the derived Service was made anew");
+        let slices = slices.list(&ListParams::default()).await?;
+        let found: BTreeSet<&str> = slices.items.iter().flat_map(addresses_of).collect();
+        ensure!(found == addresses.iter().copied().collect(), "imported is {found:?}, not {addresses:?}");
+        let server = &self.stage.ground.0.members[1].server;
+        ensure!(deletions(server).is_empty(), "deleted at the importer: {:?}", deletions(server));
+        Ok(())
+    }
+
+    /// What comes of it within that time is what comes of a fleet that nothing befell, and then all is quiet.
+    pub(crate) async fn ends_right(&self, within: Duration) -> anyhow::Result<()> {
+        self.comes_to(within, Clone::clone).await?;
+        self.is_quiet().await?;
+        let wrong = differences(&UNDISTURBED, &draw(&self.stage).await?);
+        ensure!(wrong.is_empty(), "it was right and is not any more:\n{}", wrong.join("\n"));
+        Ok(())
+    }
+
+    /// The same for what is in the members: objects of the hub may have other names.
+    pub(crate) async fn ends_right_for_users(&self, within: Duration) -> anyhow::Result<()> {
+        self.comes_to(within, of_users).await?;
+        self.is_quiet().await
+    }
+
+    async fn comes_to(&self, within: Duration, part: fn(&Picture) -> Picture) -> anyhow::Result<()> {
+        let ended = Instant::now();
+        loop {
+            let wrong = differences(&part(&UNDISTURBED), &part(&draw(&self.stage).await?));
+            if wrong.is_empty() {
+                return Ok(());
+            }
+            ensure!(ended.elapsed() < within, "after {within:?}:\n{}", wrong.join("\n"));
+            // To look is most of the work of these tests.
+            sleep(within / 20).await;
+        }
+    }
+
+    /// Nobody writes any more, and every agent still runs.
+    pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
+        let mark = self.stage.ground.mark().await?;
+        sleep(QUIET).await;
+        let told = self.stage.ground.since(&mark).await?.objects();
+        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+        let fleet = &self.stage.ground.0;
+        for place in fleet.places() {
+            let agent = fleet.agent(place).context("every agent was started")?;
+            let ended = futures::FutureExt::now_or_never(agent.ended());
+            ensure!(ended.is_none(), "{} has ended: {ended:?}", agent.name());
+        }
+        Ok(())
+    }
+
+    /// What `/metrics` of an agent says, for a line that begins with this.
+    pub(crate) fn metric(&self, place: Place, name: &str) -> anyhow::Result<f64> {
+        let metrics = self.stage.ground.0.agent(place).context("the agent runs")?.metrics()?;
+        let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        Ok(values.sum())
+    }
+}
+
+/// What a picture has of the members.
+pub(crate) fn of_users(picture: &Picture) -> Picture {
+    let seen = picture.iter().filter(|(name, _)| !name.starts_with("hub/"));
+    seen.map(|(name, object)| (name.clone(), object.clone())).collect()
+}
+
+fn exposed(server: &Server) -> Weather {
+    let weather = Weather::default();
+    server.memkube().set_faults(Some(Arc::new(weather.clone())));
+    weather
+}
+
+/// Services and slices that agents deleted, for good or in vain.
+fn deletions(server: &Server) -> Vec<String> {
+    let entries = server.memkube().audit().entries.into_iter();
+    let deletes = entries.filter(|entry| {
+        entry.call.verb == Verb::Delete
+            && entry.call.user.name.contains("agent")
+            && ["services", "endpointslices"].contains(&&*entry.call.target.resource)
+    });
+    deletes.map(|entry| format!("{} {}", entry.call.target.resource, entry.call.target.name)).collect()
+}
+
+/// What the agents of one test say.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// How many lines have all of these.
+    pub(crate) fn lines_with(&self, parts: &[&str]) -> usize {
+        let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
+        text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    }
+
+    /// That a line has all of these.
+    pub(crate) fn says(&self, parts: &[&str]) -> anyhow::Result<()> {
+        ensure!(self.lines_with(parts) > 0, "no line of the log has all of {parts:?}");
+        Ok(())
+    }
+
+    fn tail(&self) -> String {
+        let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        format!("--- the last lines of the agents\n{}", lines[lines.len().saturating_sub(40)..].join("\n"))
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}

@@ -1,0 +1,319 @@
+//! Objects that cannot be read: what was known of them stays in force, and where nothing was known of them, what stands on
+//! them stays.
+
+use crate::edited::Owned;
+use crate::trial::{AFTER, BEFORE, SOON, STORM, Trial, play};
+use crate::weather::{ever_more_seldom, is_about_objects};
+use anyhow::ensure;
+use fleetnet_tests::picture::draw;
+use fleetnet_tests::stage::Ground as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use sim::fleet::Place;
+use tokio::time::{Instant, sleep};
+
+/// How people get rid of it.
+#[derive(Clone, Copy)]
+enum Remedy {
+    Repair,
+    Delete,
+}
+
+/// Somebody takes out of an object what it stands for, and a change comes that would be written there.
+async fn survived(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
+    let owned = Owned::in_hub(plural);
+    let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };
+    trial.settle().await?;
+    owned.patch(trial, &name("")).await?;
+    let begun = Instant::now();
+    trial.change().await?;
+    sleep(STORM).await;
+
+    let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call);
+    ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 4)?;
+    trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it", field])?;
+    let unreadable = "fleetnet_unreadable_objects_total{cluster=\"hub\",kind=";
+    let metrics = trial.stage.ground.0.agent(Place::Hub).map(|agent| agent.metrics()).transpose()?.unwrap_or_default();
+    ensure!(metrics.contains(unreadable), "the metric counts no unreadable object:\n{metrics}");
+
+    match remedy {
+        Remedy::Repair => owned.patch(trial, &name(if field.contains("Slice") { "app-1" } else { "app" })).await?,
+        Remedy::Delete => {
+            owned.delete(trial).await?;
+            return trial.ends_right_for_users(2 * SOON).await;
+        }
+    }
+    trial.ends_right(2 * SOON).await
+}
+
+#[test]
+fn an_unreadable_export_of_a_slice_keeps_what_it_said_until_it_is_repaired() -> anyhow::Result<()> {
+    play(async |trial| {
+        survived(trial, "endpointsliceexports", "endpointSliceReference", Remedy::Repair).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn an_unreadable_export_of_a_slice_is_made_anew_once_it_is_deleted() -> anyhow::Result<()> {
+    play(async |trial| survived(trial, "endpointsliceexports", "endpointSliceReference", Remedy::Delete).await)
+}
+
+#[test]
+fn an_unreadable_import_of_a_slice_keeps_what_it_said_until_it_is_repaired() -> anyhow::Result<()> {
+    play(async |trial| {
+        survived(trial, "endpointsliceimports", "ownerServiceReference", Remedy::Repair).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn an_unreadable_export_of_a_service_keeps_what_it_said_until_it_is_repaired() -> anyhow::Result<()> {
+    play(async |trial| {
+        survived(trial, "internalserviceexports", "serviceReference", Remedy::Repair).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn an_unreadable_claim_keeps_what_it_said_until_it_is_repaired() -> anyhow::Result<()> {
+    play(async |trial| {
+        survived(trial, "internalserviceimports", "serviceImportReference", Remedy::Repair).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn an_unreadable_export_of_a_service_is_made_anew_once_it_is_deleted() -> anyhow::Result<()> {
+    play(async |trial| survived(trial, "internalserviceexports", "serviceReference", Remedy::Delete).await)
+}
+
+#[test]
+fn an_unreadable_claim_is_made_anew_once_it_is_deleted() -> anyhow::Result<()> {
+    play(async |trial| survived(trial, "internalserviceimports", "serviceImportReference", Remedy::Delete).await)
+}
+
+// === Agents that start while an object cannot be read ===
+
+/// Something in an object that makes it unreadable.
+#[derive(Clone, Copy)]
+struct Nonsense {
+    owned: Owned,
+    /// `spec` or `status`, and the field there.
+    part: &'static str,
+    field: &'static str,
+    /// In place of the field's value, or of its `name`.
+    name_only: bool,
+}
+
+impl Nonsense {
+    /// A reference without a name, which the definitions admit.
+    const fn reference(plural: &'static str, field: &'static str) -> Self {
+        Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
+    }
+
+    /// A text in place of an object or a list, which only other definitions admit.
+    const fn text(owned: Owned, part: &'static str, field: &'static str) -> Self {
+        Self { owned, part, field, name_only: false }
+    }
+
+    /// Puts it there; what was there before.
+    async fn write(self, trial: &Trial) -> anyhow::Result<Value> {
+        let Self { owned, part, field, name_only } = self;
+        if !name_only {
+            admit_anything(trial, owned).await?;
+        }
+        let before = owned.says(trial, part).await?[field].take();
+        let nonsense = if name_only { json!({"name": ""}) } else { json!("nonsense") };
+        owned.patch(trial, &json!({part: {field: nonsense}})).await?;
+        Ok(json!({part: {field: before}}))
+    }
+}
+
+async fn admit_anything(trial: &Trial, owned: Owned) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(owned.client(trial));
+    let mut definition = serde_json::to_value(definitions.get(&owned.definition()).await?)?;
+    let mut versions = definition["spec"]["versions"].take();
+    for version in versions.as_array_mut().into_iter().flatten() {
+        let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        version["schema"]["openAPIV3Schema"] = anything;
+    }
+    let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+    definitions.patch(&owned.definition(), &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// All agents are started anew while the object cannot be read: they write nothing, and what was imported stays.
+async fn borne_from_the_start(trial: &mut Trial, nonsense: Nonsense) -> anyhow::Result<Value> {
+    trial.settle().await?;
+    trial.change().await?;
+    trial.stage.user(1).sees("app", &AFTER).await?;
+    sleep(SOON).await;
+    let mark = trial.stage.ground.mark().await?;
+    let before = nonsense.write(trial).await?;
+    let fleet = trial.fleet();
+    for place in fleet.places() {
+        fleet.kill(place).await;
+    }
+    trial.start_agents().await?;
+    sleep(STORM).await;
+    let told = trial.stage.ground.since(&mark).await?.objects();
+    let written = told.clusters().map(|ledger| ledger.of_agents().count()).sum::<usize>();
+    ensure!(written == 0, "{written} writes:\n{told}");
+    trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it"])?;
+    trial.nothing_is_lost(&AFTER).await?;
+    Ok(before)
+}
+
+fn borne_until_it_is_repaired(nonsense: Nonsense) -> anyhow::Result<()> {
+    play(async |trial| {
+        let before = borne_from_the_start(trial, nonsense).await?;
+        nonsense.owned.patch(trial, &before).await?;
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+fn borne_until_it_is_deleted(nonsense: Nonsense) -> anyhow::Result<()> {
+    play(async |trial| {
+        borne_from_the_start(trial, nonsense).await?;
+        nonsense.owned.delete(trial).await?;
+        trial.ends_right_for_users(2 * SOON).await
+    })
+}
+
+const SLICE_EXPORT: Nonsense = Nonsense::reference("endpointsliceexports", "endpointSliceReference");
+const SLICE_IMPORT: Nonsense = Nonsense::reference("endpointsliceimports", "ownerServiceReference");
+const EXPORT: Nonsense = Nonsense::reference("internalserviceexports", "serviceReference");
+const CLAIM: Nonsense = Nonsense::reference("internalserviceimports", "serviceImportReference");
+const IMPORT_IN_HUB: Nonsense = Nonsense::text(Owned::in_hub("serviceimports"), "status", "clusters");
+const IMPORT_IN_MEMBER: Nonsense =
+    Nonsense::text(Owned::fleet_object_at_importer("serviceimports"), "status", "clusters");
+const WISH: Nonsense = Nonsense::text(Owned::fleet_object_at_importer("multiclusterservices"), "spec", "serviceImport");
+const WISH_TO_EXPORT: Nonsense = Nonsense::text(Owned::service_export(), "status", "conditions");
+
+#[test]
+fn agents_that_start_beside_an_unreadable_export_of_a_slice_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(SLICE_EXPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_export_of_a_slice_take_nothing_away_until_it_is_deleted() -> anyhow::Result<()>
+{
+    borne_until_it_is_deleted(SLICE_EXPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_import_of_a_slice_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(SLICE_IMPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_import_of_a_slice_take_nothing_away_until_it_is_deleted() -> anyhow::Result<()>
+{
+    borne_until_it_is_deleted(SLICE_IMPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_export_of_a_service_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(EXPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_export_of_a_service_take_nothing_away_until_it_is_deleted()
+-> anyhow::Result<()> {
+    borne_until_it_is_deleted(EXPORT)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_claim_take_nothing_away_until_it_is_repaired() -> anyhow::Result<()> {
+    borne_until_it_is_repaired(CLAIM)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_claim_take_nothing_away_until_it_is_deleted() -> anyhow::Result<()> {
+    borne_until_it_is_deleted(CLAIM)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_service_import_of_the_hub_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(IMPORT_IN_HUB)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_service_import_of_the_hub_take_nothing_away_until_it_is_deleted()
+-> anyhow::Result<()> {
+    borne_until_it_is_deleted(IMPORT_IN_HUB)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_service_import_of_a_member_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(IMPORT_IN_MEMBER)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_service_import_of_a_member_take_nothing_away_until_it_is_deleted()
+-> anyhow::Result<()> {
+    borne_until_it_is_deleted(IMPORT_IN_MEMBER)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_multi_cluster_service_take_nothing_away_until_it_is_repaired()
+-> anyhow::Result<()> {
+    borne_until_it_is_repaired(WISH)
+}
+
+#[test]
+fn agents_that_start_beside_an_unreadable_service_export_take_nothing_away_until_it_is_repaired() -> anyhow::Result<()>
+{
+    borne_until_it_is_repaired(WISH_TO_EXPORT)
+}
+
+/// The object's user wants no more of it while it cannot be read: so it is, and nothing of this is left over.
+fn borne_until_its_user_deletes_it(nonsense: Nonsense, left_over: &[&str]) -> anyhow::Result<()> {
+    play(async |trial| {
+        borne_from_the_start(trial, nonsense).await?;
+        nonsense.owned.delete(trial).await?;
+        sleep(2 * SOON).await;
+        trial.is_quiet().await?;
+        let names: Vec<String> = draw(&trial.stage).await?.into_keys().collect();
+        let left: Vec<&String> = names.iter().filter(|name| left_over.iter().any(|part| name.contains(part))).collect();
+        ensure!(!names.is_empty() && left.is_empty(), "left over: {left:?} of {names:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_import_ends_with_its_multi_cluster_service_also_if_agents_never_could_read_that() -> anyhow::Result<()> {
+    let in_hub = ["internalserviceimports/", "endpointsliceimports/"];
+    borne_until_its_user_deletes_it(WISH, &[in_hub[0], in_hub[1], "member-2/"])
+}
+
+#[test]
+fn an_export_ends_with_its_service_export_also_if_agents_never_could_read_that() -> anyhow::Result<()> {
+    let in_hub = ["internalserviceexports/", "endpointsliceexports/", "endpointsliceimports/"];
+    let at_importer = ["member-2/services/", "member-2/endpointslices/"];
+    borne_until_its_user_deletes_it(WISH_TO_EXPORT, &[&in_hub[..], &at_importer].concat())
+}
+
+#[test]
+fn changes_reach_an_importer_whose_agent_never_could_read_its_multi_cluster_service() -> anyhow::Result<()> {
+    play(async |trial| {
+        let before = borne_from_the_start(trial, WISH).await?;
+        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
+        sleep(SOON).await;
+        trial.nothing_is_lost(&BEFORE).await?;
+        trial.change().await?;
+        sleep(SOON).await;
+        trial.nothing_is_lost(&AFTER).await?;
+        WISH.owned.patch(trial, &before).await?;
+        trial.ends_right(SOON).await
+    })
+}

@@ -1,0 +1,121 @@
+//! Watches: silent, behind, cut off from their past.
+
+use crate::trial::{AFTER, BEFORE, SOON, play};
+use crate::weather::{Lines, ever_more_seldom};
+use anyhow::ensure;
+use memkube::faults::{Fate, Fault};
+use memkube::{Call, Status, Verb};
+use parking_lot::Mutex;
+use sim::fleet::Place;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+fn is_watch_or_list(call: &Call) -> bool {
+    matches!(call.verb, Verb::Watch | Verb::List)
+}
+
+fn too_old() -> Status {
+    Status::expired("too old resource version: 7 (9)")
+}
+
+#[test]
+fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.hub.watches(Lines::Silent("agent"));
+        let begun = Instant::now();
+        trial.change().await?;
+        trial.nothing_is_lost(&BEFORE).await?;
+        // Only the watches that are open now are silent.
+        trial.hub.clears();
+        sleep(SOON).await;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        // A watch asks for at most 60 s and is given 5 more; the change passes two of them.
+        ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
+        trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
+        let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
+        ensure!(trial.metric(Place::Member(1), silent)? == 1.0, "the metric counts no silent watch");
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        // While nobody looks, the change comes and the server forgets how.
+        let refuse = Some(Status::internal("not now"));
+        trial.hub.requests(move |call| {
+            let refuse = refuse.clone().filter(|_| is_watch_or_list(call));
+            Fault { refuse, ..Fault::default() }
+        });
+        trial.hub.watches(Lines::Cut("agent"));
+        trial.change().await?;
+        sleep(SOON).await;
+        trial.stage.ground.0.hub.memkube().compact();
+        trial.hub.clears();
+
+        trial.ends_right(SOON).await?;
+        trial.log.says(&["INFO", "the server no longer has the version that the watch was at: listing anew"])?;
+        let expired = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"expired\"}";
+        ensure!(trial.metric(Place::Member(1), expired)? == 1.0, "the metric counts no watch that was too old");
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_server_that_answers_every_watch_with_410_is_asked_ever_more_seldom() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.hub.requests(|call| Fault { refuse: is_watch_or_list(call).then(too_old), ..Fault::default() });
+        trial.hub.watches(Lines::Cut("agent"));
+        let begun = Instant::now();
+        trial.change().await?;
+        sleep(3 * SOON).await;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 200, 60)?;
+        trial.nothing_is_lost(&BEFORE).await?;
+        trial.hub.clears();
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn a_watch_that_is_told_410_in_place_of_an_event_lists_anew_and_loses_nothing() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let told = Mutex::new(BTreeSet::new());
+        trial.hub.events(move |call, _| {
+            let first = told.lock().insert((call.user.name.clone(), call.target.resource.clone()));
+            if first { Fate::Fail(Box::new(too_old())) } else { Fate::Deliver }
+        });
+        let begun = Instant::now();
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        sleep(SOON).await;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 60, 40)?;
+        trial.log.says(&["INFO", "the server no longer has the version that the watch was at: listing anew"])?;
+        trial.nothing_is_lost(&AFTER).await?;
+        trial.hub.clears();
+        trial.ends_right(SOON).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
+fn events_that_are_late_or_told_twice_change_nothing_in_the_end() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.hub.events(|_, event| match event.revision % 3 {
+            0 => Fate::Repeat(2),
+            1 => Fate::Hold(Duration::from_secs(7)),
+            _ => Fate::Deliver,
+        });
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.nothing_is_lost(&AFTER).await?;
+        trial.ends_right(SOON).await
+    })
+}

@@ -1,0 +1,156 @@
+//! Every crash point: each agent is cut off before and after the commit of each of its writes, and where others that are
+//! under way at the same time overtake it; and another is started in its place. The fleet must end as one whose agents live for ever does, and then be at peace.
+
+mod support;
+
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::picture::{Picture, differences, draw};
+use fleetnet_tests::scenes::actions::Action;
+use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use sim::fleet::Backup;
+use sim::fleet::Place;
+use sim::line::{Cut, Line, Side};
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::{sleep, timeout};
+
+/// When all is done that comes of an action: the Leases of a dead agent have run out, and the derived Service's grace.
+const DONE: Duration = Duration::from_secs(40);
+/// How long it must be quiet after that.
+const QUIET: Duration = Duration::from_secs(40);
+/// Of derived Services, shorter than [`DONE`].
+const GRACE: Duration = Duration::from_secs(5);
+/// Whoever is alone leads by then.
+const LED: Duration = Duration::from_secs(10);
+/// The `k`-th write comes within that.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A fleet to which all is done but the action, as often as it is wanted.
+struct Theatre {
+    action: Action,
+    stage: Stage<OnMemkube>,
+    before: Backup,
+}
+
+impl Theatre {
+    async fn open(action: Action) -> anyhow::Result<Self> {
+        let mut stage = Stage::<OnMemkube>::set(Cast { members: 2, derived_service_grace: Some(GRACE) }).await?;
+        action.prepare(&stage).await?;
+        sleep(Duration::from_secs(1)).await;
+        stage.ground.stop_agents().await?;
+        let before = stage.ground.0.backup();
+        Ok(Self { action, stage, before })
+    }
+
+    /// Goes back to before the action, and waits until the agents lead.
+    async fn reset(&mut self) -> anyhow::Result<()> {
+        self.stage.ground.stop_agents().await?;
+        self.stage.ground.0.restore(&self.before);
+        self.stage.ground.start_agents().await?;
+        sleep(LED).await;
+        Ok(())
+    }
+
+    fn line(&self, place: Place) -> anyhow::Result<Line> {
+        self.stage.ground.0.line(place).cloned().context("every agent runs")
+    }
+
+    /// The action where no agent ends: what comes of it, and how many writes each agent makes for it.
+    async fn undisturbed(&mut self) -> anyhow::Result<(Picture, Vec<(Place, usize)>)> {
+        self.reset().await?;
+        let places: Vec<Place> = self.stage.ground.0.places().collect();
+        for place in &places {
+            self.line(*place)?.arm(None);
+        }
+        self.action.act(&self.stage).await?;
+        sleep(DONE).await;
+        self.action.came_true(&self.stage).await?;
+        let writes = places.into_iter().map(|place| Ok((place, self.line(place)?.written())));
+        let writes = writes.collect::<anyhow::Result<_>>()?;
+        Ok((draw(&self.stage).await?, writes))
+    }
+
+    /// The action where an agent ends at one of its writes and is started again: what is then otherwise than it should.
+    async fn disturbed(&mut self, place: Place, cut: Cut, expected: &Picture) -> anyhow::Result<Vec<String>> {
+        self.reset().await?;
+        let line = self.line(place)?;
+        line.arm(Some(cut));
+        let routes = self.stage.user(1).routes("app");
+        self.action.act(&self.stage).await?;
+        timeout(SOON, line.is_cut()).await.context("the write never comes")?;
+        let fleet = &mut self.stage.ground.0;
+        fleet.kill(place).await;
+        fleet.start(place)?;
+        sleep(DONE).await;
+        self.action.came_true(&self.stage).await?;
+
+        let mut wrong = differences(expected, &draw(&self.stage).await?);
+        if self.action == Action::MakeAnew {
+            wrong.extend(routes.never_led_nowhere().err().map(|error| error.to_string()));
+        }
+        let mark = self.stage.ground.mark().await?;
+        sleep(QUIET).await;
+        let told = self.stage.ground.since(&mark).await?.objects();
+        if told.clusters().map(Ledger::count).sum::<usize>() > 0 {
+            wrong.push(format!("it is not at peace:\n{told}"));
+        }
+        Ok(wrong)
+    }
+}
+
+/// Plays the action once for each write of each agent and each way to end there.
+fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut theatre = Theatre::open(action).await?;
+        let (expected, writes) = theatre.undisturbed().await?;
+        let (mut points, mut wrong) = (0, Vec::new());
+        for (place, count) in writes {
+            for (write, side) in (1..=count).flat_map(|write| Side::ALL.map(|side| (write, side))) {
+                points += 1;
+                let outcome = theatre.disturbed(place, Cut { write, side }, &expected).await;
+                let told = outcome.unwrap_or_else(|error| vec![format!("{error:#}")]);
+                wrong.extend(told.into_iter().map(|line| format!("{place:?}, {side:?} write {write}/{count}: {line}")));
+            }
+        }
+        println!("{action:?}: {points} crash points");
+        ensure!(points == crash_points, "{action:?} has {points} crash points, not {crash_points}");
+        ensure!(wrong.is_empty(), "{action:?}:\n{}", wrong.join("\n"));
+        Ok(())
+    })
+}
+
+#[test]
+fn every_crash_point_of_an_export() -> anyhow::Result<()> {
+    every_crash_point_of(Action::Export, 27)
+}
+
+#[test]
+fn every_crash_point_of_an_import() -> anyhow::Result<()> {
+    every_crash_point_of(Action::Import, 45)
+}
+
+#[test]
+fn every_crash_point_of_a_change() -> anyhow::Result<()> {
+    every_crash_point_of(Action::Change, 9)
+}
+
+#[test]
+fn every_crash_point_of_a_port_change() -> anyhow::Result<()> {
+    every_crash_point_of(Action::PortChange, 30)
+}
+
+#[test]
+fn every_crash_point_of_slices_that_are_made_anew() -> anyhow::Result<()> {
+    every_crash_point_of(Action::MakeAnew, 30)
+}
+
+#[test]
+fn every_crash_point_of_an_unexport() -> anyhow::Result<()> {
+    every_crash_point_of(Action::Unexport, 48)
+}
+
+#[test]
+fn every_crash_point_of_a_multi_cluster_services_deletion() -> anyhow::Result<()> {
+    every_crash_point_of(Action::DeleteImport, 33)
+}

@@ -1,0 +1,141 @@
+//! What the manifests of `deploy/` grant is enough for the main job, and no more than that: under exactly those roles
+//! every scene and every action is played, and what none of them used has to have a reason here.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod forbidden;
+mod rbac;
+
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
+use fleetnet_tests::eventually;
+use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
+use fleetnet_tests::scenes::actions::Action;
+use fleetnet_tests::stage::{Cast, Stage};
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, ResourceExt as _};
+use memkube::auth::{Call, Verb};
+use memkube::faults::{Answer, Fault, Faults};
+use memkube::status::Status;
+use parking_lot::Mutex;
+use rbac::{Rbac, Record};
+use serde_json::json;
+use sim::server::ADMIN;
+use sim::{Fleet, Options};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use support::OnMemkube;
+
+/// What is granted although nothing here uses it, and why.
+const RESERVED: [(&str, &str); 1] = [(
+    "update multiclusterservices/finalizers.networking.fleet.azure.com",
+    "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have",
+)];
+
+/// A fleet whose servers hold the agents to the manifests.
+async fn fleet(cast: Cast, record: &Arc<Record>) -> anyhow::Result<Fleet> {
+    let mut options = Options::members(cast.members);
+    options.derived_service_grace = cast.derived_service_grace.unwrap_or(options.derived_service_grace);
+    let fleet = Fleet::new(options).await?;
+    let of_members: Vec<String> = fleet.members.iter().map(|member| manifests::of_member(&member.name)).collect();
+    let mut of_hub = vec![("hub-agent.yaml", manifests::HUB_AGENT)];
+    of_hub.extend(of_members.iter().map(|manifest| ("hub-member.yaml", manifest.as_str())));
+    fleet.hub.memkube().set_policy(Arc::new(Rbac::of(&of_hub, record)?));
+    for member in &fleet.members {
+        let policy = Rbac::of(&[("member-agent.yaml", manifests::MEMBER_AGENT)], record)?;
+        member.server.memkube().set_policy(Arc::new(policy));
+    }
+    Ok(fleet)
+}
+
+fn play<S>(
+    record: &Arc<Record>,
+    scene_name: &str,
+    cast: Cast,
+    scene: impl FnOnce(Stage<OnMemkube>) -> S,
+) -> anyhow::Result<()>
+where
+    S: Future<Output = anyhow::Result<()>>,
+{
+    sim::paused(async { scene(Stage::on(OnMemkube(fleet(cast, record).await?)).await?).await })
+        .with_context(|| format!("{scene_name}, refused: {:#?}", record.refused()))
+}
+
+async fn comes_true(action: Action, stage: Stage<OnMemkube>) -> anyhow::Result<()> {
+    action.prepare(&stage).await?;
+    action.act(&stage).await?;
+    action.came_true(&stage).await
+}
+
+/// An import of the type LoadBalancer becomes one among many.
+async fn an_import_changes_its_type(stage: Stage<OnMemkube>) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    let among_many = json!({"spec": {"type": "ClusterIP"}});
+    stage.user(1).merge::<MultiClusterService>("app", among_many).await?;
+    let derived: Api<Service> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+    let is_among_many =
+        |service: &Service| service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("ClusterIP");
+    let claims = stage.hub::<InternalServiceImport>(&stage.members[1].hub_namespace);
+    let says_so = |claim: &InternalServiceImport| {
+        claim.annotations().get("networking.fleet.azure.com/service-type").is_some_and(|said| said == "ClusterIP")
+    };
+    let name = format!("{}-app", stage.namespace);
+    eventually::object(&derived, &name, "a Service of type ClusterIP", is_among_many).await?;
+    eventually::object(&claims, &name, "a claim of type ClusterIP", says_so).await.map(drop)
+}
+
+/// Writes are carried out and never answered, so that only a get can tell what came of them; and nobody streams lists, as
+/// servers before Kubernetes 1.32 do not.
+#[derive(Default)]
+struct Hardship {
+    /// Whose streaming lists of what were refused: the watches after those follow a list.
+    refused: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Faults for Hardship {
+    fn request(&self, call: &Call) -> Fault {
+        let of_agents = &*call.user.name != ADMIN && !["leases", "events"].contains(&&*call.target.resource);
+        if !of_agents {
+            return Fault::default();
+        }
+        let of = (call.user.name.to_string(), call.qualified_resource());
+        if call.verb == Verb::Watch && self.refused.lock().insert(of) {
+            let refuse = Status::plain(422, "Invalid", "sendInitialEvents is forbidden for watch");
+            return Fault { refuse: Some(refuse), ..Fault::default() };
+        }
+        let answer = if call.verb.writes() { Answer::Cut } else { Answer::Whole };
+        Fault { answer, ..Fault::default() }
+    }
+}
+
+#[test]
+fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else() -> anyhow::Result<()> {
+    let record = Arc::new(Record::default());
+    fleetnet_tests::play_the_main_job!(in a row: play, &record);
+    let cast = Cast { members: 2, derived_service_grace: Some(Duration::from_secs(1)) };
+    for action in Action::ALL {
+        play(&record, &format!("{action:?}"), cast, |stage| comes_true(action, stage))?;
+    }
+    play(&record, "an_import_changes_its_type", cast, an_import_changes_its_type)?;
+    for action in Action::ALL {
+        sim::paused(async {
+            let fleet = fleet(cast, &record).await?;
+            for (_, server) in fleet.servers() {
+                server.memkube().set_faults(Some(Arc::new(Hardship::default())));
+            }
+            comes_true(action, Stage::on(OnMemkube(fleet)).await?).await
+        })
+        .with_context(|| format!("{action:?} under hardship"))?;
+    }
+    ensure!(record.refused().is_empty(), "refused: {:#?}", record.refused());
+    let unused: Vec<String> = record.unused().iter().map(ToString::to_string).collect();
+    let is_reserved = |privilege: &&String| RESERVED.iter().any(|(what, _)| privilege.ends_with(what));
+    let superfluous: Vec<&String> = unused.iter().filter(|privilege| !is_reserved(privilege)).collect();
+    ensure!(superfluous.is_empty(), "granted, and nobody uses it: {superfluous:#?}");
+    for (what, reason) in RESERVED {
+        ensure!(unused.iter().any(|privilege| privilege.ends_with(what)), "{what} is used: no need to say {reason}");
+    }
+    Ok(())
+}

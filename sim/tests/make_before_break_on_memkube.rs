@@ -1,0 +1,161 @@
+//! Make before break: importers have somewhere to go at every moment, whatever comes late or fails, and also where the
+//! slices that are to take the place of others are refused.
+
+mod support;
+
+use fleetnet_tests::scenes::succession::{
+    make_slices_anew, slices_are_left_in_the_hub, slices_made_anew_leave_no_moment_without_endpoints,
+};
+use fleetnet_tests::stage::{Cast, Stage};
+use memkube::auth::{Call, Verb};
+use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
+use memkube::status::{Named, Status};
+use parking_lot::Mutex;
+use sim::Server;
+use sim::server::ADMIN;
+use std::sync::Arc;
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::sleep;
+
+const CAST: Cast = Cast { members: 2, derived_service_grace: None };
+/// How often slices are made anew in bad weather.
+const STORMS: u16 = 20;
+/// What is late is not later.
+const LATE_MILLISECONDS: u64 = 2_000;
+/// In bad weather everything has come by then.
+const WEATHERED: Duration = Duration::from_secs(300);
+/// Agents try again what was refused by then.
+const TRIED_AGAIN: Duration = Duration::from_secs(330);
+
+#[test]
+fn slices_made_anew_leave_no_moment_without_endpoints_in_memory() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = Stage::<OnMemkube>::set(CAST).await?;
+        slices_made_anew_leave_no_moment_without_endpoints(stage).await
+    })
+}
+
+/// Whatever agents ask for is late, some of it fails before it takes effect and some of it after, and what they are told
+/// by watches is late too. Clones are the same weather.
+#[derive(Clone)]
+struct Weather(Arc<Mutex<u64>>);
+
+impl Weather {
+    /// A number below that one.
+    fn draw(&self, below: u64) -> u64 {
+        let mut state = self.0.lock();
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % below
+    }
+
+    fn late(&self) -> Duration {
+        // Half of it comes in time.
+        if self.draw(2) == 0 { Duration::ZERO } else { Duration::from_millis(self.draw(LATE_MILLISECONDS)) }
+    }
+}
+
+impl Faults for Weather {
+    fn request(&self, call: &Call) -> Fault {
+        if !is_of_agents(call) || !call.verb.writes() {
+            return Fault::default();
+        }
+        let refuse = (self.draw(12) == 0).then(|| Status::internal("bad weather"));
+        let answer = if self.draw(12) == 0 { Answer::Cut } else { Answer::Whole };
+        Fault { delay_before: self.late(), refuse, delay_after: self.late(), answer, ..Fault::default() }
+    }
+
+    fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
+        is_of_agents(call).then(|| Box::new(self.clone()) as Box<dyn WatchFaults>)
+    }
+}
+
+impl WatchFaults for Weather {
+    fn event(&mut self, _: &WatchedEvent) -> Fate {
+        Fate::Hold(self.late())
+    }
+}
+
+/// Leases apart.
+fn is_of_agents(call: &Call) -> bool {
+    &*call.user.name != ADMIN && &*call.target.resource != "leases"
+}
+
+#[test]
+fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut stage = Stage::<OnMemkube>::set(CAST).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        // Watches get the weather that there is when they begin.
+        stage.ground.0.stop_agents().await?;
+        let weather = Weather(Arc::new(Mutex::new(1)));
+        for (_, server) in stage.ground.0.servers() {
+            server.memkube().set_faults(Some(Arc::new(weather.clone())));
+        }
+        stage.ground.0.start_agents().await?;
+        let (exporter, mut routes) = (stage.user(0), stage.user(1).routes("app"));
+        for storm in 1..=STORMS {
+            let [old, new] = [storm, storm + 1].map(|number| format!("app-{number}"));
+            let (address, port) = (format!("10.1.1.{storm}"), 9_000 + storm);
+            make_slices_anew(&exporter, &old, &new, &address, port).await?;
+            routes.are_within(WEATHERED, &[&format!("{address}:{port}")]).await?;
+        }
+        routes.never_led_nowhere()?;
+        assert!(routes.events() > 2 * usize::from(STORMS), "each was seen to come and to go");
+        slices_are_left_in_the_hub(&stage, 1).await
+    })
+}
+
+/// A quota that is used up for one resource.
+struct Quota(&'static str);
+
+impl Faults for Quota {
+    fn request(&self, call: &Call) -> Fault {
+        if call.verb != Verb::Create || &*call.target.resource != self.0 {
+            return Fault::default();
+        }
+        let counted = format!("count/{}", call.qualified_resource());
+        let why = format!("exceeded quota: small, requested: {counted}=1, used: {counted}=1, limited: {counted}=1");
+        let named = Named { group: &call.target.group, kind: &call.target.resource, name: "app-2" };
+        Fault { refuse: Some(Status::forbidden(named, &why)), ..Fault::default() }
+    }
+}
+
+/// Slices are made anew while a quota refuses the new ones of a resource.
+fn a_quota_keeps_the_old(resource: &'static str, where_it_is: fn(&sim::Fleet) -> &Server) -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = Stage::<OnMemkube>::set(CAST).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let mut routes = stage.user(1).routes("app");
+        routes.are(&["10.1.0.1:8080"]).await?;
+        let server = where_it_is(&stage.ground.0);
+        server.memkube().set_faults(Some(Arc::new(Quota(resource))));
+        let mark = server.memkube().audit().entries.len();
+
+        make_slices_anew(&stage.user(0), "app-1", "app-2", "10.1.0.2", 8081).await?;
+        sleep(Duration::from_secs(600)).await;
+        routes.are(&["10.1.0.1:8080"]).await?;
+        let tries = server.memkube().audit().entries[mark..].iter().filter(|entry| entry.code == 403).count();
+        assert!((5..=12).contains(&tries), "tried {tries} times in ten minutes, less and less often");
+
+        server.memkube().set_faults(None);
+        routes.are_within(TRIED_AGAIN, &["10.1.0.2:8081"]).await?;
+        routes.never_led_nowhere()?;
+        slices_are_left_in_the_hub(&stage, 1).await
+    })
+}
+
+#[test]
+fn a_quota_that_refuses_the_new_slice_in_the_importer_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+    a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server)
+}
+
+#[test]
+fn a_quota_that_refuses_the_new_copy_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+    a_quota_keeps_the_old("endpointsliceimports", |fleet| &fleet.hub)
+}
+
+#[test]
+fn a_quota_that_refuses_the_new_export_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
+    a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub)
+}

@@ -1,0 +1,174 @@
+//! Beside what the Go agents left: definitions that do not know what fleetnet adds, and writers that take out what they do
+//! not know. Agents go along and come to rest.
+
+mod support;
+
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crds::{self, Form};
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::scenes::actions::Action;
+use fleetnet_tests::stage::{Ground as _, Stage};
+use futures::StreamExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{PostParams, WatchParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent};
+use kube::{Api, Client};
+use memkube::User;
+use serde_json::Value;
+use sim::{Fleet, Options};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// All that comes of an action has come by then, the end of the derived Service's grace too.
+const DONE: Duration = Duration::from_secs(10);
+/// How long it must be quiet after that.
+const QUIET: Duration = Duration::from_secs(20);
+/// Of derived Services, shorter than [`DONE`].
+const GRACE: Duration = Duration::from_secs(5);
+
+async fn fleet(form: Form) -> anyhow::Result<Fleet> {
+    Fleet::new(Options { form, derived_service_grace: GRACE, ..Options::members(2) }).await
+}
+
+async fn comes_true_and_to_rest(action: Action, stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
+    action.prepare(stage).await?;
+    action.act(stage).await?;
+    action.came_true(stage).await?;
+    sleep(DONE).await;
+    let mark = stage.ground.mark().await?;
+    sleep(QUIET).await;
+    let told = stage.ground.since(&mark).await?.objects();
+    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+    Ok(())
+}
+
+#[test]
+fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest() -> anyhow::Result<()> {
+    for action in Action::ALL {
+        sim::paused(async {
+            let stage = Stage::on(OnMemkube(fleet(Form::Go).await?)).await?;
+            comes_true_and_to_rest(action, &stage).await
+        })
+        .with_context(|| format!("{action:?}"))?;
+    }
+    Ok(())
+}
+
+/// A Go agent that writes each object of our group whole whenever it sees one: as its types know it.
+struct Typed {
+    /// How many objects lost something.
+    reduced: Arc<AtomicUsize>,
+    tasks: JoinSet<anyhow::Result<()>>,
+}
+
+impl Typed {
+    fn beside(fleet: &Fleet) -> Self {
+        let (reduced, mut tasks) = (Arc::default(), JoinSet::new());
+        for (_, server) in fleet.servers() {
+            for definition in crds::all(Form::Go) {
+                let client = server.memkube().client(User::new("typed-writer"));
+                tasks.spawn(write_back(client, definition, Arc::clone(&reduced)));
+            }
+        }
+        Self { reduced, tasks }
+    }
+
+    /// How many objects lost something so far.
+    async fn reduced(&mut self) -> anyhow::Result<usize> {
+        if let Some(ended) = self.tasks.try_join_next() {
+            ended??;
+        }
+        Ok(self.reduced.load(Ordering::Relaxed))
+    }
+}
+
+async fn write_back(
+    client: Client,
+    definition: CustomResourceDefinition,
+    reduced: Arc<AtomicUsize>,
+) -> anyhow::Result<()> {
+    let spec = definition.spec;
+    let version = spec.versions.iter().find(|version| version.storage).context("a version is stored")?;
+    let schema = serde_json::to_value(version.schema.as_ref().and_then(|it| it.open_api_v3_schema.as_ref()))?;
+    let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+    let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut events = everywhere.watch(&WatchParams::default().initial_events(), "").await?.boxed();
+    while let Some(event) = events.next().await {
+        let (WatchEvent::Added(object) | WatchEvent::Modified(object)) = event? else { continue };
+        let mut typed = object.clone();
+        reduce(&schema, &mut typed.data);
+        reduced.fetch_add(usize::from(typed != object), Ordering::Relaxed);
+        let namespace = object.metadata.namespace.as_deref().context("all kinds have namespaces")?;
+        let name = object.metadata.name.as_deref().context("an object has a name")?;
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+        match api.replace(name, &PostParams::default(), &typed).await {
+            // Overtaken: the newer object comes by the watch.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
+            written => drop(written?),
+        }
+    }
+    Ok(())
+}
+
+/// What is left of a value that went through Go types: the fields that the schema knows, and times in whole seconds.
+fn reduce(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let Some(known) = schema["properties"].as_object() else { return };
+            fields.retain(|name, _| known.contains_key(name));
+            for (name, value) in fields {
+                reduce(&known[name], value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| reduce(&schema["items"], item)),
+        Value::String(time) if schema["format"] == "date-time" => {
+            if let Some((seconds, _)) = time.split_once('.') {
+                *time = format!("{seconds}Z");
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn beside_a_writer_that_takes_out_what_it_does_not_know_every_action_comes_true_and_to_rest() -> anyhow::Result<()> {
+    for action in Action::ALL {
+        sim::paused(async {
+            let fleet = fleet(Form::Full).await?;
+            let mut typed = Typed::beside(&fleet);
+            let stage = Stage::on(OnMemkube(fleet)).await?;
+            comes_true_and_to_rest(action, &stage).await?;
+            ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
+            Ok(())
+        })
+        .with_context(|| format!("{action:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_type_of_import_that_such_a_writer_takes_out_is_the_default_from_then_on() -> anyhow::Result<()> {
+    use fleetnet_tests::user::Consume;
+    sim::paused(async {
+        let fleet = fleet(Form::Full).await?;
+        let mut typed = Typed::beside(&fleet);
+        let stage = Stage::on(OnMemkube(fleet)).await?;
+        stage.export(&["10.1.0.1"]).await?;
+        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        sleep(DONE).await;
+        let derived = stage.user(1).derived_service("app").await?;
+        ensure!(derived.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer"));
+        let mark = stage.ground.mark().await?;
+        sleep(QUIET).await;
+        let told = stage.ground.since(&mark).await?.objects();
+        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+        ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
+        Ok(())
+    })
+}

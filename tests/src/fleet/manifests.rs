@@ -1,0 +1,108 @@
+//! The manifests of `deploy/`: what the agents may do in these tests is what they may do in production, to the letter.
+
+use crate::control_plane::ControlPlane;
+use anyhow::Context as _;
+use kube::Api;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde_json::Value;
+
+/// The hub agent, in the hub.
+pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
+/// A member agent, in its cluster.
+pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
+/// What the hub holds for a member.
+const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
+/// The id in [`HUB_MEMBER`] that others take the place of.
+const EXAMPLE: &str = "member-1";
+
+/// `deploy/hub-member.yaml` for a member, as its first lines say.
+#[must_use]
+pub fn of_member(cluster_id: &str) -> String {
+    HUB_MEMBER.replace(EXAMPLE, cluster_id)
+}
+
+/// The objects of a manifest.
+///
+/// # Errors
+/// Where it is not YAML.
+pub fn objects(manifest: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    let documents = manifest.split("\n---\n");
+    documents.map(|document| serde_saphyr::from_str(document).with_context(|| document.to_owned())).collect()
+}
+
+/// Makes the objects of a manifest; what is there already stays as it is.
+///
+/// # Errors
+/// Where the server refuses one.
+pub async fn apply(control_plane: &ControlPlane, manifest: &str) -> anyhow::Result<()> {
+    for object in objects(manifest)? {
+        let types = object.types.as_ref().context("an object has a kind")?;
+        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+        let api: Api<DynamicObject> = match &object.metadata.namespace {
+            Some(namespace) => Api::namespaced_with(control_plane.admin(), namespace, &resource),
+            None => Api::all_with(control_plane.admin(), &resource),
+        };
+        let path = format!("{}?fieldValidation=Strict", api.resource_url());
+        let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
+        let made = control_plane.admin().request::<Value>(request.body(serde_json::to_vec(&object)?)?).await;
+        match made {
+            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+            made => {
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                made.with_context(|| format!("{} refuses the {} {name}", control_plane.name(), types.kind))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HUB_AGENT, MEMBER_AGENT, objects, of_member};
+    use clap::Parser as _;
+    use kube::core::DynamicObject;
+    use serde_json::Value;
+
+    fn of_kind(manifest: &str, kind: &str) -> Vec<Value> {
+        let is_wanted = |object: &DynamicObject| object.types.as_ref().is_some_and(|types| types.kind == kind);
+        objects(manifest).expect("YAML").into_iter().filter(is_wanted).map(|object| object.data).collect()
+    }
+
+    fn arguments(manifest: &str) -> Vec<String> {
+        let [deployment] = &of_kind(manifest, "Deployment")[..] else { panic!("one Deployment") };
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let name = container["name"].as_str().expect("a name").to_owned();
+        let arguments: Vec<String> = serde_json::from_value(container["args"].clone()).expect("arguments");
+        std::iter::once(name).chain(arguments).collect()
+    }
+
+    fn leases(manifest: &str) -> Vec<String> {
+        let rules = of_kind(manifest, "Role").into_iter().flat_map(|role| role["rules"].as_array().cloned());
+        let named = rules.flatten().find_map(|rule| serde_json::from_value(rule["resourceNames"].clone()).ok());
+        named.expect("a rule names the Leases")
+    }
+
+    #[test]
+    fn the_deployments_give_flags_that_the_agents_know() {
+        hub_agent::Flags::try_parse_from(arguments(HUB_AGENT)).expect("the hub agent's flags");
+        member_agent::Flags::try_parse_from(arguments(MEMBER_AGENT)).expect("the member agent's flags");
+    }
+
+    #[test]
+    fn the_agents_may_hold_their_leases_and_no_others() {
+        assert_eq!(leases(HUB_AGENT), hub_agent::leases());
+        assert_eq!(leases(MEMBER_AGENT), member_agent::Parts::ALL.leases());
+    }
+
+    #[test]
+    fn what_a_member_has_in_the_hub_is_in_its_namespace() {
+        for object in objects(&of_member("west")).expect("YAML") {
+            let kind = object.types.map(|types| types.kind);
+            if kind.as_deref() == Some("Namespace") {
+                assert_eq!(object.metadata.name.as_deref(), Some("fleet-member-west"));
+            } else {
+                assert_eq!(object.metadata.namespace.as_deref(), Some("fleet-member-west"), "{kind:?}");
+            }
+        }
+    }
+}

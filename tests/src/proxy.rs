@@ -1,0 +1,221 @@
+//! A proxy before a real API server, through which one agent reaches it: it lets all pass until the write that it is
+//! asked to stop at, and from there on nothing.
+//!
+//! The agent speaks plain HTTP to it; whatever the agent sends goes on with the agent's own token.
+
+use crate::kubeconfig::Access;
+use anyhow::{Context as _, anyhow};
+use bytes::Bytes;
+use http::{Method, Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Where a proxy stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The kind of write, of which the first counts: `create endpointsliceexports`, `patch serviceexports/status`.
+    pub write: String,
+    /// Whether the server still carries it out.
+    pub carried_out: bool,
+}
+
+/// A proxy. It ends with this.
+pub struct Proxy {
+    /// How its agent reaches the server.
+    pub access: Access,
+    stopped: watch::Receiver<bool>,
+    connections: tokio::task::JoinHandle<()>,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Proxy").field("url", &self.access.server_url).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.connections.abort();
+    }
+}
+
+/// What the proxies of one agent share: where one stops, all do.
+#[derive(Clone, Debug)]
+pub struct Line(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Writes to objects with this in their names are let pass unnoted.
+    ignored: Option<String>,
+    stop: Mutex<Option<Stop>>,
+    /// Every kind of write that passed, in the order of the first of each.
+    passed: Mutex<Vec<String>>,
+    stopped: watch::Sender<bool>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::but_for(None)
+    }
+}
+
+impl Line {
+    /// A line that lets writes pass unnoted to objects with this in their names.
+    #[must_use]
+    pub fn but_for(ignored: Option<&str>) -> Self {
+        let (stop, passed, stopped) = (Mutex::default(), Mutex::default(), watch::Sender::new(false));
+        Self(Arc::new(State { ignored: ignored.map(str::to_owned), stop, passed, stopped }))
+    }
+
+    /// Notes the kinds of writes from here on, and stops at the first of that kind.
+    pub fn arm(&self, stop: Option<Stop>) {
+        *self.0.stop.lock() = stop;
+        self.0.passed.lock().clear();
+    }
+
+    /// The kinds of writes since [`Line::arm`], Leases and Events left out.
+    #[must_use]
+    pub fn passed(&self) -> Vec<String> {
+        self.0.passed.lock().clone()
+    }
+
+    /// Waits until it has stopped.
+    pub async fn stopped(&self) {
+        // The sender is in what is held here.
+        let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
+    }
+
+    /// Whether this write is the one.
+    fn meets(&self, write: &str, path: &str) -> Option<Stop> {
+        if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
+            return None;
+        }
+        let mut passed = self.0.passed.lock();
+        if !passed.iter().any(|known| known == write) {
+            passed.push(write.to_owned());
+        }
+        self.0.stop.lock().take_if(|stop| stop.write == write)
+    }
+
+    async fn stop<T>(&self) -> T {
+        self.0.stopped.send_replace(true);
+        pending().await
+    }
+}
+
+impl Proxy {
+    /// Starts one for a user of a server.
+    ///
+    /// # Errors
+    /// Where there is no port or no client to be had.
+    pub async fn start(access: &Access, line: &Line) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
+        let server_url = format!("http://{}", listener.local_addr()?);
+        let upstream = access.client().await?;
+        let stopped = line.0.stopped.subscribe();
+        let connections = tokio::spawn(accept(listener, upstream, line.clone()));
+        Ok(Self { access: Access { server_url, ..access.clone() }, stopped, connections })
+    }
+
+    /// Whether it has stopped.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        *self.stopped.borrow()
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: Client, line: Line) {
+    // Dropped with this, and the connections with it.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve(stream, upstream.clone(), line.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(stream: TcpStream, upstream: Client, line: Line) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request| pass(request, upstream.clone(), line.clone()));
+    // Whatever breaks it, the agent sees it and comes again.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyhow::Result<Response<Body>> {
+    if *line.0.stopped.borrow() {
+        return line.stop().await;
+    }
+    let stop = written(&request).and_then(|write| line.meets(&write, request.uri().path()));
+    if stop.as_ref().is_some_and(|stop| !stop.carried_out) {
+        return line.stop().await;
+    }
+    let answer = upstream.send(for_upstream(request).await?).await;
+    if stop.is_some() || *line.0.stopped.borrow() {
+        return line.stop().await;
+    }
+    Ok(answer?)
+}
+
+/// The request as kube's client takes it, which puts on the address and the token itself.
+async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body>> {
+    let (mut parts, body) = request.into_parts();
+    let body: Bytes = body.collect().await?.to_bytes();
+    for own in [header::HOST, header::AUTHORIZATION, header::CONTENT_LENGTH, header::CONNECTION] {
+        parts.headers.remove(own);
+    }
+    let path = parts.uri.path_and_query().map(ToString::to_string).ok_or_else(|| anyhow!("a request has a path"))?;
+    parts.uri = path.parse()?;
+    Ok(Request::from_parts(parts, Body::from(body.to_vec())))
+}
+
+/// The kind of a write to objects; none for reads, Leases and Events.
+fn written<B>(request: &Request<B>) -> Option<String> {
+    let verb = match *request.method() {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => return None,
+    };
+    let segments: Vec<&str> = request.uri().path().split('/').filter(|segment| !segment.is_empty()).collect();
+    let namespaces = segments.iter().position(|segment| *segment == "namespaces")?;
+    let (resource, subresource) = (segments.get(namespaces + 2)?, segments.get(namespaces + 4));
+    if matches!(*resource, "leases" | "events") {
+        return None;
+    }
+    Some(subresource.map_or_else(|| format!("{verb} {resource}"), |sub| format!("{verb} {resource}/{sub}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::written;
+    use http::Request;
+
+    #[test]
+    fn writes_are_named_by_verb_resource_and_subresource() {
+        let table = [
+            ("POST", "/apis/g.io/v1/namespaces/a/widgets", Some("create widgets")),
+            ("PATCH", "/apis/g.io/v1/namespaces/a/widgets/w?x=1", Some("patch widgets")),
+            ("PATCH", "/apis/g.io/v1/namespaces/a/widgets/w/status", Some("patch widgets/status")),
+            ("DELETE", "/api/v1/namespaces/a/services/s", Some("delete services")),
+            ("GET", "/api/v1/namespaces/a/services/s", None),
+            ("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/l", None),
+            ("POST", "/api/v1/namespaces/a/events", None),
+        ];
+        for (method, path, expected) in table {
+            let request = Request::builder().method(method).uri(path).body(()).expect("a request");
+            assert_eq!(written(&request).as_deref(), expected, "{method} {path}");
+        }
+    }
+}

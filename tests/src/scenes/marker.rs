@@ -1,0 +1,58 @@
+//! A Service whose changes show that all that came before has been seen.
+
+use crate::audit::Ledger;
+use crate::stage::{Ground, Stage};
+use crate::user::{Consume, User};
+use anyhow::ensure;
+
+/// What it is called.
+pub const MARKER: &str = "marker";
+/// What a change costs: one write in the hub for the export, one for the import, one in the importer.
+const CHANGE: usize = 3;
+
+/// The Service, exported by the first member and imported by the second.
+pub struct Marker {
+    exporter: User,
+    importer: User,
+    changes: usize,
+}
+
+impl Marker {
+    /// Makes it in the users' namespace.
+    ///
+    /// # Errors
+    /// Where a server refuses or it is not imported; so of all that follows.
+    pub async fn make(stage: &Stage<impl Ground>) -> anyhow::Result<Self> {
+        let (exporter, importer) = (stage.user(0), stage.user(1));
+        exporter.create_service(MARKER).await?;
+        exporter.create_slice(MARKER, MARKER, &["10.9.0.0"]).await?;
+        exporter.export(MARKER).await?;
+        importer.import(MARKER, MARKER, Consume::ClusterIp).await?;
+        importer.sees(MARKER, &["10.9.0.0"]).await?;
+        importer.sees_import(MARKER, "True").await?;
+        Ok(Self { exporter, importer, changes: 0 })
+    }
+
+    /// Changes it and waits until that has arrived.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn change(&mut self) -> anyhow::Result<()> {
+        self.changes += 1;
+        let address = format!("10.9.{}.{}", self.changes / 250, self.changes % 250 + 1);
+        self.exporter.set_endpoints(MARKER, &[&address]).await?;
+        self.importer.sees(MARKER, &[&address]).await.map(drop)
+    }
+
+    /// That a change costs what a change costs, and nothing else is written meanwhile.
+    ///
+    /// # Errors
+    /// Where something is.
+    pub async fn at_peace(&mut self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
+        // What came before may still have an end that nobody waits for: it is over once a change has overtaken it.
+        self.change().await?;
+        let mark = stage.ground.mark().await?;
+        self.change().await?;
+        let told = stage.ground.since(&mark).await?.objects();
+        ensure!(told.clusters().map(Ledger::count).sum::<usize>() == CHANGE, "it is not at peace:\n{told}");
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Bad answers that only a real connection can give: a TLS handshake that nobody answers, connections that break or fall
+//! silent, tokens that come late and are revoked. All others are `sim`'s (`sim/tests/bad_answers_on_memkube/`).
+
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::agent::{Agent, AgentSpec};
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::eventually::Deadline;
+use fleetnet_tests::gate::{Gate, Gatekeeper};
+use fleetnet_tests::kubeconfig::Access;
+use fleetnet_tests::limits::POLL;
+use fleetnet_tests::picture::{Picture, differences, draw};
+use fleetnet_tests::process::Ended;
+use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::sleep;
+
+const CAST: Cast = Cast { members: 2, derived_service_grace: None };
+const BEFORE: [&str; 1] = ["10.1.0.1"];
+const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
+/// The exporter: it writes to the hub when a slice changes.
+const EXPORTER: Place = Place::Member(0);
+/// Longer than any wait of an agent that has nothing to complain of.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// A settled fleet, what comes of a change there, and the exporter's access to the hub. Its agent is stopped.
+async fn settled() -> anyhow::Result<(Stage<OnProcesses>, Picture, Access)> {
+    let mut stage = Stage::<OnProcesses>::set(CAST).await?;
+    stage.export_and_import(&BEFORE).await?;
+    changed(&stage, &AFTER).await?;
+    let expected = draw(&stage).await?;
+    changed(&stage, &BEFORE).await?;
+    stage.ground.stop(EXPORTER).await?;
+    let access = stage.ground.hub_access(0).await?;
+    Ok((stage, expected, access))
+}
+
+async fn changed(stage: &Stage<OnProcesses>, addresses: &[&str]) -> anyhow::Result<()> {
+    stage.user(0).set_endpoints("app-1", addresses).await?;
+    stage.user(1).sees("app", addresses).await.map(drop)
+}
+
+/// The exporter's agent with a Lease that the one before has given back.
+async fn exporter(stage: &Stage<OnProcesses>) -> anyhow::Result<AgentSpec> {
+    stage.ground.spec(EXPORTER, None).await
+}
+
+/// An agent says something with all of these.
+async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
+    let what = format!("something with {parts:?}");
+    agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
+}
+
+/// The change has come, the fleet is as one that nothing befell, nobody writes any more, and the agent is still the same.
+async fn ends_right(stage: &Stage<OnProcesses>, expected: &Picture, agent: Agent) -> anyhow::Result<()> {
+    stage.user(1).sees("app", &AFTER).await?;
+    agent.ready().await?;
+    let deadline = Deadline::start();
+    loop {
+        let wrong = differences(expected, &draw(stage).await?);
+        if wrong.is_empty() {
+            break;
+        }
+        deadline.check().with_context(|| wrong.join("\n"))?;
+        sleep(POLL).await;
+    }
+    let mark = stage.ground.mark().await?;
+    sleep(QUIET).await;
+    let told = stage.ground.since(&mark).await?.objects();
+    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+    ensure!(agent.terminate().await? == Ended::Exited(0), "{}", agent.log().tail());
+    Ok(())
+}
+
+/// How many lines complain: bounded, so that no log is filled by a hub that is away.
+fn complaints(agent: &Agent) -> usize {
+    agent.log().lines().iter().filter(|line| line.contains("WARN")).count()
+}
+
+#[test]
+fn a_hub_that_never_answers_a_tls_handshake_is_given_up_on_and_used_once_it_does() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let (stage, expected, hub) = settled().await?;
+        let gate = Gatekeeper::start(&hub.server_url, Gate::Silent).await?;
+        let agent = exporter(&stage).await?.variable("HUB_SERVER_URL", &gate.server_url).start().await?;
+        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        says(&agent, &["WARN", "a watch failed and goes on", "hub"]).await?;
+        let (_, said) = agent.get("/readyz").await?;
+        ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
+        stage.user(1).sees("app", &BEFORE).await?;
+        ensure!(complaints(&agent) <= 20, "{}", agent.log().tail());
+
+        // Whoever met silence stays with it; new connections are served.
+        gate.stand(Gate::Open);
+        ends_right(&stage, &expected, agent).await
+    })
+}
+
+#[test]
+fn a_hub_whose_connections_break_or_fall_silent_takes_nothing_away_and_catches_up() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let (stage, expected, hub) = settled().await?;
+        let gate = Gatekeeper::start(&hub.server_url, Gate::Open).await?;
+        let agent = exporter(&stage).await?.variable("HUB_SERVER_URL", &gate.server_url).start_ready().await?;
+        changed(&stage, &["10.1.0.4"]).await?;
+
+        gate.stand(Gate::Silent);
+        stage.user(0).set_endpoints("app-1", &["10.1.0.5"]).await?;
+        says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "outcome unknown"])
+            .await?;
+        stage.user(1).sees("app", &["10.1.0.4"]).await?;
+        gate.stand(Gate::Open);
+        stage.user(1).sees("app", &["10.1.0.5"]).await?;
+
+        gate.stand(Gate::Shut);
+        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        says(&agent, &["WARN", "a watch failed and goes on", "EndpointSliceExport"]).await?;
+        stage.user(1).sees("app", &["10.1.0.5"]).await?;
+        ensure!(complaints(&agent) <= 120, "{}", agent.log().tail());
+        gate.stand(Gate::Open);
+        ends_right(&stage, &expected, agent).await
+    })
+}
+
+#[test]
+fn a_token_that_comes_late_is_waited_for_and_one_that_is_revoked_is_read_anew() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let (stage, expected, hub) = settled().await?;
+        let folder = tempfile::tempdir()?;
+        let file: PathBuf = folder.path().join("token");
+        let agent = exporter(&stage).await?.variable("CONFIG_PATH", &file).start().await?;
+        says(&agent, &["WARN", "the bearer token file", "cannot be read"]).await?;
+        let (_, said) = agent.get("/readyz").await?;
+        ensure!(said.contains("[-]hub/endpointsliceexports: incomplete"), "{said}");
+
+        std::fs::write(&file, &hub.token)?;
+        agent.ready().await?;
+        changed(&stage, &["10.1.0.4"]).await?;
+
+        // With the account its tokens end. The account that is made in its place has the same name and rights.
+        let namespace = &stage.members[0].hub_namespace;
+        let accounts: Api<ServiceAccount> = stage.hub(namespace);
+        let mut account = accounts.get("member-agent").await?;
+        accounts.delete("member-agent", &DeleteParams::default()).await?;
+        (account.metadata.uid, account.metadata.resource_version) = (None, None);
+        accounts.create(&PostParams::default(), &account).await?;
+        let refused = hub.client().await?;
+        let deadline = Deadline::start();
+        while refused.apiserver_version().await.is_ok() {
+            deadline.check().context("the token is still good")?;
+            sleep(POLL).await;
+        }
+        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        says(&agent, &["WARN", "a write failed and will be tried again", "EndpointSliceExport", "401"]).await?;
+        stage.user(1).sees("app", &["10.1.0.4"]).await?;
+
+        std::fs::write(&file, stage.ground.hub_access(0).await?.token)?;
+        ends_right(&stage, &expected, agent).await
+    })
+}

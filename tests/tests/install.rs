@@ -1,0 +1,154 @@
+//! The commands of `docs/install.md`, as they stand there, with the real kubectl on real API servers; then the agents as
+//! the Deployments have kubelets start them.
+
+use anyhow::{Context as _, bail, ensure};
+use fleetnet_tests::agent::{Agent, AgentSpec};
+use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
+use fleetnet_tests::fleet::FLEET_SYSTEM;
+use fleetnet_tests::limits::CONTROL_PLANE_START;
+use fleetnet_tests::user::User;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
+use kube::Api;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use tempfile::TempDir;
+use tokio::process::Command;
+use xtask::controlplane::{Program, locate};
+
+/// The member in the guide.
+const MEMBER: &str = "west";
+/// The namespace in the guide.
+const USERS: &str = "work";
+
+/// The guide's blocks of commands; those that are only shown are marked otherwise.
+fn commands(guide: &str) -> Vec<&str> {
+    let blocks = guide.split("\n```sh\n").skip(1);
+    blocks.filter_map(|block| block.split_once("\n```").map(|(commands, _)| commands)).collect()
+}
+
+/// A kubeconfig with the contexts that the guide expects.
+async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
+    let (mut contexts, mut servers, mut users) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, control_plane) in clusters {
+        let access = control_plane.access(ADMIN).await?;
+        let authority = access.authority_base64();
+        contexts.push(json!({"name": name, "context": {"cluster": name, "user": name}}));
+        let server = json!({"server": access.server_url, "certificate-authority-data": authority});
+        servers.push(json!({"name": name, "cluster": server}));
+        users.push(json!({"name": name, "user": {"token": access.token}}));
+    }
+    let config: Value = json!({
+        "apiVersion": "v1", "kind": "Config", "contexts": contexts, "clusters": servers, "users": users,
+    });
+    Ok(config.to_string())
+}
+
+/// Runs commands in the project's folder, as one script that ends with the first that fails.
+async fn run(script: &str, folder: &Path) -> anyhow::Result<()> {
+    let kubectl = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
+    let programs = folder.join("programs");
+    fs::create_dir(&programs)?;
+    let file = programs.join("kubectl");
+    let first_argument = kubectl.first_argument.unwrap_or_default();
+    fs::write(&file, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", kubectl.file.display()))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+    let mut bash = Command::new("bash");
+    bash.args(["-euo", "pipefail", "-c", script]).current_dir(xtask::root()).env_clear();
+    bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    bash.env("HOME", folder).env("KUBECONFIG", folder.join("kubeconfig"));
+    let output = tokio::time::timeout(CONTROL_PLANE_START, bash.stdin(Stdio::null()).kill_on_drop(true).output());
+    let output = output.await.context("the commands do not end")??;
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    ensure!(output.status.success(), "{:?}\n{said}", output.status);
+    ensure!(!said.contains("Warning:"), "{said}");
+    Ok(())
+}
+
+/// Starts an agent as its Deployment says: its arguments, its environment, its files and its account.
+async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
+    let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+    let template = deployments.get(name).await?.spec.template;
+    let pod = template.spec.context("a template has a spec")?;
+    let account = pod.service_account_name.as_deref().context("the pods have an account")?;
+    let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
+    // A pod finds its account in files; here it is in a kubeconfig.
+    let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
+    let [container] = &pod.containers[..] else { bail!("one container") };
+    for argument in container.args.iter().flatten() {
+        let (flag, value) = argument.split_once('=').context("flags have values")?;
+        let value = if value.starts_with(":80") { "127.0.0.1:0" } else { value };
+        spec = spec.flag(flag, value);
+    }
+    mount(control_plane, &pod, folder).await?;
+    for variable in container.env.iter().flatten() {
+        let value = value_of(control_plane, variable).await.with_context(|| variable.name.clone())?;
+        let mounts = container.volume_mounts.iter().flatten();
+        let mounted = mounts.into_iter().any(|mount| value.starts_with(&format!("{}/", mount.mount_path)));
+        let value = if mounted { format!("{}{value}", folder.display()) } else { value };
+        spec = spec.variable(&variable.name, value);
+    }
+    spec.start_ready().await
+}
+
+/// Writes the pod's files under a folder in the place of `/`.
+async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
+    let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
+    for mount in mounts {
+        let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
+        let secret = volume.and_then(|volume| volume.secret.as_ref()).context("all volumes are Secrets")?;
+        let at = folder.join(mount.mount_path.trim_start_matches('/'));
+        fs::create_dir_all(&at)?;
+        for item in secret.items.iter().flatten() {
+            let name = secret.secret_name.as_deref().context("a Secret has a name")?;
+            fs::write(at.join(&item.path), key(control_plane, name, &item.key).await?)?;
+        }
+    }
+    Ok(())
+}
+
+async fn value_of(control_plane: &ControlPlane, variable: &EnvVar) -> anyhow::Result<String> {
+    if let Some(value) = &variable.value {
+        return Ok(value.clone());
+    }
+    let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
+    let source = source.context("it has a value, or a Secret's")?;
+    key(control_plane, &source.name, &source.key).await
+}
+
+async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::Result<String> {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+    let data = secrets.get(secret).await?.data.unwrap_or_default();
+    let value = data.get(key).with_context(|| format!("the Secret {secret} has no key {key}"))?;
+    Ok(String::from_utf8(value.0.clone())?)
+}
+
+#[test]
+fn the_guide_s_commands_install_agents_that_do_their_job() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        // It puts the tokens into the Secrets that ask for them.
+        let controllers = vec!["serviceaccount-token-controller".to_owned()];
+        let hub = Options { name: "hub".to_owned(), controllers, ..Options::default() };
+        let member = Options { name: MEMBER.to_owned(), ..Options::default() };
+        let (hub, member) = futures::future::try_join(ControlPlane::start(hub), ControlPlane::start(member)).await?;
+        let folder = TempDir::with_prefix("fleetnet-install-")?;
+        fs::write(folder.path().join("kubeconfig"), kubeconfig(&[("hub", &hub), (MEMBER, &member)]).await?)?;
+
+        let guide = fs::read_to_string(xtask::root().join("docs/install.md"))?;
+        let commands = commands(&guide);
+        ensure!(commands.len() >= 5, "the guide has lost its commands: {commands:?}");
+        run(&commands.join("\n"), folder.path()).await.with_context(|| hub.tail())?;
+
+        let _hub_agent = start(&hub, "hub-agent", folder.path()).await?;
+        let _member_agent = start(&member, "member-agent", folder.path()).await?;
+        member.create_namespace(USERS).await?;
+        let user = User::new(member.admin(), USERS);
+        user.create_service("app").await?;
+        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        user.export("app").await?;
+        user.sees_export("app", "Conflict", "False", "NoConflictFound").await
+    })
+}
