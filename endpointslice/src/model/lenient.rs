@@ -1,0 +1,105 @@
+//! How fields are read that the API server may leave out, set to null or fill with something newer than this library.
+
+use super::Readiness;
+use crate::text::Text;
+use jiff::Timestamp;
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::ser::{SerializeSeq as _, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Null for the default.
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A point in time; one that cannot be read is none.
+pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let text: Option<Text> = Option::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+/// Writes a point in time as Kubernetes does.
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serializer.collect_str(time),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// The `Ready` one of a list of conditions; the others are skipped while reading.
+pub(super) fn ready<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D::Error> {
+    deserializer.deserialize_any(ReadyVisitor)
+}
+
+/// Writes the `Ready` condition as a list of one.
+pub(super) fn write_ready<S: Serializer>(ready: &Readiness, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Ready {
+        r#type: &'static str,
+        status: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "write_time")]
+        last_transition_time: Option<Timestamp>,
+    }
+    let status = if ready.is_ready { "True" } else { "False" };
+    let mut list = serializer.serialize_seq(Some(1))?;
+    list.serialize_element(&Ready { r#type: "Ready", status, last_transition_time: ready.since })?;
+    list.end()
+}
+
+struct ReadyVisitor;
+
+impl<'de> Visitor<'de> for ReadyVisitor {
+    type Value = Readiness;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of conditions")
+    }
+
+    fn visit_unit<E>(self) -> Result<Readiness, E> {
+        Ok(Readiness::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut conditions: A) -> Result<Readiness, A::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Condition<'a> {
+            #[serde(default, borrow)]
+            r#type: Cow<'a, str>,
+            #[serde(default, borrow)]
+            status: Cow<'a, str>,
+            #[serde(default, deserialize_with = "time")]
+            last_transition_time: Option<Timestamp>,
+        }
+        let mut readiness = Readiness::default();
+        while let Some(condition) = conditions.next_element::<Condition<'_>>()? {
+            if condition.r#type == "Ready" {
+                readiness = Readiness { is_ready: condition.status == "True", since: condition.last_transition_time };
+            }
+        }
+        Ok(readiness)
+    }
+}
+
+/// A list of objects with a name as the list of their names: the form of hints.
+pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Text>, D::Error> {
+    let named: Option<Vec<Named>> = Option::deserialize(deserializer)?;
+    Ok(named.unwrap_or_default().into_iter().map(|it| it.name).collect())
+}
+
+/// Writes names as a list of objects with a name.
+pub(super) fn write_names<S: Serializer>(names: &[Text], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(names.iter().map(|name| Named { name: name.clone() }))
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Named {
+    #[serde(default)]
+    name: Text,
+}

@@ -1,0 +1,72 @@
+//! [`EndpointPort`] and [`Protocol`].
+
+use crate::text::Text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A port that all endpoints of a slice serve.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EndpointPort {
+    /// The name of the Service's port; "" and absent are two things here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Text>,
+    /// Its number at the endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<i32>,
+    /// Its protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// What is spoken over it (KEP-1422).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app_protocol: Option<Text>,
+}
+
+/// A transport protocol.
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Protocol {
+    /// TCP, which is also what an absent protocol means.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// One that this library does not know yet.
+    Other(Text),
+}
+
+impl Protocol {
+    /// Its name in the API.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Protocol {
+    fn from(name: &str) -> Self {
+        match name {
+            "" | "TCP" => Self::Tcp,
+            "UDP" => Self::Udp,
+            "SCTP" => Self::Sctp,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl Serialize for Protocol {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Protocol {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::from(&*std::borrow::Cow::<'de, str>::deserialize(deserializer)?))
+    }
+}

@@ -1,0 +1,190 @@
+//! [`Text`]: a string that many objects share.
+//!
+//! A node's name stands in its Node, in every pod on it and in every endpoint of every slice; a copy of a slice copies
+//! pointers. Two texts of one allocation are equal without a look at their letters, which is what nearly every comparison
+//! of a settled world is.
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// An immutable string whose clones share one allocation.
+#[derive(Clone, Default)]
+pub struct Text(Arc<str>);
+
+impl Text {
+    /// The letters.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// This text if it has a letter: Kubernetes writes "" and absence for the same thing in most fields.
+    #[must_use]
+    pub fn non_empty(&self) -> Option<&Self> {
+        (!self.0.is_empty()).then_some(self)
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Text {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text))
+    }
+}
+
+impl From<&String> for Text {
+    fn from(text: &String) -> Self {
+        Self(Arc::from(text.as_str()))
+    }
+}
+
+impl From<&Text> for Text {
+    fn from(text: &Text) -> Self {
+        text.clone()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for Text {}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        *self.0 == *other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        *self.0 == **other
+    }
+}
+
+impl PartialOrd for Text {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Text {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, formatter)
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.0)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+/// Takes null for "" and a number for its digits: an object that the API server holds is never unreadable.
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+        Ok(text.into())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Text, E> {
+        Ok(value.to_string().into())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Text, E> {
+        Ok(number.to_string().into())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Text, E> {
+        Ok(number.to_string().into())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Text, E> {
+        Ok(number.to_string().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_reads_as_the_empty_text_and_a_number_as_its_digits() {
+        assert_eq!(serde_json::from_str::<Text>("null").unwrap(), "");
+        assert_eq!(serde_json::from_str::<Text>("\"a\"").unwrap(), "a");
+        assert_eq!(serde_json::from_str::<Text>("8").unwrap(), "8");
+    }
+
+    #[test]
+    fn an_absent_text_takes_no_room_of_its_own() {
+        assert_eq!(size_of::<Option<Text>>(), size_of::<Text>());
+    }
+}

@@ -1,0 +1,144 @@
+//! [`TextMap`]: labels and annotations, as a sorted list.
+
+use crate::text::Text;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use std::fmt;
+
+/// A map from text to text, sorted by key. It has one allocation, where a tree would have a node of 11 places for the
+/// two labels of a pod.
+#[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TextMap(Vec<(Text, Text)>);
+
+impl TextMap {
+    /// A map of nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The value of `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Text> {
+        self.find(key).ok().map(|at| &self.0[at].1)
+    }
+
+    /// Whether it has `key`, with whatever value.
+    #[must_use]
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    /// Sets `key` to `value` and answers what it was.
+    pub fn insert(&mut self, key: impl Into<Text>, value: impl Into<Text>) -> Option<Text> {
+        let key = key.into();
+        match self.find(&key) {
+            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, value.into())),
+            Err(at) => {
+                self.0.insert(at, (key, value.into()));
+                None
+            }
+        }
+    }
+
+    /// Takes `key` out and answers what it was.
+    pub fn remove(&mut self, key: &str) -> Option<Text> {
+        self.find(key).ok().map(|at| self.0.remove(at).1)
+    }
+
+    /// Its pairs, by key.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Text, &Text)> + Clone {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    /// How many pairs it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it has no pair.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(held, _)| held.as_str().cmp(key))
+    }
+}
+
+impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for TextMap {
+    /// A key that comes twice has the later value.
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let mut map = Self::new();
+        for (key, value) in pairs {
+            map.insert(key, value);
+        }
+        map
+    }
+}
+
+impl<K: Into<Text>, V: Into<Text>, const N: usize> From<[(K, V); N]> for TextMap {
+    fn from(pairs: [(K, V); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+impl fmt::Debug for TextMap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for TextMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for TextMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(MapVisitor)
+    }
+}
+
+struct MapVisitor;
+
+impl<'de> Visitor<'de> for MapVisitor {
+    type Value = TextMap;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a map of texts")
+    }
+
+    fn visit_unit<E>(self) -> Result<TextMap, E> {
+        Ok(TextMap::new())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<TextMap, A::Error> {
+        let mut map = TextMap::new();
+        while let Some((key, value)) = pairs.next_entry::<Text, Text>()? {
+            map.insert(key, value);
+        }
+        map.0.shrink_to_fit();
+        Ok(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_sorted_and_the_later_value_of_a_key_wins() {
+        let map = TextMap::from([("b", "1"), ("a", "2"), ("b", "3")]);
+        assert_eq!(format!("{map:?}"), r#"{"a": "2", "b": "3"}"#);
+        assert_eq!(map.get("b").unwrap(), "3");
+    }
+
+    #[test]
+    fn null_reads_as_no_pairs() {
+        assert_eq!(serde_json::from_str::<TextMap>("null").unwrap(), TextMap::new());
+    }
+}
