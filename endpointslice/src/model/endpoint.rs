@@ -45,18 +45,15 @@ impl Endpoint {
 }
 
 /// Addresses of an endpoint: nearly always one, which then needs no list.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Addresses {
+    /// None.
+    #[default]
+    None,
     /// One.
     One(Text),
-    /// None or several.
+    /// Several.
     Many(Arc<[Text]>),
-}
-
-impl Default for Addresses {
-    fn default() -> Self {
-        Self::Many(Arc::default())
-    }
 }
 
 impl Deref for Addresses {
@@ -64,6 +61,7 @@ impl Deref for Addresses {
 
     fn deref(&self) -> &[Text] {
         match self {
+            Self::None => &[],
             Self::One(address) => std::slice::from_ref(address),
             Self::Many(addresses) => addresses,
         }
@@ -74,7 +72,7 @@ impl FromIterator<Text> for Addresses {
     fn from_iter<I: IntoIterator<Item = Text>>(addresses: I) -> Self {
         let mut addresses = addresses.into_iter();
         match (addresses.next(), addresses.next()) {
-            (None, _) => Self::default(),
+            (None, _) => Self::None,
             (Some(only), None) => Self::One(only),
             (Some(first), Some(second)) => Self::Many([first, second].into_iter().chain(addresses).collect()),
         }

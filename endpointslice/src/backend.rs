@@ -1,0 +1,143 @@
+//! [`Backend`]: what serves a Service, from a pod or from anything else.
+
+mod pods;
+
+pub use pods::{PodBackends, SkipReason, Skipped, is_eligible};
+
+use crate::address::Family;
+use crate::model::{Addresses, Conditions, Endpoint, TargetRef};
+use crate::packer::Item;
+use crate::ports::PortList;
+use crate::text::Text;
+use std::hash::{Hash, Hasher};
+
+/// Something that serves a Service. Controllers whose backends are not pods make these themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Backend {
+    /// Its IPv4 addresses, in their one form ([`crate::address::canonical`]).
+    pub ipv4: Addresses,
+    /// Its IPv6 addresses, as well.
+    pub ipv6: Addresses,
+    /// Whether it may be sent to.
+    pub conditions: Conditions,
+    /// Its name in a headless Service.
+    pub hostname: Option<Text>,
+    /// What stands behind it.
+    pub target_ref: Option<TargetRef>,
+    /// Where it runs.
+    pub node_name: Option<Text>,
+    /// The zone of that Node.
+    pub zone: Option<Text>,
+    /// The ports that it serves. Backends that share a list are told apart faster.
+    pub ports: PortList,
+}
+
+impl Backend {
+    /// Its addresses of `family`.
+    #[must_use]
+    pub const fn addresses(&self, family: Family) -> &Addresses {
+        match family {
+            Family::V4 => &self.ipv4,
+            Family::V6 => &self.ipv6,
+        }
+    }
+
+    /// Its endpoint in slices of `family`; none if it has no address of it.
+    #[must_use]
+    pub fn endpoint(&self, family: Family) -> Option<Endpoint> {
+        let addresses = self.addresses(family);
+        (!addresses.is_empty()).then(|| Endpoint {
+            addresses: addresses.clone(),
+            conditions: self.conditions,
+            hostname: self.hostname.clone(),
+            target_ref: self.target_ref.clone(),
+            node_name: self.node_name.clone(),
+            zone: self.zone.clone(),
+            hints: None,
+        })
+    }
+
+    /// The same where the backend is not needed afterwards.
+    #[must_use]
+    pub fn into_endpoint(self, family: Family) -> Option<Endpoint> {
+        let Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, .. } = self;
+        let addresses = match family {
+            Family::V4 => ipv4,
+            Family::V6 => ipv6,
+        };
+        let is_there = !addresses.is_empty();
+        is_there.then_some(Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: None })
+    }
+}
+
+/// What makes two endpoints the same one: addresses in any order, hostname, and namespace and name of the target. Its UID,
+/// Node, zone and conditions may change: a pod made anew under the same name and address stays in its place. Pods that
+/// share an address are several endpoints (#115907).
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointKey<'a> {
+    addresses: &'a [Text],
+    hostname: &'a str,
+    target: (&'a str, &'a str),
+}
+
+impl PartialEq for EndpointKey<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.target.1 == other.target.1
+            && self.target.0 == other.target.0
+            && self.hostname == other.hostname
+            && same_addresses(self.addresses, other.addresses)
+    }
+}
+
+impl Eq for EndpointKey<'_> {}
+
+impl Hash for EndpointKey<'_> {
+    /// Over what tells nearly all endpoints apart; the rest is compared.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.target.1.as_bytes());
+        state.write_usize(self.addresses.len());
+        if let [address] = self.addresses {
+            state.write(address.as_bytes());
+        }
+    }
+}
+
+fn same_addresses(one: &[Text], other: &[Text]) -> bool {
+    if one.len() < 2 || one == other {
+        return one == other;
+    }
+    let sorted = |addresses: &[Text]| {
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        addresses
+    };
+    one.len() == other.len() && sorted(one) == sorted(other)
+}
+
+impl Item for Endpoint {
+    type Key<'a> = EndpointKey<'a>;
+
+    fn key(&self) -> EndpointKey<'_> {
+        let target = self.target_ref.as_ref().map_or(("", ""), |target| (&*target.namespace, &*target.name));
+        EndpointKey { addresses: &self.addresses, hostname: self.hostname.as_deref().unwrap_or_default(), target }
+    }
+
+    /// Hints are not looked at: they are decided afterwards. Nor is the version of the target, which changes with
+    /// everything about it.
+    fn stands_for(&self, wanted: &Self) -> bool {
+        self.conditions == wanted.conditions
+            && self.node_name == wanted.node_name
+            && self.zone == wanted.zone
+            && same_target(self.target_ref.as_ref(), wanted.target_ref.as_ref())
+    }
+}
+
+fn same_target(one: Option<&TargetRef>, other: Option<&TargetRef>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
+    one.uid == other.uid
+        && one.name == other.name
+        && one.namespace == other.namespace
+        && one.kind == other.kind
+        && one.api_version == other.api_version
+        && one.field_path == other.field_path
+}

@@ -1,0 +1,160 @@
+//! From pods to backends.
+
+use super::Backend;
+use crate::address::{self, BadAddress, Family};
+use crate::config::Config;
+use crate::model::{Addresses, Conditions, Pod, Service, TargetKind, TargetRef};
+use crate::nodes::NodeZones;
+use crate::ports::PortResolver;
+use crate::text::Text;
+
+/// A pod that is left out, or an address of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Skipped {
+    /// The pod's name; it is in the Service's namespace.
+    pub pod: Text,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why a pod is left out, or an address of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SkipReason {
+    /// It has ended for good. It is never published, whatever the Service says (#110115).
+    Ended,
+    /// It has no address yet.
+    NoAddress,
+    /// The Node that it runs on is not known, so its zone cannot be told. To be planned again when that Node comes.
+    NodeMissing(Text),
+    /// Not the pod but this address of it is left out: it would make the API refuse the whole slice.
+    BadAddress(Text, BadAddress),
+    /// It lacks a port that the Service names, and such pods are not wanted
+    /// ([`Config::leave_out_pods_without_named_port`]).
+    NamedPortMissing,
+}
+
+/// Whether a pod can be an endpoint: it has not ended and has an address. Pods that are being deleted can: their endpoint
+/// says so (KEP-1672).
+#[must_use]
+pub fn is_eligible(pod: &Pod) -> bool {
+    why_not_eligible(pod).is_none()
+}
+
+fn why_not_eligible(pod: &Pod) -> Option<SkipReason> {
+    if pod.status.phase.is_terminal() {
+        Some(SkipReason::Ended)
+    } else if pod.status.pod_ip.is_empty() && pod.status.pod_ips.is_empty() {
+        Some(SkipReason::NoAddress)
+    } else {
+        None
+    }
+}
+
+/// Makes backends of the pods of one Service.
+#[derive(Debug)]
+pub struct PodBackends<'a> {
+    service: &'a Service,
+    nodes: &'a NodeZones,
+    leave_out_incomplete: bool,
+    ports: PortResolver<'a>,
+    skipped: Vec<Skipped>,
+}
+
+impl<'a> PodBackends<'a> {
+    /// For the pods of `service`, which run on `nodes`.
+    #[must_use]
+    pub fn new(service: &'a Service, nodes: &'a NodeZones, config: &Config) -> Self {
+        let leave_out_incomplete = config.leave_out_pods_without_named_port;
+        Self { service, nodes, leave_out_incomplete, ports: PortResolver::new(service), skipped: Vec::new() }
+    }
+
+    /// The backend of `pod`, if it can be one. A backend without addresses only says that its ports are served, which
+    /// keeps a slice for them: so it is for a pod whose Node is not known.
+    pub fn convert(&mut self, pod: &Pod) -> Option<Backend> {
+        if let Some(reason) = why_not_eligible(pod) {
+            self.skip(pod, reason);
+            return None;
+        }
+        let ports = self.ports.resolve(pod);
+        if self.leave_out_incomplete && !self.ports.is_complete(&ports) {
+            self.skip(pod, SkipReason::NamedPortMissing);
+            return None;
+        }
+        let publish_always = self.service.spec.publish_not_ready_addresses;
+        let node = self.nodes.find(&pod.spec.node_name);
+        if node.is_none() && !publish_always {
+            self.skip(pod, SkipReason::NodeMissing(pod.spec.node_name.clone()));
+            return Some(Backend { ports, ..Backend::default() });
+        }
+        let (ipv4, ipv6) = self.addresses(pod);
+        Some(Backend {
+            ipv4,
+            ipv6,
+            conditions: conditions(pod, publish_always),
+            hostname: hostname(pod, self.service).cloned(),
+            target_ref: Some(target(pod)),
+            node_name: pod.spec.node_name.non_empty().cloned(),
+            zone: node.and_then(|node| node.zone).cloned(),
+            ports,
+        })
+    }
+
+    /// What was left out of the pods that were converted.
+    #[must_use]
+    pub fn into_skipped(self) -> Vec<Skipped> {
+        self.skipped
+    }
+
+    /// What was left out since the last call.
+    pub fn take_skipped(&mut self) -> Vec<Skipped> {
+        std::mem::take(&mut self.skipped)
+    }
+
+    fn skip(&mut self, pod: &Pod, reason: SkipReason) {
+        self.skipped.push(Skipped { pod: pod.metadata.name.clone(), reason });
+    }
+
+    fn addresses(&mut self, pod: &Pod) -> (Addresses, Addresses) {
+        if let [only] = &pod.status.pod_ips[..]
+            && let Ok((family, address)) = address::canonical(&only.ip)
+        {
+            return match family {
+                Family::V4 => (Addresses::One(address), Addresses::None),
+                Family::V6 => (Addresses::None, Addresses::One(address)),
+            };
+        }
+        let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
+        for held in &pod.status.pod_ips {
+            match address::canonical(&held.ip) {
+                Ok((Family::V4, address)) => ipv4.push(address),
+                Ok((Family::V6, address)) => ipv6.push(address),
+                Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
+            }
+        }
+        (ipv4.into_iter().collect(), ipv6.into_iter().collect())
+    }
+}
+
+fn conditions(pod: &Pod, publish_always: bool) -> Conditions {
+    let (serving, terminating) = (pod.status.readiness.is_ready, pod.metadata.is_terminating());
+    let ready = publish_always || (serving && !terminating);
+    Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) }
+}
+
+fn target(pod: &Pod) -> TargetRef {
+    let metadata = &pod.metadata;
+    TargetRef {
+        kind: TargetKind::Pod,
+        namespace: metadata.namespace.clone(),
+        name: metadata.name.clone(),
+        uid: metadata.uid.clone(),
+        ..TargetRef::default()
+    }
+}
+
+/// The name of `pod` in `service`: only the Service that the pod names as its subdomain gives it one.
+fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
+    let hostname = pod.spec.hostname.non_empty()?;
+    let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;
+    named.then_some(hostname)
+}

@@ -1,0 +1,61 @@
+//! The last step of a plan: slices that would go take the place of slices that would come.
+
+use super::draft::{Draft, Update};
+use super::{FamilyPlan, PlanRequest, Stats};
+use crate::model::{EndpointSlice, Metadata};
+use crate::names::ANNOTATION_TRIGGER_TIME;
+use crate::template::SliceTemplate;
+use std::sync::Arc;
+
+/// Makes the plan of one address type of its draft.
+pub(super) fn finalize(
+    request: &PlanRequest<'_>,
+    template: &SliceTemplate<'_>,
+    mut draft: Draft,
+    stats: Stats,
+) -> FamilyPlan {
+    if request.config.recycle {
+        recycle(template, request.config.keep_foreign_metadata, &mut draft);
+    }
+    let mut suppressed_creates = 0;
+    if request.service.metadata.is_terminating() {
+        suppressed_creates = draft.creates.len();
+        draft.creates.clear();
+    }
+    let trigger_time = request.trigger_time.map(|time| time.to_string());
+    for slice in draft.written_mut() {
+        match &trigger_time {
+            Some(time) => slice.metadata.annotations.insert(ANNOTATION_TRIGGER_TIME, time.as_str()),
+            None => slice.metadata.annotations.remove(ANNOTATION_TRIGGER_TIME),
+        };
+    }
+    FamilyPlan { draft, suppressed_creates, stats }
+}
+
+/// The last create takes the first delete's place, and so on: one write in place of two, and consumers see one slice
+/// change instead of two come and go. Only slices of this very Service are used: another's would go with its owner.
+fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
+    let deletes = std::mem::take(&mut draft.deletes);
+    for slice in deletes {
+        let create = if template.owns(&slice) { draft.creates.pop() } else { None };
+        match create {
+            Some(create) => draft.updates.push(recycled(template, keep_foreign, slice, create)),
+            None => draft.deletes.push(slice),
+        }
+    }
+}
+
+fn recycled(
+    template: &SliceTemplate<'_>,
+    keep_foreign: bool,
+    before: Arc<EndpointSlice>,
+    create: EndpointSlice,
+) -> Update {
+    let metadata = if keep_foreign {
+        Metadata { labels: template.labels_for(&before), ..before.metadata.clone() }
+    } else {
+        // No version: it replaces whatever there is under the name, as upstream.
+        Metadata { name: before.metadata.name.clone(), ..create.metadata }
+    };
+    Update { before, after: EndpointSlice { metadata, ..create }, recycled: true }
+}

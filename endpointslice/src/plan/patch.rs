@@ -1,0 +1,57 @@
+//! An update as a merge patch of the fields that this library owns.
+
+use super::draft::Update;
+use crate::text_map::TextMap;
+use serde_json::{Map, Value, json};
+
+/// What must be true of a slice for a patch to be taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Precondition {
+    /// Nothing. What others wrote on the slice meanwhile survives, for a patch does not name it.
+    None,
+    /// It has the version that the plan was made for.
+    SameVersion,
+}
+
+impl Update {
+    /// The body of a merge patch (RFC 7386) that makes `after` of `before`: endpoints and ports whole, and what differs
+    /// in the metadata. Annotations, labels, finalizers and fields that this library does not know stay. `after` itself
+    /// is the body of a replace.
+    #[must_use]
+    pub fn merge_patch(&self, precondition: Precondition) -> Value {
+        let (before, after) = (&self.before.metadata, &self.after.metadata);
+        let mut metadata = Map::new();
+        let mut set = |key: &str, value: Value| {
+            metadata.insert(key.to_owned(), value);
+        };
+        if let Some(labels) = difference(&before.labels, &after.labels) {
+            set("labels", labels);
+        }
+        if let Some(annotations) = difference(&before.annotations, &after.annotations) {
+            set("annotations", annotations);
+        }
+        if before.owner_references != after.owner_references {
+            set("ownerReferences", json!(after.owner_references));
+        }
+        if before.finalizers != after.finalizers {
+            set("finalizers", json!(after.finalizers));
+        }
+        if precondition == Precondition::SameVersion {
+            set("resourceVersion", json!(before.resource_version));
+        }
+        let mut patch = json!({ "endpoints": self.after.endpoints, "ports": self.after.ports });
+        if !metadata.is_empty() {
+            patch["metadata"] = Value::Object(metadata);
+        }
+        patch
+    }
+}
+
+/// What a merge patch says so that `after` comes of `before`; none if they are equal.
+fn difference(before: &TextMap, after: &TextMap) -> Option<Value> {
+    let gone = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|(key, _)| (key, Value::Null));
+    let set =
+        after.iter().filter(|(key, value)| before.get(key) != Some(value)).map(|(key, value)| (key, json!(value)));
+    let difference: Map<String, Value> = gone.chain(set).map(|(key, value)| (key.to_string(), value)).collect();
+    (!difference.is_empty()).then_some(Value::Object(difference))
+}

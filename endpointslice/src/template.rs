@@ -1,0 +1,129 @@
+//! [`SliceTemplate`]: what all slices of one Service have in common.
+
+use crate::config::Config;
+use crate::model::{AddressType, EndpointSlice, Metadata, OwnerReference, Service};
+use crate::names::{LABEL_HEADLESS, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, is_reserved_label};
+use crate::ports::PortList;
+use crate::text::Text;
+use crate::text_map::TextMap;
+
+/// What all slices of one Service have in common: labels, owner, how their names begin.
+#[derive(Clone, Debug)]
+pub struct SliceTemplate<'a> {
+    config: &'a Config,
+    labels: TextMap,
+    owner: OwnerReference,
+    namespace: Text,
+    generate_name: Text,
+}
+
+impl<'a> SliceTemplate<'a> {
+    /// For the slices of `service`.
+    #[must_use]
+    pub fn new(service: &Service, config: &'a Config) -> Self {
+        let Metadata { name, namespace, uid, .. } = &service.metadata;
+        let owner = OwnerReference {
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            name: name.clone(),
+            uid: uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        let generate_name = generate_name(name);
+        Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
+    }
+
+    /// The labels of a slice: the Service's and those that say whose it is. What the Service itself has under the
+    /// reserved names counts for nothing.
+    #[must_use]
+    pub const fn labels(&self) -> &TextMap {
+        &self.labels
+    }
+
+    /// The labels that `slice` should have, with those that it has from others.
+    #[must_use]
+    pub fn labels_for(&self, slice: &EndpointSlice) -> TextMap {
+        let mut labels = self.labels.clone();
+        for key in &self.config.foreign_labels {
+            if let Some(value) = slice.metadata.labels.get(key).filter(|_| !labels.contains_key(key)) {
+                labels.insert(key.clone(), value.clone());
+            }
+        }
+        labels
+    }
+
+    /// Whether `slice` must be written for its labels alone. As upstream, a wrong headless label is no such reason,
+    /// unless [`Config::repair_headless_label`] says so.
+    #[must_use]
+    pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
+        let own = |(key, _): &(&Text, &Text)| {
+            let is_headless = self.config.repair_headless_label && **key == LABEL_HEADLESS;
+            (is_headless || !is_reserved_label(key)) && !self.config.foreign_labels.contains(*key)
+        };
+        !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
+    }
+
+    /// Whether `slice` is one of this controller's for this Service, or for an earlier one of the same name.
+    #[must_use]
+    pub fn manages(&self, slice: &EndpointSlice) -> bool {
+        let same = |key| slice.metadata.labels.get(key) == self.labels.get(key);
+        slice.metadata.namespace == self.namespace && same(LABEL_MANAGED_BY) && same(LABEL_SERVICE_NAME)
+    }
+
+    /// Whether `slice` goes with this very Service, not with an earlier one of the same name (#94720).
+    #[must_use]
+    pub fn owns(&self, slice: &EndpointSlice) -> bool {
+        let OwnerReference { api_version, kind, uid, .. } = &self.owner;
+        let mut owners = slice.metadata.owner_references.iter();
+        owners.any(|owner| owner.uid == *uid && owner.kind == *kind && owner.api_version == *api_version)
+    }
+
+    /// A new slice without endpoints.
+    #[must_use]
+    pub fn slice(&self, address_type: AddressType, ports: &PortList) -> EndpointSlice {
+        let metadata = Metadata {
+            generate_name: self.generate_name.clone(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.clone(),
+            owner_references: vec![self.owner.clone()],
+            ..Metadata::default()
+        };
+        EndpointSlice { metadata, address_type, endpoints: Vec::new(), ports: ports.to_vec() }
+    }
+
+    /// Whether `slice` is what a Service without endpoints has. Name, annotations and owners do not matter for that.
+    #[must_use]
+    pub fn is_placeholder(&self, slice: &EndpointSlice) -> bool {
+        slice.endpoints.is_empty()
+            && slice.ports.is_empty()
+            && slice.metadata.namespace == self.namespace
+            && slice.metadata.labels == self.labels_for(slice)
+    }
+}
+
+fn labels(service: &Service, config: &Config) -> TextMap {
+    let given = service.metadata.labels.iter().filter(|(key, _)| !is_reserved_label(key));
+    let mut labels: TextMap = given.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if service.spec.is_headless() {
+        labels.insert(LABEL_HEADLESS, "");
+    }
+    labels.insert(LABEL_SERVICE_NAME, service.metadata.name.clone());
+    labels.insert(LABEL_MANAGED_BY, config.controller_name().clone());
+    labels
+}
+
+/// What names of slices begin with: `<service>-`, or `<service>` should that be no beginning of a name.
+fn generate_name(service: &Text) -> Text {
+    let begins_a_name = |prefix: &str| {
+        prefix.len() <= 253
+            && prefix.trim_end_matches('-').split('.').all(|label| {
+                let ends = |letter: Option<&u8>| letter.is_some_and(u8::is_ascii_alphanumeric);
+                let bytes = label.as_bytes();
+                let inside = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+                bytes.iter().all(inside) && ends(bytes.first()) && ends(bytes.last())
+            })
+    };
+    let prefix = format!("{service}-");
+    if begins_a_name(&prefix) { prefix.into() } else { service.clone() }
+}
