@@ -1,0 +1,132 @@
+//! Carrying out plans: the order of the phases, what happens on a failure, what others wrote.
+
+use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
+use crate::memory::Refusal;
+use crate::world::{World, world};
+use endpointslice::address::Family;
+use endpointslice::apply::Written;
+use endpointslice::model::{AddressType, EndpointSlice};
+
+/// One slice to create, one to update and one to delete.
+fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
+    let service = service("web");
+    let slices = [
+        slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label"),
+        slice(2, &service).with_pods(&pods(300..301)).with_owner_uid("earlier"),
+    ];
+    let mut world = world(pods(0..150)).with_slices(slices);
+    world.memory.refused = refused;
+    world
+}
+
+#[test]
+fn creates_come_before_updates_before_deletes() {
+    let outcome = all_phases(None).reconcile();
+    assert_eq!(outcome.calls, ["create web-00001", "update web-1", "delete web-2"]);
+    let written = outcome.applied.written.iter().map(|written| match written {
+        Written::Created(slice) => ("created", slice.metadata.name.to_string(), slice.metadata.generation),
+        Written::Updated(slice) => ("updated", slice.metadata.name.to_string(), slice.metadata.generation),
+        Written::Deleted(slice) => ("deleted", slice.metadata.name.to_string(), slice.metadata.generation),
+    });
+    let written: Vec<_> = written.collect();
+    let expected = [("created", "web-00001", 1), ("updated", "web-1", 2), ("deleted", "web-2", 1)];
+    assert_eq!(written, expected.map(|(what, name, generation)| (what, name.to_owned(), generation)));
+    assert_eq!(outcome.applied.completed, [AddressType::IPv4]);
+}
+
+#[test]
+fn nothing_is_removed_if_an_addition_failed() {
+    let check = |refused: &'static str, calls: &[&str], error: &str| {
+        let outcome = all_phases(Some((refused, Refusal::NoRoom))).reconcile();
+        assert_eq!(outcome.calls, calls);
+        let errors: Vec<_> = outcome.applied.errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, [error]);
+        assert!(outcome.applied.completed.is_empty() && !outcome.applied.is_success());
+    };
+    check("create", &["create web-00001"], "failed to create EndpointSlice for Service testing/web: no room");
+    let updated = ["create web-00001", "update web-1"];
+    check("update", &updated, "failed to update web-1 EndpointSlice for Service testing/web: no room");
+    let deleted = ["create web-00001", "update web-1", "delete web-2"];
+    check("delete", &deleted, "failed to delete web-2 EndpointSlice for Service testing/web: no room");
+}
+
+#[test]
+fn a_namespace_that_is_being_deleted_ends_it_without_an_error() {
+    let outcome = all_phases(Some(("create", Refusal::NamespaceTerminating))).reconcile();
+    assert_eq!(outcome.calls, ["create web-00001"]);
+    assert!(outcome.applied.is_success() && outcome.applied.namespace_terminating);
+}
+
+#[test]
+fn slices_of_a_family_that_the_service_lost_stay_until_the_new_ones_are_there() {
+    let old = slice(1, &service("web")).with_pods(&pods(0..1));
+    let six = service("web").with_families(&[Family::V6]);
+    let mut world = world(pods(0..1)).with_service(six).with_slices([old]);
+    world.memory.refused = Some(("create", Refusal::NoRoom));
+    assert_eq!(world.reconcile().calls, ["create web-00001"]);
+    world.memory.refused = Some(("delete", Refusal::NoRoom));
+    let outcome = world.reconcile();
+    assert_eq!(outcome.calls, ["create web-00002", "delete web-1"]);
+    let error = outcome.applied.errors[0].to_string();
+    assert_eq!(error, "error deleting web-1 EndpointSlice for Service testing/web: no room");
+    world.memory.refused = None;
+    assert_eq!(world.reconcile().calls, ["delete web-1"]);
+}
+
+#[test]
+fn one_family_that_fails_does_not_stop_the_other() {
+    let dual = service("web").with_families(&[Family::V4, Family::V6]);
+    let stale = slice(1, &dual).with_pods(&pods(0..2));
+    let mut world = world(pods(0..1)).with_service(dual).with_slices([stale]);
+    world.memory.refused = Some(("update", Refusal::NoRoom));
+    let outcome = world.reconcile();
+    assert_eq!(outcome.applied.completed, [AddressType::IPv6]);
+    assert_eq!(outcome.applied.errors.len(), 1);
+}
+
+/// A slice that somebody annotated and holds, whose ports the Service then changes: it is recycled.
+fn recycled(keep_foreign: bool) -> EndpointSlice {
+    let mut world = world(pods(0..2));
+    world.reconcile();
+    let mut held = (*world.memory.slices()[0]).clone();
+    held.metadata.annotations.insert("networking.example.com/exported-as", "a-web");
+    held.metadata.finalizers = vec!["example.com/exporter".into()];
+    world.memory.put(held);
+    world.config.keep_foreign_metadata = keep_foreign;
+    world.service.spec.ports = vec![port("web", 81)];
+    assert_eq!(world.reconcile().calls, ["update web-00001"]);
+    assert!(world.reconcile().plan.is_empty());
+    (*world.memory.slices()[0]).clone()
+}
+
+#[test]
+fn a_recycled_slice_keeps_what_others_wrote_on_it() {
+    let slice = recycled(true);
+    assert_eq!(slice.metadata.annotations.get("networking.example.com/exported-as").unwrap(), "a-web");
+    assert_eq!(slice.metadata.finalizers, ["example.com/exporter"]);
+    assert_eq!(slice.ports[0].port, Some(81));
+}
+
+#[test]
+fn a_recycled_slice_is_as_new_where_that_is_wanted() {
+    let slice = recycled(false);
+    assert!(slice.metadata.annotations.is_empty() && slice.metadata.finalizers.is_empty());
+}
+
+#[test]
+fn an_update_keeps_annotations_and_takes_off_labels_that_others_added() {
+    let mut world = world(pods(0..2));
+    world.reconcile();
+    let mut held = (*world.memory.slices()[0]).clone();
+    held.metadata.annotations.insert("note", "1");
+    world.memory.put(held.clone());
+    assert!(world.reconcile().plan.is_empty());
+    held.metadata.labels.insert("note", "1");
+    world.memory.put(held);
+    assert_eq!(world.reconcile().calls, ["update web-00001"]);
+    let metadata = world.memory.slices()[0].metadata.clone();
+    assert_eq!((metadata.annotations.get("note").map(|it| &**it), metadata.labels.get("note")), (Some("1"), None));
+    world.pods.pop();
+    world.reconcile();
+    assert_eq!(world.memory.slices()[0].metadata.annotations.get("note").unwrap(), "1");
+}

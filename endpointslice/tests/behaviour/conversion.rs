@@ -1,0 +1,102 @@
+//! From a pod to an endpoint.
+
+use crate::builders::{BuildPod as _, BuildService as _, backend, node, pod, service};
+use endpointslice::address::Family;
+use endpointslice::backend::is_eligible;
+use endpointslice::model::{Conditions, Endpoint, Phase, Pod, Service};
+use endpointslice::packer::Item as _;
+use endpointslice::{Config, NodeZones};
+
+fn endpoint(pod: &Pod, service: &Service) -> Endpoint {
+    backend(pod, service).and_then(|backend| backend.endpoint(Family::V4)).unwrap()
+}
+
+#[test]
+fn conditions_follow_readiness_and_deletion_and_what_the_service_publishes() {
+    let check = |pod: Pod, published: bool, [ready, serving, terminating]: [bool; 3]| {
+        let service = if published { service("web").publishing_not_ready() } else { service("web") };
+        let expected = Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) };
+        assert_eq!(endpoint(&pod, &service).conditions, expected);
+    };
+    check(pod(1), false, [true, true, false]);
+    check(pod(1), true, [true, true, false]);
+    check(pod(1).not_ready(), false, [false, false, false]);
+    check(pod(1).not_ready(), true, [true, false, false]);
+    check(pod(1).terminating(), false, [false, true, true]);
+    check(pod(1).not_ready().terminating(), false, [false, false, true]);
+    check(pod(1).terminating(), true, [true, true, true]);
+}
+
+#[test]
+fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
+    let service = service("web");
+    let nodes: NodeZones = [&node("node-1", "zone-a")].into_iter().collect();
+    let config = Config::default();
+    let pod = pod(1).with_ips(&["1.2.3.4", "1234::5678", "1.2.3.5"]);
+    let backend = endpointslice::backend::PodBackends::new(&service, &nodes, &config).convert(&pod).unwrap();
+    let four = backend.endpoint(Family::V4).unwrap();
+    assert_eq!(four.zone.as_deref(), Some("zone-a"));
+    assert_eq!(four.addresses.join(" "), "1.2.3.4 1.2.3.5");
+    assert_eq!(backend.endpoint(Family::V6).unwrap().addresses.join(" "), "1234::5678");
+    assert_eq!(endpoint(&pod, &service).zone, None);
+}
+
+#[test]
+fn only_the_service_that_a_pod_names_as_subdomain_gives_it_a_hostname() {
+    let check = |pod: Pod, expected: Option<&str>| {
+        assert_eq!(endpoint(&pod, &service("web")).hostname.as_deref(), expected);
+    };
+    check(pod(1).with_hostname("first", "web"), Some("first"));
+    check(pod(1).with_hostname("", "web"), None);
+    check(pod(1).with_hostname("first", "other"), None);
+    let mut elsewhere = service("web");
+    elsewhere.metadata.namespace = "elsewhere".into();
+    assert_eq!(endpoint(&pod(1).with_hostname("first", "web"), &elsewhere).hostname, None);
+}
+
+#[test]
+fn pods_that_ended_or_have_no_address_are_no_endpoints() {
+    let check = |pod: Pod, expected: bool| assert_eq!(is_eligible(&pod), expected);
+    check(pod(1).in_phase(Phase::Failed), false);
+    check(pod(1).in_phase(Phase::Succeeded), false);
+    check(pod(1).with_ips(&[]), false);
+    check(pod(1).in_phase(Phase::Pending), true);
+    check(pod(1).in_phase(Phase::Other), true);
+    check(pod(1), true);
+    let mut only_list = pod(1);
+    only_list.status.pod_ip = "".into();
+    check(only_list, true);
+    check(pod(1).terminating(), true);
+}
+
+#[test]
+fn a_pod_with_the_old_single_address_only_serves_its_ports_but_is_no_endpoint() {
+    let mut old = pod(1);
+    old.status.pod_ips.clear();
+    assert!(is_eligible(&old));
+    assert_eq!(backend(&old, &service("web")).unwrap().endpoint(Family::V4), None);
+}
+
+#[test]
+fn an_endpoint_is_written_anew_for_what_its_readers_see() {
+    let check = |change: fn(&mut Endpoint), same: bool| {
+        let mut held = endpoint(&pod(1), &service("web"));
+        held.target_ref.as_mut().unwrap().resource_version = Some("1".into());
+        let mut wanted = held.clone();
+        change(&mut wanted);
+        assert_eq!(held.stands_for(&wanted), same);
+        assert_eq!(wanted.stands_for(&held), same);
+    };
+    check(|_| (), true);
+    check(|it| it.node_name = Some("node-2".into()), false);
+    check(|it| it.zone = Some("zone-b".into()), false);
+    check(|it| it.conditions.ready = Some(false), false);
+    check(|it| it.conditions.serving = None, false);
+    check(|it| it.conditions.serving = Some(false), false);
+    check(|it| it.conditions.terminating = Some(true), false);
+    check(|it| it.target_ref.as_mut().unwrap().name = "pod2".into(), false);
+    check(|it| it.target_ref.as_mut().unwrap().uid = "another".into(), false);
+    check(|it| it.target_ref.as_mut().unwrap().resource_version = Some("2".into()), true);
+    check(|it| it.target_ref.as_mut().unwrap().resource_version = None, true);
+    check(|it| it.target_ref = None, false);
+}

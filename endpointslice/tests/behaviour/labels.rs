@@ -1,0 +1,123 @@
+//! What a slice is called and labelled, and which address types a Service has.
+
+use crate::builders::BuildSlice as _;
+use crate::builders::{BuildService as _, planned_labels, pods, service, slice};
+use endpointslice::address::Family;
+use endpointslice::model::{AddressType, EndpointSlice, Service};
+use endpointslice::plan::families;
+use endpointslice::{Config, SliceTemplate, TextMap};
+
+const NAME: &str = "kubernetes.io/service-name";
+const MANAGER: &str = "endpointslice.kubernetes.io/managed-by";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+const OURS: &str = "endpointslice-controller.k8s.io";
+
+fn with_well_known(extra: &[(&str, &str)]) -> TextMap {
+    [(NAME, "web"), (MANAGER, OURS)].iter().chain(extra).map(|&(key, value)| (key, value)).collect()
+}
+
+fn with_address() -> Service {
+    service("web").with_cluster_ip("10.0.0.10")
+}
+
+#[test]
+fn a_new_slice_says_whose_it_is() {
+    let config = Config::default();
+    let check = |service: &Service, labels: &[(&str, &str)]| {
+        let made = SliceTemplate::new(service, &config).slice(AddressType::IPv4, &[].into());
+        assert_eq!(made.metadata.labels, with_well_known(labels));
+        assert_eq!(
+            (&*made.metadata.generate_name, &*made.metadata.namespace, &*made.metadata.name),
+            ("web-", "testing", "")
+        );
+        assert!(made.endpoints.is_empty() && made.metadata.annotations.is_empty());
+        let owner = serde_json::to_value(&made.metadata.owner_references).unwrap();
+        assert_eq!(
+            owner,
+            serde_json::json!([{
+                "apiVersion": "v1", "kind": "Service", "name": "web", "uid": "testing-web",
+                "controller": true, "blockOwnerDeletion": true,
+            }])
+        );
+    };
+    check(&with_address(), &[]);
+    check(&with_address().with_labels([("foo", "bar")]), &[("foo", "bar")]);
+    check(&service("web").with_labels([("foo", "bar")]), &[("foo", "bar"), (HEADLESS, "")]);
+    check(&with_address().with_labels([("foo", "bar"), ("bar", "baz")]), &[("foo", "bar"), ("bar", "baz")]);
+    check(&with_address().with_labels([("foo", "bar"), (NAME, "bad"), (MANAGER, "bad")]), &[("foo", "bar")]);
+    let mut annotated = with_address();
+    annotated.metadata.annotations.insert("foo", "bar");
+    check(&annotated, &[]);
+}
+
+/// The labels that the slice should have, and whether it is written for them alone.
+fn check(service: Service, held: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
+    let mut existing: EndpointSlice = slice(1, &service).with_pods(&pods(0..1));
+    existing.metadata.labels = with_well_known(held);
+    let config = Config::default();
+    let template = SliceTemplate::new(&service, &config);
+    assert_eq!(template.labels_for(&existing), with_well_known(expected));
+    assert_eq!(template.labels_differ(&existing), written, "{held:?}");
+    assert_eq!(planned_labels(&service, existing), written.then(|| with_well_known(expected)));
+}
+
+#[test]
+fn a_slice_is_written_for_labels_of_the_service_but_not_for_the_reserved_ones() {
+    let headless = || service("web");
+    check(with_address(), &[], &[], false);
+    check(headless().with_labels([("foo", "bar")]), &[], &[("foo", "bar"), (HEADLESS, "")], true);
+    check(headless(), &[], &[(HEADLESS, "")], false);
+    check(with_address().with_labels([(HEADLESS, "")]), &[], &[], false);
+    check(with_address(), &[(HEADLESS, "")], &[], false);
+    check(with_address().with_labels([(HEADLESS, "")]), &[(HEADLESS, "")], &[], false);
+    check(headless().with_labels([("foo", "bar")]), &[("foo", "bar")], &[("foo", "bar"), (HEADLESS, "")], false);
+    check(with_address().with_labels([("foo", "bar")]), &[], &[("foo", "bar")], true);
+    check(with_address().with_labels([("foo", "bar")]), &[("foo", "bar"), ("extra", "1")], &[("foo", "bar")], true);
+    check(with_address(), &[("extra", "1"), (HEADLESS, "")], &[], true);
+    check(with_address().with_labels([("foo", "baz")]), &[("foo", "bar")], &[("foo", "baz")], true);
+    check(with_address().with_labels([(NAME, "x"), (MANAGER, "y")]), &[], &[], false);
+    check(with_address().with_labels([(NAME, "x"), ("foo", "bar")]), &[], &[("foo", "bar")], true);
+}
+
+#[test]
+fn a_wrong_headless_label_is_put_right_where_that_is_wanted() {
+    let mut config = Config::default();
+    config.repair_headless_label = true;
+    let mut stale = slice(1, &service("web"));
+    let template = |service| SliceTemplate::new(&service, &config).labels_differ(&stale);
+    assert!(template(with_address()));
+    assert!(!template(service("web")));
+    stale.metadata.labels.remove(HEADLESS);
+    assert!(SliceTemplate::new(&service("web"), &config).labels_differ(&stale));
+}
+
+#[test]
+fn labels_that_others_may_add_are_kept() {
+    let mut config = Config::default();
+    config.foreign_labels = ["team".into()].into();
+    let service = with_address().with_labels([("foo", "bar")]);
+    let held = slice(1, &service).with_label("team", "x");
+    let template = SliceTemplate::new(&service, &config);
+    assert!(!template.labels_differ(&held));
+    assert_eq!(template.labels_for(&held), with_well_known(&[("foo", "bar"), ("team", "x")]));
+}
+
+#[test]
+fn the_address_types_of_a_service_are_those_that_it_says_or_that_of_its_address_or_both() {
+    use Family::{V4, V6};
+    let check = |said: &[Family], cluster_ip: &str, expected: &[Family]| {
+        let service = service("web").with_families(said).with_cluster_ip(cluster_ip);
+        assert_eq!(families(&service), expected);
+        assert_eq!(families(&service.without_selector()), expected);
+    };
+    check(&[], "10.0.0.10", &[V4]);
+    check(&[], "2001::1", &[V6]);
+    check(&[V4], "10.0.0.10", &[V4]);
+    check(&[V6], "2001::1", &[V6]);
+    check(&[V4, V6], "10.0.0.10", &[V4, V6]);
+    check(&[V6, V4], "2001::1", &[V6, V4]);
+    check(&[], "None", &[V4, V6]);
+    check(&[], "", &[V4, V6]);
+    check(&[V4], "None", &[V4]);
+    check(&[V4, V6], "None", &[V4, V6]);
+}

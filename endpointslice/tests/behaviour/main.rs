@@ -1,0 +1,14 @@
+//! What the library does, as its users see it: worlds are built, planned, written to memory and looked at.
+
+mod applying;
+mod bad_input;
+mod builders;
+mod conversion;
+mod hooks;
+mod labels;
+mod memory;
+mod placement;
+mod ports;
+mod properties;
+mod reconciling;
+mod world;

@@ -1,0 +1,249 @@
+//! Which endpoint goes into which slice, and what that costs in writes.
+
+use crate::builders::{
+    BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,
+};
+use crate::world::{figures, world};
+use endpointslice::address::Family;
+use endpointslice::model::{AddressType, EndpointPort, EndpointSlice, Pod};
+use std::collections::BTreeSet;
+
+fn names(slice: &EndpointSlice) -> BTreeSet<String> {
+    slice.endpoints.iter().filter_map(|it| Some(it.target_ref.as_ref()?.name.to_string())).collect()
+}
+
+fn every(step: usize, from: usize, below: usize) -> Vec<Pod> {
+    pods((from..below).step_by(step))
+}
+
+#[test]
+fn many_pods_make_full_slices_and_one_with_the_rest() {
+    let world = world(pods(0..250));
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [100, 100, 50]);
+    assert_eq!(outcome.figures(100), figures([3, 3], [250, 250, 0], [3, 0, 0]));
+    assert!(world.reconcile().plan.is_empty());
+}
+
+#[test]
+fn the_limit_of_a_slice_is_held() {
+    for (max, lengths) in [
+        (50, vec![50, 50, 50, 50, 50]),
+        (80, vec![80, 80, 80, 10]),
+        (150, vec![150, 100]),
+        (250, vec![250]),
+        (500, vec![250]),
+    ] {
+        let world = world(pods(0..250)).with_max(max);
+        let outcome = world.reconcile();
+        assert_eq!(world.lengths(), lengths);
+        let count = lengths.len();
+        assert_eq!(outcome.figures(max), figures([count, count], [250, 250, 0], [count, 0, 0]));
+    }
+}
+
+#[test]
+fn one_slice_is_made_and_one_filled_where_others_have_room() {
+    let service = service("web");
+    let slices = [slice(1, &service).with_pods(&every(4, 1, 246)), slice(2, &service).with_pods(&every(4, 3, 246))];
+    let world = world(pods(0..250)).with_slices(slices);
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [100, 89, 61]);
+    assert_eq!(outcome.figures(100), figures([3, 3], [250, 127, 0], [1, 1, 0]));
+    assert_eq!(outcome.calls, ["create web-00001", "update web-1"]);
+}
+
+#[test]
+fn a_new_slice_is_preferred_over_filling_two_old_ones() {
+    let service = service("web");
+    let slices = [slice(1, &service).with_pods(&every(4, 1, 297)), slice(2, &service).with_pods(&every(4, 3, 297))];
+    let world = world(pods(0..300)).with_slices(slices);
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [100, 74, 74, 52]);
+    assert_eq!(outcome.figures(100), figures([3, 4], [300, 152, 0], [2, 0, 0]));
+}
+
+#[test]
+fn a_port_change_updates_every_slice_and_makes_none() {
+    let mut world = world(pods(0..250));
+    world.reconcile();
+    world.service.spec.ports = vec![port("web", 81)];
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [100, 100, 50]);
+    assert_eq!(outcome.figures(100), figures([3, 3], [250, 250, 0], [0, 3, 0]));
+    let expected = EndpointPort { port: Some(81), ..world.memory.slices()[0].ports[0].clone() };
+    assert!(world.memory.slices().iter().all(|slice| slice.ports == [expected.clone()]));
+}
+
+#[test]
+fn new_labels_of_the_service_come_to_every_slice() {
+    let mut world = world(pods(0..250));
+    world.reconcile();
+    world.service = world.service.with_labels([("foo", "bar")]);
+    let outcome = world.reconcile();
+    assert_eq!(outcome.figures(100), figures([3, 3], [250, 0, 0], [0, 3, 0]));
+    assert!(world.memory.slices().iter().all(|slice| slice.metadata.labels.get("foo").is_some_and(|it| *it == "bar")));
+}
+
+#[test]
+fn reserved_labels_on_the_service_cost_no_write() {
+    let mut world = world(pods(0..250));
+    world.reconcile();
+    world.service = world.service.with_labels([
+        ("endpointslice.kubernetes.io/managed-by", "me"),
+        ("kubernetes.io/service-name", "mine"),
+        ("service.kubernetes.io/headless", "no"),
+    ]);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+}
+
+#[test]
+fn slices_are_recycled_when_their_ports_are_not_wanted_any_more() {
+    let service = service("web");
+    let slices = (0..10).map(|number| slice(number, &service).with_pods(&pods(number * 30..(number + 1) * 30)));
+    let mut world = world(pods(0..300)).with_slices(slices);
+    assert_eq!(world.reconcile().figures(100), figures([3, 10], [300, 0, 0], [0, 0, 0]));
+    world.service.spec.ports = vec![port("web", 81)];
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [100, 100, 100]);
+    assert_eq!(outcome.figures(100), figures([3, 3], [300, 300, 0], [0, 3, 7]));
+    assert!(world.reconcile().plan.is_empty());
+}
+
+#[test]
+fn without_recycling_slices_are_made_and_deleted() {
+    let mut world = world(pods(0..3));
+    world.reconcile();
+    world.config.recycle = false;
+    world.service.spec.ports = vec![port("web", 81)];
+    assert_eq!(world.reconcile().calls, ["create web-00002", "delete web-00001"]);
+}
+
+#[test]
+fn slices_that_change_anyway_take_the_new_endpoints() {
+    let service = service("web");
+    let slices = [slice(1, &service).with_pods(&pods(0..80)), slice(2, &service).with_pods(&pods(100..120))];
+    let numbers = (0..80).chain(100..135);
+    let every_tenth_unready =
+        numbers.map(|number| if number % 10 == 0 { pod(number).not_ready() } else { pod(number) });
+    let world = world(every_tenth_unready.collect()).with_slices(slices);
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [95, 20]);
+    assert_eq!(outcome.figures(100), figures([2, 2], [115, 15, 0], [0, 2, 0]));
+}
+
+#[test]
+fn slices_of_a_retired_address_type_go_after_their_successors_came() {
+    let service = service("web");
+    let retired = || AddressType::Other("IP".into());
+    let slices = [
+        slice(1, &service).with_pods(&pods(0..80)).with_address_type(retired()),
+        slice(2, &service).with_pods(&pods(80..130)).with_address_type(retired()),
+    ];
+    let world = world(pods(0..130)).with_slices(slices);
+    let outcome = world.reconcile();
+    assert_eq!(outcome.calls, ["create web-00001", "create web-00002", "delete web-1", "delete web-2"]);
+    assert_eq!(world.lengths(), [100, 30]);
+    assert!(world.memory.slices().iter().all(|slice| slice.address_type == AddressType::IPv4));
+}
+
+#[test]
+fn a_slice_of_an_earlier_service_of_the_same_name_is_replaced_not_taken_over() {
+    let service = service("web");
+    let owned = world(pods(0..1)).with_slices([slice(1, &service).with_pods(&pods(0..1))]);
+    assert_eq!(owned.reconcile().writes(), [0, 0, 0]);
+    let foreign = slice(1, &service).with_pods(&pods(0..1)).with_owner_uid("earlier");
+    let world = world(pods(0..1)).with_slices([foreign]);
+    assert_eq!(world.reconcile().calls, ["create web-00001", "delete web-1"]);
+    assert_eq!(world.lengths(), [1]);
+}
+
+#[test]
+fn pods_with_different_numbers_for_a_named_port_stand_in_different_slices() {
+    let with_port = |number: usize| {
+        let numbered = 8080 + i32::try_from(number % 5).unwrap();
+        pod(number).with_container(vec![container_port("http", numbered)])
+    };
+    let service = service("web").with_ports(vec![named_port("", "http")]);
+    let world = world((0..300).map(with_port).collect()).with_service(service);
+    let outcome = world.reconcile();
+    assert_eq!(world.lengths(), [60, 60, 60, 60, 60]);
+    assert_eq!(outcome.figures(100), figures([5, 5], [300, 300, 0], [5, 0, 0]));
+    let ports: BTreeSet<_> = world.memory.slices().iter().map(|slice| slice.ports[0].clone()).collect();
+    let numbers: Vec<_> = ports.iter().map(|port| (port.name.as_deref(), port.port)).collect();
+    let expected = [8080, 8081, 8082, 8083, 8084].map(|number| (Some(""), Some(number)));
+    assert_eq!(numbers, expected);
+}
+
+#[test]
+fn fewer_pods_shrink_their_slice() {
+    let mut world = world(pods(0..20));
+    assert_eq!(world.reconcile().figures(100), figures([1, 1], [20, 20, 0], [1, 0, 0]));
+    world.pods.truncate(10);
+    assert_eq!(world.reconcile().figures(100), figures([1, 1], [10, 0, 10], [0, 1, 0]));
+}
+
+#[test]
+fn a_lowered_limit_leaves_full_slices_alone() {
+    let world = world(pods(0..100));
+    world.reconcile();
+    let mut world = world.with_max(30);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+    world.pods.push(pod(100));
+    assert_eq!(world.reconcile().writes(), [1, 0, 0]);
+    assert_eq!(world.lengths(), [100, 1]);
+}
+
+#[test]
+fn a_pod_made_anew_under_its_name_and_address_stays_in_its_place() {
+    let mut world = world(pods(0..3));
+    world.reconcile();
+    world.pods[1].metadata.uid = "another".into();
+    let outcome = world.reconcile();
+    assert_eq!(outcome.figures(100), figures([1, 1], [3, 0, 0], [0, 1, 0]));
+    assert_eq!(world.memory.slices()[0].endpoints[1].target_ref.as_ref().unwrap().uid, "another");
+}
+
+#[test]
+fn pods_that_share_an_address_are_several_endpoints() {
+    let world = world(vec![pod(0).with_ips(&["10.9.9.9"]), pod(1).with_ips(&["10.9.9.9"])]);
+    world.reconcile();
+    assert_eq!(world.lengths(), [2]);
+}
+
+#[test]
+fn an_endpoint_that_two_slices_have_stays_in_the_first() {
+    let service = service("web");
+    let slices = [slice(1, &service).with_pods(&pods(0..2)), slice(2, &service).with_pods(&pods(1..3))];
+    let world = world(pods(0..3)).with_slices(slices);
+    assert_eq!(world.reconcile().calls, ["update web-2"]);
+    let held: Vec<_> = world.memory.slices().iter().map(|slice| names(slice)).collect();
+    assert_eq!(held, [BTreeSet::from(["pod0".into(), "pod1".into()]), BTreeSet::from(["pod2".into()])]);
+}
+
+#[test]
+fn a_slice_of_a_wanted_group_that_is_empty_already_stays() {
+    let service = service("web");
+    let slices = [slice(1, &service), slice(2, &service).with_pods(&pods(0..2))];
+    assert_eq!(world(pods(0..2)).with_slices(slices).reconcile().writes(), [0, 0, 0]);
+}
+
+#[test]
+fn the_order_of_ports_and_endpoints_in_a_slice_costs_no_write() {
+    let two = service("web").with_ports(vec![port("web", 80), port("metrics", 9090)]);
+    let mut made_by_another = slice(1, &two).with_pods(&[pod(2), pod(0), pod(1)]);
+    made_by_another.ports.reverse();
+    let world = world(pods(0..3)).with_service(two).with_slices([made_by_another]);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+}
+
+#[test]
+fn a_dual_stack_service_has_slices_of_both_families() {
+    let dual = service("web").with_families(&[Family::V6, Family::V4]);
+    let both =
+        |number: usize| pod(number).with_ips(&[&format!("10.1.0.{}", number + 1), &format!("fd00::{}", number + 1)]);
+    let world = world((0..3).map(both).collect()).with_service(dual);
+    assert_eq!(world.reconcile().figures(100), figures([2, 2], [6, 6, 0], [2, 0, 0]));
+    let types: BTreeSet<_> = world.memory.slices().iter().map(|slice| slice.address_type.clone()).collect();
+    assert_eq!(types, BTreeSet::from([AddressType::IPv4, AddressType::IPv6]));
+}
