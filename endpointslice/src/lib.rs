@@ -8,12 +8,14 @@ pub mod model;
 pub mod names;
 mod nodes;
 pub mod packer;
+mod per_service;
 pub mod plan;
 pub mod ports;
 pub mod selector;
 mod template;
 mod text;
 mod text_map;
+pub mod trigger;
 
 pub use apply::{Applied, SliceWriter, apply};
 pub use backend::Backend;

@@ -1,0 +1,167 @@
+use super::*;
+use crate::model::{Metadata, PodStatus, Readiness, ServicePort};
+
+/// Seconds after an arbitrary beginning.
+fn at(seconds: i64) -> Option<Timestamp> {
+    Some(Timestamp::from_second(1_546_300_800 + seconds).unwrap())
+}
+
+fn service(created: i64) -> Service {
+    service_with_uid("uid-1", created)
+}
+
+fn service_with_uid(uid: &str, created: i64) -> Service {
+    let metadata = Metadata {
+        namespace: "ns".into(),
+        name: "svc".into(),
+        uid: uid.into(),
+        creation_timestamp: at(created),
+        ..Metadata::default()
+    };
+    Service { metadata, ..Service::default() }
+}
+
+fn pod(name: &str, ready_since: i64) -> Pod {
+    let metadata = Metadata { namespace: "ns".into(), name: name.into(), ..Metadata::default() };
+    let readiness = Readiness { is_ready: true, since: at(ready_since) };
+    Pod { metadata, status: PodStatus { readiness, ..PodStatus::default() }, ..Pod::default() }
+}
+
+/// One sync that succeeds.
+enum Step {
+    Sync { created: i64, pods: &'static [(&'static str, i64)], expected: Option<i64> },
+    Delete,
+}
+
+/// The cases of upstream's trigger time tracker.
+#[test]
+fn the_eight_cases_of_upstream() {
+    use Step::{Delete, Sync};
+    let first = Sync { created: 0, pods: &[("1", 1), ("2", 2), ("3", 3)], expected: Some(0) };
+    let cases: [(&str, Vec<Step>); 8] = [
+        ("new Service, no pods", vec![Sync { created: 2, pods: &[], expected: Some(2) }]),
+        (
+            "new Service, pods older and younger than it",
+            vec![Sync { created: 3, pods: &[("1", 0), ("2", 1), ("3", 5)], expected: Some(3) }],
+        ),
+        (
+            "pods added",
+            vec![
+                Sync { created: 0, pods: &[], expected: Some(0) },
+                Sync { created: 0, pods: &[("1", 2), ("2", 1)], expected: Some(1) },
+            ],
+        ),
+        ("pods updated", vec![first, Sync { created: 0, pods: &[("1", 5), ("2", 4), ("3", 3)], expected: Some(4) }]),
+        (
+            "nothing changed",
+            vec![
+                Sync { created: 0, pods: &[("1", 1), ("2", 2), ("3", 3)], expected: Some(0) },
+                Sync { created: 0, pods: &[("1", 1), ("2", 2), ("3", 3)], expected: None },
+            ],
+        ),
+        (
+            "pod deleted, then added again",
+            vec![
+                Sync { created: 0, pods: &[("1", 1), ("2", 2)], expected: Some(0) },
+                Sync { created: 0, pods: &[("1", 1)], expected: None },
+                Sync { created: 0, pods: &[("1", 1), ("2", 4)], expected: Some(4) },
+            ],
+        ),
+        (
+            "Service deleted, then added again",
+            vec![
+                Sync { created: 0, pods: &[("1", 1), ("2", 2)], expected: Some(0) },
+                Delete,
+                Sync { created: 3, pods: &[("1", 1), ("2", 2)], expected: Some(3) },
+            ],
+        ),
+        (
+            "only the Service changed",
+            vec![
+                Sync { created: 0, pods: &[("1", 1), ("2", 2)], expected: Some(0) },
+                Sync { created: 0, pods: &[("1", 1), ("2", 2)], expected: None },
+            ],
+        ),
+    ];
+    for (name, steps) in cases {
+        let mut times = TriggerTimes::default();
+        for step in steps {
+            match step {
+                Delete => times.forget("ns", "svc"),
+                Sync { created, pods, expected } => {
+                    let mut service = service(created);
+                    // What the Service says about its ports never matters.
+                    let port = if expected.is_some() { 80 } else { 81 };
+                    service.spec.ports = vec![ServicePort { port, ..ServicePort::default() }];
+                    let pods: Vec<_> = pods.iter().map(|&(name, since)| pod(name, since)).collect();
+                    assert_eq!(times.observe(&service, &pods), expected.and_then(at), "{name}");
+                    times.published("ns", "svc");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), &[pod("1", 1)]);
+    times.published("ns", "svc");
+
+    assert_eq!(times.observe(&service(0), &[pod("1", 7)]), at(7));
+    // That write failed. Meanwhile another pod has changed: the earlier change is still the one that is late.
+    assert_eq!(times.observe(&service(0), &[pod("1", 7), pod("2", 9)]), at(7));
+    // It failed again, and the pod is gone.
+    assert_eq!(times.observe(&service(0), &[pod("2", 9)]), at(7));
+    times.published("ns", "svc");
+    assert_eq!(times.observe(&service(0), &[pod("2", 9)]), None);
+}
+
+#[test]
+fn a_service_made_anew_under_the_same_name_starts_anew_even_if_its_deletion_was_missed() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), &[pod("1", 5)]);
+    assert_eq!(times.observe(&service_with_uid("uid-2", 3), &[pod("1", 1)]), at(3));
+}
+
+#[test]
+fn a_pod_whose_clock_went_back_has_no_time_until_it_changes_again() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), &[pod("1", 5)]);
+    times.published("ns", "svc");
+    assert_eq!(times.observe(&service(0), &[pod("1", 2)]), None);
+    assert_eq!(times.observe(&service(0), &[pod("1", 3)]), at(3));
+}
+
+#[test]
+fn one_pod_at_a_time_gives_what_all_pods_at_once_give() {
+    let mut times = TriggerTimes::default();
+    assert_eq!(times.observe_pod("ns", "svc", &pod("1", 1)), None, "a Service must be observed once");
+    times.observe(&service(0), &[pod("1", 1), pod("2", 2)]);
+    times.published("ns", "svc");
+
+    assert_eq!(times.observe_pod("ns", "svc", &pod("1", 6)), at(6));
+    assert_eq!(times.observe_pod("ns", "svc", &pod("3", 4)), at(4));
+    times.published("ns", "svc");
+    assert_eq!(times.observe_removal("ns", "svc", "2"), None);
+    assert_eq!(times.observe(&service(0), &[pod("1", 6), pod("3", 4)]), None);
+    assert_eq!(times.observe_pod("ns", "svc", &pod("2", 2)), at(2), "it was forgotten");
+}
+
+#[test]
+fn nothing_is_left_of_a_service_that_is_forgotten() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), &[pod("1", 5)]);
+    times.forget("ns", "svc");
+    assert!(times.is_empty());
+}
+
+#[test]
+fn a_pod_without_a_transition_time_says_nothing() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), []);
+    times.published("ns", "svc");
+    let mut unknown = pod("1", 0);
+    unknown.status.readiness.since = None;
+    assert_eq!(times.observe(&service(0), &[unknown]), None);
+}
