@@ -18,14 +18,14 @@ pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
 
 /// A headless IPv4 Service with one port of its own name that leads to 80, and the selector foo=bar.
 pub(crate) fn service(name: &str) -> Service {
-    let mut service = Service::default();
-    service.metadata = Metadata {
+    let metadata = Metadata {
         name: name.into(),
         namespace: NAMESPACE.into(),
         uid: format!("{NAMESPACE}-{name}").into(),
         creation_timestamp: time("2026-01-01T00:00:00Z"),
         ..Metadata::default()
     };
+    let mut service = Service { metadata, ..Service::default() };
     service.spec.selector = TextMap::from([("foo", "bar")]);
     service.spec.ip_families = vec![ClusterIpFamily::IPv4];
     service.with_ports(vec![port(name, 80)])
@@ -50,7 +50,7 @@ pub(crate) trait BuildService: Sized {
     fn publishing_not_ready(self) -> Self;
     fn deleted(self) -> Self;
     fn without_selector(self) -> Self;
-    fn as_external_name(self) -> Self;
+    fn becoming_external_name(self) -> Self;
 }
 
 impl BuildService for Service {
@@ -93,7 +93,7 @@ impl BuildService for Service {
         self
     }
 
-    fn as_external_name(mut self) -> Self {
+    fn becoming_external_name(mut self) -> Self {
         self.spec.r#type = ServiceType::ExternalName;
         self
     }
@@ -101,14 +101,14 @@ impl BuildService for Service {
 
 /// A ready pod on node-1 with an IPv4 address of its own.
 pub(crate) fn pod(number: usize) -> Pod {
-    let mut pod = Pod::default();
-    pod.metadata = Metadata {
+    let metadata = Metadata {
         name: format!("pod{number}").into(),
         namespace: NAMESPACE.into(),
         uid: format!("uid-{number}").into(),
         labels: TextMap::from([("foo", "bar")]),
         ..Metadata::default()
     };
+    let mut pod = Pod { metadata, ..Pod::default() };
     pod.spec.node_name = "node-1".into();
     pod.spec.containers = vec![Container::default()];
     pod.status.phase = Phase::Running;

@@ -8,7 +8,7 @@ use endpointslice::packer::Item as _;
 use endpointslice::{Config, NodeZones};
 
 fn endpoint(pod: &Pod, service: &Service) -> Endpoint {
-    backend(pod, service).and_then(|backend| backend.endpoint(Family::V4)).unwrap()
+    backend(pod, service).and_then(|backend| backend.endpoint(Family::V4)).expect("an endpoint")
 }
 
 #[test]

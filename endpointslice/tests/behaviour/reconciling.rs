@@ -89,14 +89,14 @@ fn check_one_pod(service: Service, addresses: &[(AddressType, &str)], extra_labe
         assert_eq!(slice.address_type, *address_type);
         assert_eq!(slice.metadata.labels, labels);
         let trigger = slice.metadata.annotations.get("endpoints.kubernetes.io/last-change-trigger-time");
-        assert_eq!(trigger.unwrap(), "2026-03-04T05:06:07.089Z");
+        assert_eq!(trigger.expect("an annotation"), "2026-03-04T05:06:07.089Z");
         let [endpoint] = &slice.endpoints[..] else { panic!("one endpoint, not {:?}", slice.endpoints) };
         assert_eq!(endpoint.addresses[..], [Text::from(*address)]);
         assert_eq!(endpoint.conditions, conditions(true, true, false));
         assert_eq!(endpoint.zone.as_deref(), Some("us-central1-a"));
         assert_eq!(endpoint.node_name.as_deref(), Some("node-1"));
         assert_eq!((endpoint.hostname.as_deref(), &endpoint.hints), (None, &None));
-        let target = endpoint.target_ref.as_ref().unwrap();
+        let target = endpoint.target_ref.as_ref().expect("a target");
         assert_eq!((&target.kind, &*target.namespace, &*target.name), (&TargetKind::Pod, "testing", "pod1"));
         assert_eq!((&*target.uid, &target.resource_version), ("uid-1", &None));
     }
@@ -110,22 +110,22 @@ fn conditions(ready: bool, serving: bool, terminating: bool) -> Conditions {
 #[test]
 fn one_pod_makes_one_endpoint_in_each_family_of_the_service() {
     const HEADLESS: (&str, &str) = ("service.kubernetes.io/headless", "");
-    let v4 = (AddressType::IPv4, "1.2.3.4");
-    let v6 = (AddressType::IPv6, "1234::5678:0:0:9abc:def0");
+    let v4 = &[(AddressType::IPv4, "1.2.3.4")];
+    let v6 = &[(AddressType::IPv6, "1234::5678:0:0:9abc:def0")];
     let web = || service("web");
-    check_one_pod(web().with_families(&[]).with_cluster_ip("10.0.0.10"), &[v4.clone()], &[]);
-    check_one_pod(web(), &[v4.clone()], &[HEADLESS]);
-    check_one_pod(web().with_cluster_ip("1.2.3.4"), &[v4.clone()], &[]);
-    check_one_pod(web().with_labels([("foo", "bar")]), &[v4.clone()], &[HEADLESS, ("foo", "bar")]);
+    check_one_pod(web().with_families(&[]).with_cluster_ip("10.0.0.10"), v4, &[]);
+    check_one_pod(web(), v4, &[HEADLESS]);
+    check_one_pod(web().with_cluster_ip("1.2.3.4"), v4, &[]);
+    check_one_pod(web().with_labels([("foo", "bar")]), v4, &[HEADLESS, ("foo", "bar")]);
     let bad = web().with_cluster_ip("1.2.3.4").with_labels([
         ("kubernetes.io/service-name", "bad"),
         ("endpointslice.kubernetes.io/managed-by", "actor"),
         ("service.kubernetes.io/headless", "invalid"),
     ]);
-    check_one_pod(bad, &[v4.clone()], &[]);
-    check_one_pod(web().with_families(&[Family::V6]), &[v6.clone()], &[HEADLESS]);
-    check_one_pod(web().with_families(&[Family::V6]).with_cluster_ip("1234::5678"), &[v6.clone()], &[]);
-    check_one_pod(web().with_families(&[Family::V4, Family::V6]), &[v4, v6], &[HEADLESS]);
+    check_one_pod(bad, v4, &[]);
+    check_one_pod(web().with_families(&[Family::V6]), v6, &[HEADLESS]);
+    check_one_pod(web().with_families(&[Family::V6]).with_cluster_ip("1234::5678"), v6, &[]);
+    check_one_pod(web().with_families(&[Family::V4, Family::V6]), &[v4.clone(), v6.clone()].concat(), &[HEADLESS]);
 }
 
 #[test]
@@ -220,9 +220,9 @@ fn a_service_without_selector_and_an_external_name_keep_their_slices() {
         assert_eq!(world.reconcile().calls, ["delete web-00001"]);
     };
     check(|service| service.without_selector());
-    check(|service| service.as_external_name());
-    check(|service| service.as_external_name().with_ports(vec![]));
-    check(|service| service.as_external_name().without_selector());
+    check(|service| service.becoming_external_name());
+    check(|service| service.becoming_external_name().with_ports(vec![]));
+    check(|service| service.becoming_external_name().without_selector());
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! [`Tracked`]: the slices of one Service.
+
+use super::version;
+use crate::model::EndpointSlice;
+use crate::text::Text;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many events are remembered while writes are under way. Beyond that, the oldest deletion is forgotten and a change
+/// is told at once: at worst one needless plan.
+const MAX_REMEMBERED: usize = 1024;
+
+/// What is remembered of the slices of one Service.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tracked {
+    pub(super) service_uid: Text,
+    /// Which of all that were ever made here; 0 before it is made.
+    pub(super) era: u64,
+    pub(super) under_way: usize,
+    /// How many of those are creates, which have no UID yet.
+    pub(super) creates: usize,
+    slices: BTreeMap<Text, Known>,
+    /// UIDs that the watch has shown to be gone since the first of those writes began: an answer that comes later is old.
+    gone: VecDeque<Text>,
+    /// By UID, the newest generation that the watch has shown and that one of those writes may have made.
+    early: BTreeMap<Text, i64>,
+}
+
+/// What is remembered of one slice.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    generation: i64,
+    /// The version that an answer gave it. None if no write of it was answered yet.
+    version: Option<Option<u64>>,
+    pub(super) is_deleting: bool,
+    pub(super) updates: usize,
+}
+
+impl Tracked {
+    pub(super) fn new(service_uid: Text, era: u64) -> Self {
+        Self { service_uid, era, ..Self::default() }
+    }
+
+    pub(super) const fn is_new(&self) -> bool {
+        self.era == 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.under_way == 0 && self.slices.is_empty()
+    }
+
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.slices.contains_key(uid)
+    }
+
+    /// The slice, of which `generation` is known if nothing else is.
+    pub(super) fn known(&mut self, uid: Text, generation: i64) -> &mut Known {
+        self.slices.entry(uid).or_insert_with(|| Known { generation, ..Known::default() })
+    }
+
+    pub(super) fn end_update(&mut self, uid: &str) {
+        if let Some(known) = self.slices.get_mut(uid) {
+            known.updates = known.updates.saturating_sub(1);
+        }
+    }
+
+    /// Takes note of what the API server has stored, unless the watch has shown that it is gone already.
+    pub(super) fn record(&mut self, slice: &EndpointSlice) {
+        let metadata = &slice.metadata;
+        if self.gone.contains(&metadata.uid) {
+            return;
+        }
+        let known = self.slices.entry(metadata.uid.clone()).or_default();
+        known.generation = known.generation.max(metadata.generation);
+        known.version = Some(known.version.flatten().max(version(&metadata.resource_version)));
+    }
+
+    /// Expects nothing of a write any more. A slice that was known for its sake only is forgotten: it may be gone since
+    /// before the write began, and then no event would ever take it away.
+    pub(super) fn give_up(&mut self, uid: &str) {
+        let Some(known) = self.slices.get_mut(uid) else { return };
+        known.is_deleting = false;
+        if known.version.is_none() && known.updates == 0 {
+            self.slices.remove(uid);
+        }
+    }
+
+    /// Whether the change that the watch shows is to be told now.
+    pub(super) fn changed(&mut self, slice: &EndpointSlice) -> bool {
+        let metadata = &slice.metadata;
+        let may_be_own = match self.slices.get(&metadata.uid) {
+            Some(known) if known.is_deleting => return !metadata.is_terminating(),
+            Some(known) if metadata.generation <= known.generation => return false,
+            Some(known) => known.updates > 0,
+            None => self.creates > 0 && !self.gone.contains(&metadata.uid),
+        };
+        if !may_be_own || self.early.len() >= MAX_REMEMBERED {
+            return true;
+        }
+        let newest = self.early.entry(metadata.uid.clone()).or_default();
+        *newest = metadata.generation.max(*newest);
+        false
+    }
+
+    /// Forgets a slice that is gone, and answers whether that was expected.
+    pub(super) fn deleted(&mut self, uid: &Text) -> bool {
+        self.early.remove(uid);
+        if self.under_way > 0 {
+            if self.gone.len() >= MAX_REMEMBERED {
+                self.gone.pop_front();
+            }
+            self.gone.push_back(uid.clone());
+        }
+        self.slices.remove(uid).is_some_and(|known| known.is_deleting)
+    }
+
+    /// All answers are there: whether something that the watch has shown meanwhile is not explained by them.
+    pub(super) fn judge(&mut self) -> bool {
+        self.gone.clear();
+        let early = std::mem::take(&mut self.early);
+        let is_own = |(uid, generation): &(Text, i64)| {
+            self.slices.get(uid).is_some_and(|known| known.version.is_some() && known.generation >= *generation)
+        };
+        !early.into_iter().all(|shown| is_own(&shown))
+    }
+
+    /// Whether a cache with these slices lacks something that was written.
+    pub(super) fn is_ahead_of<S: Borrow<EndpointSlice>>(&self, slices: impl IntoIterator<Item = S>) -> bool {
+        let mut missing = self.slices.values().filter(|known| !known.is_deleting).count();
+        for slice in slices {
+            let metadata = &slice.borrow().metadata;
+            match self.slices.get(&metadata.uid) {
+                Some(known) if known.is_deleting && !metadata.is_terminating() => return true,
+                Some(known) if known.is_deleting => {}
+                Some(known) if known.generation > metadata.generation => return true,
+                Some(_) => missing -= 1,
+                None => {}
+            }
+        }
+        missing > 0
+    }
+
+    /// Forgets slices that were written before a list and are not in it. True if one of them should be there.
+    pub(super) fn forget_unlisted(&mut self, listed_at: u64, is_listed: impl Fn(&str) -> bool) -> bool {
+        let mut is_bereft = false;
+        self.slices.retain(|uid, known| {
+            let is_older = known.version.flatten().is_some_and(|version| version <= listed_at);
+            let is_gone = (is_older || known.is_deleting) && known.updates == 0 && !is_listed(uid);
+            is_bereft |= is_gone && !known.is_deleting;
+            !is_gone
+        });
+        is_bereft
+    }
+}
