@@ -30,10 +30,6 @@ impl<T> PerService<T> {
         self.0.entry(namespace.clone()).or_default().entry(name.clone()).or_default()
     }
 
-    pub(crate) fn insert(&mut self, namespace: &Text, name: &Text, value: T) -> Option<T> {
-        self.0.entry(namespace.clone()).or_default().insert(name.clone(), value)
-    }
-
     pub(crate) fn remove(&mut self, namespace: &str, name: &str) -> Option<T> {
         let names = self.0.get_mut(namespace)?;
         let removed = names.remove(name);

@@ -133,7 +133,7 @@ impl Tracked {
                 Some(known) if known.is_deleting && !metadata.is_terminating() => return true,
                 Some(known) if known.is_deleting => {}
                 Some(known) if known.generation > metadata.generation => return true,
-                Some(_) => missing -= 1,
+                Some(_) => missing = missing.saturating_sub(1),
                 None => {}
             }
         }
