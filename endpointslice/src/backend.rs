@@ -12,7 +12,7 @@ use crate::text::Text;
 use std::hash::{Hash, Hasher};
 
 /// Something that serves a Service. Controllers whose backends are not pods make these themselves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Backend {
     /// Its IPv4 addresses, in their one form ([`crate::address::canonical`]).
     pub ipv4: Addresses,

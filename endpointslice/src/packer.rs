@@ -33,6 +33,17 @@ pub struct Bucket<'a, I> {
     pub must_change: bool,
 }
 
+impl<I> Bucket<'_, I> {
+    /// What becomes of it, given whether its items are touched and what it should then hold.
+    pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
+        if !touched && !self.must_change {
+            return Fate::Unchanged;
+        }
+        let kept = kept();
+        if touched && kept.is_empty() { Fate::Emptied } else { Fate::Changed(kept) }
+    }
+}
+
 /// What becomes of a bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Fate<I> {
@@ -91,17 +102,18 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
         }
         removed += bucket.items.len() - kept.len();
         touched |= bucket.items.len() != kept.len();
-        match (touched, kept.is_empty()) {
-            (true, true) => Fate::Emptied,
-            (false, _) if !bucket.must_change => Fate::Unchanged,
-            _ => Fate::Changed(kept.iter().map(|&index| wanted.items[index].clone()).collect()),
-        }
+        bucket.fate(touched, || kept.iter().map(|&index| wanted.items[index].clone()).collect())
     });
     (fates.collect(), removed)
 }
 
 /// Steps 2 and 3: the rest fills buckets that change anyway, then at most one that would not, then new ones.
-fn place<I: Item>(rest: Vec<I>, buckets: &[Bucket<'_, I>], fates: &mut [Fate<I>], max: usize) -> Vec<Vec<I>> {
+pub(crate) fn place<I: Item>(
+    rest: Vec<I>,
+    buckets: &[Bucket<'_, I>],
+    fates: &mut [Fate<I>],
+    max: usize,
+) -> Vec<Vec<I>> {
     let mut left = rest.len();
     let mut rest = rest.into_iter();
     if left > 0 {

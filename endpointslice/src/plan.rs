@@ -11,8 +11,8 @@
 
 mod diff;
 mod draft;
-mod finalize;
-mod group;
+pub(crate) mod finalize;
+pub(crate) mod group;
 mod hooks;
 mod patch;
 
@@ -147,10 +147,8 @@ pub fn plan(
     let supported =
         |slice: &&Arc<EndpointSlice>| families.iter().any(|family| family.address_type() == slice.address_type);
     let (supported, unsupported): (Vec<_>, Vec<_>) = managed.partition(supported);
-    let hints: &mut dyn AssignHints = match config.hints {
-        HintPolicy::Managed => hints,
-        HintPolicy::Ignored => &mut LeaveHints,
-    };
+    let mut leave = LeaveHints;
+    let hints = in_charge(config, hints, &mut leave);
     let planned = groups.into_families().into_iter().map(|(family, groups)| {
         let address_type = family.address_type();
         let existing = supported.iter().filter(|slice| slice.address_type == address_type);
@@ -176,12 +174,24 @@ pub fn plan_pods<'a>(
 ) -> Plan {
     let PlanRequest { service, config, .. } = *request;
     if let Some(clean_up) = not_served(service, config) {
-        return if clean_up { removal(request) } else { Plan::nothing(service) };
+        return unserved(request, clean_up);
     }
     let mut backends = PodBackends::new(service, nodes, config);
     let mut plan = plan(request, pods.into_iter().filter_map(|pod| backends.convert(pod)), hints);
     plan.skipped = backends.into_skipped();
     plan
+}
+
+/// Who decides about hints under this configuration.
+pub(crate) fn in_charge<'a>(
+    config: &Config,
+    hints: &'a mut dyn AssignHints,
+    leave: &'a mut LeaveHints,
+) -> &'a mut dyn AssignHints {
+    match config.hints {
+        HintPolicy::Managed => hints,
+        HintPolicy::Ignored => leave,
+    }
 }
 
 /// Whether slices are not made for `service` from pods, and then whether those that there are should go.
@@ -195,8 +205,11 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// Removes every slice of this controller for the Service.
-fn removal(request: &PlanRequest<'_>) -> Plan {
+/// The plan of a Service that slices are not made for: nothing, or to remove every slice that this controller has for it.
+pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
+    if !clean_up {
+        return Plan::nothing(request.service);
+    }
     let template = SliceTemplate::new(request.service, request.config);
     let managed = request.existing.iter().filter(|slice| template.manages(slice) && !slice.metadata.is_terminating());
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }

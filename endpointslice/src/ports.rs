@@ -9,8 +9,15 @@ pub type PortList = Arc<[EndpointPort]>;
 
 /// What makes two lists of ports the same: their order does not matter, and a list that is not there is an empty one.
 /// Slices that kube-controller-manager made have their ports in the order of a hash, and null for none (#133474).
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialOrd)]
+#[expect(clippy::derived_hash_with_manual_eq, reason = "one list is equal to itself without a look at it")]
 pub struct PortKey(PortList);
+
+impl PartialEq for PortKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
 
 impl From<&PortList> for PortKey {
     fn from(ports: &PortList) -> Self {

@@ -1,6 +1,6 @@
 //! [`SliceTemplate`]: what all slices of one Service have in common.
 
-use crate::config::Config;
+use crate::config::{Config, Placeholder};
 use crate::model::{AddressType, EndpointSlice, Metadata, OwnerReference, Service};
 use crate::names::{LABEL_HEADLESS, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, is_reserved_label};
 use crate::ports::PortList;
@@ -90,6 +90,11 @@ impl<'a> SliceTemplate<'a> {
             ..Metadata::default()
         };
         EndpointSlice { metadata, address_type, endpoints: Vec::new(), ports: ports.to_vec() }
+    }
+
+    /// Whether a Service without endpoints has a slice.
+    pub(crate) fn placeholders_are_wanted(&self) -> bool {
+        self.config.placeholder == Placeholder::Always
     }
 
     /// Whether `slice` is what a Service without endpoints has. Name, annotations and owners do not matter for that.

@@ -8,7 +8,7 @@ use crate::template::SliceTemplate;
 use std::sync::Arc;
 
 /// Makes the plan of one address type of its draft.
-pub(super) fn finalize(
+pub(crate) fn finalize(
     request: &PlanRequest<'_>,
     template: &SliceTemplate<'_>,
     mut draft: Draft,

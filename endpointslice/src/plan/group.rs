@@ -12,7 +12,7 @@ use crate::template::SliceTemplate;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// The endpoints that there should be, by family and ports, in the order of the backends.
+/// The endpoints that there should be, by family and ports.
 pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
@@ -84,7 +84,9 @@ impl<'a> Groups<'a> {
         index
     }
 
-    pub(super) fn into_families(self) -> Vec<(Family, Vec<FamilyGroup>)> {
+    /// Groups are in the order of their ports, so that the plan does not depend on which backend came first.
+    pub(super) fn into_families(mut self) -> Vec<(Family, Vec<FamilyGroup>)> {
+        self.groups.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut families: Vec<_> = self.families.iter().map(|&family| (family, Vec::new())).collect();
         for Group { key, ports, endpoints } in self.groups {
             for ((_, groups), endpoints) in families.iter_mut().zip(endpoints) {
@@ -172,13 +174,18 @@ fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut 
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;
     }
-    let no_ports = PortList::default();
     match &draft.deletes[..] {
         [only] if template.is_placeholder(only) && template.owns(only) => {
             draft.unchanged = std::mem::take(&mut draft.deletes);
         }
-        _ => draft.creates.push(template.slice(draft.address_type.clone(), &no_ports)),
+        _ => draft.creates.push(template.slice(draft.address_type.clone(), &PortList::default())),
     }
+    count_placeholder(stats);
+}
+
+/// A placeholder counts as a slice of no ports.
+pub(crate) fn count_placeholder(stats: &mut Stats) {
+    let no_ports = PortList::default();
     let no_ports_key = PortKey::from(&no_ports);
     match stats.groups.iter_mut().find(|group| PortKey::from(&group.ports) == no_ports_key) {
         Some(group) => group.slices = 1,

@@ -1,1 +1,90 @@
-//! Invariants over random worlds.
+//! What is true of every plan, over random histories.
+
+use crate::histories::{Event, History, Truth, history};
+use endpointslice::model::EndpointSlice;
+use endpointslice::plan::{Plan, Update};
+use endpointslice::ports::PortKey;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+use std::collections::{BTreeMap, BTreeSet};
+
+const CASES: u32 = 2_000;
+
+/// Address type, ports and pod of every endpoint, with whether it is ready.
+fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
+    let endpoints = slices.flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)));
+    let lines = endpoints.map(|(slice, endpoint)| {
+        let pod = endpoint.target_ref.as_ref().map_or("", |target| &target.name);
+        let ports = PortKey::from(&slice.ports[..]);
+        format!("{} {ports:?} {pod} {} {:?}", slice.address_type, endpoint.addresses.join(" "), endpoint.conditions)
+    });
+    let lines: Vec<_> = lines.collect();
+    let union: BTreeSet<_> = lines.iter().cloned().collect();
+    assert_eq!(union.len(), lines.len(), "an endpoint in two slices");
+    union
+}
+
+/// What slices of nothing at all would hold.
+fn wanted(truth: &Truth) -> BTreeSet<String> {
+    let plan = truth.without_slices().plan();
+    union(plan.families.iter().flat_map(|family| &family.draft.creates))
+}
+
+fn limits_are_held(truth: &Truth, plan: &Plan) {
+    let max = truth.config.max_endpoints_per_slice();
+    for family in &plan.families {
+        assert!(family.draft.creates.iter().all(|slice| slice.endpoints.len() <= max));
+        for Update { before, after, .. } in &family.draft.updates {
+            assert!(after.endpoints.len() <= max.max(before.endpoints.len()), "{before:?} {after:?}");
+        }
+        let mut opened: BTreeMap<String, usize> = BTreeMap::new();
+        for Update { before, after, .. } in family.draft.updates.iter().filter(|it| only_grew(it)) {
+            assert!(after.endpoints.len() > before.endpoints.len());
+            *opened.entry(format!("{:?}", PortKey::from(&after.ports[..]))).or_default() += 1;
+        }
+        assert!(opened.values().all(|count| *count <= 1), "{opened:?}");
+    }
+}
+
+/// Whether an update only adds endpoints to a slice that could have stayed as it was.
+fn only_grew(update: &Update) -> bool {
+    let Update { before, after, recycled } = update;
+    let same_metadata = before.metadata.labels == after.metadata.labels;
+    !recycled
+        && same_metadata
+        && after.endpoints.len() > before.endpoints.len()
+        && after.endpoints.starts_with(&before.endpoints)
+}
+
+fn check(history: &History) -> TestCaseResult {
+    let mut truth = Truth::new(history);
+    for event in &history.events {
+        let plan = truth.plan();
+        assert_eq!(plan.to_string(), truth.plan().to_string());
+        limits_are_held(&truth, &plan);
+        match event {
+            Event::Pod(number, shape) => drop(truth.set_pod(*number, *shape)),
+            Event::NoPod(number) => drop(truth.remove_pod(*number)),
+            Event::Service(change) => truth.change_service(*change),
+            Event::Write(count) => drop(truth.write(&plan, *count)),
+            Event::Edit(at, edit) => drop(truth.edit(*at, *edit)),
+        }
+    }
+    let plan = truth.plan();
+    truth.write(&plan, usize::MAX);
+    proptest::prop_assert!(truth.plan().is_empty(), "a settled world costs no write: {}", truth.plan());
+    let served = !truth.service.spec.selector.is_empty() && !truth.service.metadata.is_terminating();
+    if served {
+        let live = truth.slices.values().filter(|slice| !slice.metadata.is_terminating());
+        proptest::prop_assert_eq!(union(live.map(|slice| &**slice)), wanted(&truth));
+    }
+    Ok(())
+}
+
+#[test]
+fn plans_settle_hold_limits_and_publish_every_endpoint_once() {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    if let Err(failure) = runner.run(&history(), |history| check(&history)) {
+        panic!("{failure}");
+    }
+}

@@ -1,0 +1,260 @@
+//! [`Incremental`]: plans that cost what changed, not what there is.
+//!
+//! ```text
+//!  set_pod, remove_pod ─────┐                    ┌─► touched slices and unplaced endpoints ─► packer ─┐
+//!  set_slice, remove_slice ─┼─► pods, holders ───┤                                                   ├─► Plan
+//!  set_service ─────────────┘   fill levels      └─► what is out of the ordinary ─► full plan ────────┘
+//! ```
+//!
+//! For one Service it remembers what each pod should be as an endpoint, which slice holds it, and how full slices are.
+//! A change touches the slices that hold the pod; only touched slices and endpoints that no slice holds are looked at,
+//! with the same packer and the same last steps as [`crate::plan()`]. It makes the very plan that a full one over the
+//! same pods and slices in the order of their names makes (slices that nothing happened to are not listed as unchanged),
+//! and takes the full one where the ordinary case ends: a pod in two slices, slices of ports that no pod serves, of
+//! earlier Services or other address types, placeholders, hints that depend on all slices.
+//!
+//! It remembers no writes: what was written comes back as [`Incremental::set_slice`], from the answer of the API server
+//! or the watch, and until then the same plan comes again.
+
+mod family;
+mod touched;
+
+use crate::backend::{Backend, PodBackends, Skipped};
+use crate::config::Config;
+use crate::model::{EndpointSlice, Pod, Service};
+use crate::nodes::NodeZones;
+use crate::plan::{self, AssignHints, LeaveHints, Plan, PlanRequest};
+use crate::ports::PortKey;
+use crate::template::SliceTemplate;
+use crate::text::Text;
+use family::FamilyState;
+use hashbrown::HashMap;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The state of one Service from which its slices are planned change by change.
+#[derive(Debug)]
+pub struct Incremental {
+    service: Arc<Service>,
+    config: Arc<Config>,
+    pods: HashMap<Text, KnownPod>,
+    /// Pods of which something is left out.
+    skipped: BTreeSet<Text>,
+    /// One of each list of ports, so that equal ones are seldom compared.
+    keys: BTreeSet<PortKey>,
+    families: Vec<FamilyState>,
+    /// Slices of address types that the Service does not have.
+    unsupported: BTreeMap<Text, Arc<EndpointSlice>>,
+    full_plans: u64,
+}
+
+/// What is known of a pod.
+#[derive(Debug, PartialEq)]
+struct KnownPod {
+    backend: Option<Backend>,
+    key: PortKey,
+    skipped: Vec<Skipped>,
+}
+
+/// The pods of a Service by name.
+type Pods = HashMap<Text, KnownPod>;
+
+impl Incremental {
+    /// A Service without pods and slices.
+    #[must_use]
+    pub fn new(service: Arc<Service>, config: Arc<Config>) -> Self {
+        let families = plan::families(&service).into_iter().map(FamilyState::new).collect();
+        Self {
+            service,
+            config,
+            pods: HashMap::new(),
+            skipped: BTreeSet::new(),
+            keys: BTreeSet::new(),
+            families,
+            unsupported: BTreeMap::new(),
+            full_plans: 0,
+        }
+    }
+
+    /// The Service as it is known.
+    #[must_use]
+    pub const fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// How many of its plans were full ones.
+    #[must_use]
+    pub const fn full_plans(&self) -> u64 {
+        self.full_plans
+    }
+
+    /// The Service changed: all of its pods are read anew, all of its slices looked at again.
+    pub fn set_service<'a>(
+        &mut self,
+        service: Arc<Service>,
+        pods: impl IntoIterator<Item = &'a Pod>,
+        nodes: &NodeZones,
+    ) {
+        let slices = self.slices();
+        *self = Self { full_plans: self.full_plans, ..Self::new(service, Arc::clone(&self.config)) };
+        for pod in pods {
+            self.set_pod(pod, nodes);
+        }
+        for slice in slices {
+            self.set_slice(slice);
+        }
+    }
+
+    /// A pod that the Service selects is new or changed, or its Node is.
+    pub fn set_pod(&mut self, pod: &Pod, nodes: &NodeZones) {
+        let service = Arc::clone(&self.service);
+        let mut backends = PodBackends::new(&service, nodes, &self.config);
+        let backend = backends.convert(pod);
+        let skipped = backends.into_skipped();
+        let key = backend.as_ref().map(|backend| self.key(PortKey::from(&backend.ports))).unwrap_or_default();
+        let name = &pod.metadata.name;
+        let known = KnownPod { backend, key, skipped };
+        if self.pods.get(name) == Some(&known) {
+            return;
+        }
+        self.remove_pod(name);
+        if !known.skipped.is_empty() {
+            self.skipped.insert(name.clone());
+        }
+        if let Some(backend) = &known.backend {
+            for family in &mut self.families {
+                family.add_pod(name, backend, &known.key);
+            }
+        }
+        self.pods.insert(name.clone(), known);
+    }
+
+    /// A pod is gone, or the Service does not select it any more.
+    pub fn remove_pod(&mut self, name: &str) {
+        let Some((name, known)) = self.pods.remove_entry(name) else { return };
+        self.skipped.remove(&name);
+        if let Some(backend) = &known.backend {
+            for family in &mut self.families {
+                family.remove_pod(&name, backend, &known.key);
+            }
+        }
+    }
+
+    /// A slice is new or changed, by this controller or another. One that is not this controller's, or not any more, and
+    /// one that is being deleted count as gone.
+    pub fn set_slice(&mut self, slice: Arc<EndpointSlice>) {
+        let name = &slice.metadata.name;
+        if self.held(name).is_some_and(|held| is_same_version(held, &slice)) {
+            return;
+        }
+        let template = SliceTemplate::new(&self.service, &self.config);
+        if !template.manages(&slice) || slice.metadata.is_terminating() {
+            self.remove_slice(name);
+            return;
+        }
+        let owned = template.owns(&slice);
+        let key = self.key(PortKey::from(&slice.ports[..]));
+        let pods = &self.pods;
+        let mut found = false;
+        for family in &mut self.families {
+            if family.address_type() == slice.address_type {
+                family.set_slice(Arc::clone(&slice), &key, owned, pods);
+                found = true;
+            } else {
+                family.remove_slice(name, pods);
+            }
+        }
+        if found {
+            self.unsupported.remove(name);
+        } else {
+            self.unsupported.insert(name.clone(), slice);
+        }
+    }
+
+    /// A slice is gone.
+    pub fn remove_slice(&mut self, name: &str) {
+        for family in &mut self.families {
+            family.remove_slice(name, &self.pods);
+        }
+        self.unsupported.remove(name);
+    }
+
+    /// The slices as they are known.
+    #[must_use]
+    pub fn slices(&self) -> Vec<Arc<EndpointSlice>> {
+        let mut slices: Vec<_> = self.families.iter().flat_map(FamilyState::slices).cloned().collect();
+        slices.extend(self.unsupported.values().cloned());
+        slices.sort_unstable_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        slices
+    }
+
+    /// What should be done, as [`crate::plan_pods`] says it.
+    pub fn plan(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
+        let mut leave = LeaveHints;
+        let hints = plan::in_charge(&self.config, hints, &mut leave);
+        let mut plan = match self.plan_touched(trigger_time, hints) {
+            Some(plan) => plan,
+            None => self.plan_in_full(trigger_time, hints),
+        };
+        if plan::not_served(&self.service, &self.config).is_none() {
+            let skipped = self.skipped.iter().filter_map(|name| self.pods.get(name));
+            plan.skipped = skipped.flat_map(|known| known.skipped.iter().cloned()).collect();
+        }
+        plan
+    }
+
+    /// The plan of what was touched; none where that is not enough to tell.
+    fn plan_touched(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
+        let Self { service, config, pods, families, unsupported, .. } = self;
+        let template = SliceTemplate::new(service, config);
+        let ordinary = unsupported.is_empty()
+            && plan::not_served(service, config).is_none()
+            && hints.is_local(service)
+            && families.iter().all(|family| family.is_ordinary(&template));
+        if !ordinary {
+            return None;
+        }
+        let request = PlanRequest { service, existing: &[], trigger_time, config };
+        let drafts: Option<Vec<_>> =
+            families.iter().map(|family| touched::draft(family, pods, &template, config)).collect();
+        let planned = drafts?.into_iter().zip(families).map(|((mut draft, stats), family)| {
+            hints.assign(service, &mut draft);
+            family.settle(&draft.unchanged);
+            plan::finalize::finalize(&request, &template, draft, stats)
+        });
+        let families = planned.collect();
+        Some(Plan { families, ..Plan::nothing(service) })
+    }
+
+    fn plan_in_full(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
+        self.full_plans += 1;
+        let existing = self.slices();
+        let request = PlanRequest { service: &self.service, existing: &existing, trigger_time, config: &self.config };
+        if let Some(clean_up) = plan::not_served(&self.service, &self.config) {
+            return plan::unserved(&request, clean_up);
+        }
+        let mut pods: Vec<_> = self.pods.iter().collect();
+        pods.sort_unstable_by_key(|(name, _)| *name);
+        plan::plan(&request, pods.into_iter().filter_map(|(_, known)| known.backend.clone()), hints)
+    }
+
+    fn held(&self, name: &str) -> Option<&Arc<EndpointSlice>> {
+        self.families.iter().find_map(|family| family.slice(name)).or_else(|| self.unsupported.get(name))
+    }
+
+    fn key(&mut self, key: PortKey) -> PortKey {
+        if let Some(held) = self.keys.get(&key) {
+            return held.clone();
+        }
+        self.keys.insert(key.clone());
+        key
+    }
+}
+
+/// Whether two slices are known to be equal: an echo of what is held.
+fn is_same_version(held: &Arc<EndpointSlice>, slice: &Arc<EndpointSlice>) -> bool {
+    let (one, other) = (&held.metadata, &slice.metadata);
+    Arc::ptr_eq(held, slice)
+        || (!one.resource_version.is_empty() && one.resource_version == other.resource_version && one.uid == other.uid)
+}
