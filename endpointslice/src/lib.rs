@@ -4,6 +4,7 @@ pub mod address;
 pub mod apply;
 pub mod backend;
 pub mod config;
+pub mod hints;
 mod incremental;
 pub mod model;
 pub mod names;

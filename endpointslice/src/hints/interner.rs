@@ -1,0 +1,79 @@
+//! [`HintInterner`]: one set of hints for all endpoints of a zone, and one for all of a Node.
+
+use crate::model::Hints;
+use crate::text::Text;
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// How many Nodes are remembered: some more than the largest clusters have. A cluster whose Nodes come and go for long
+/// enough starts anew.
+const MAX_NODES: usize = 16_384;
+const MAX_ZONES: usize = 1024;
+
+/// Gives endpoints of one place the same hints, so that a plan allocates none that an earlier one has made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HintInterner {
+    zones: HashMap<Text, Arc<Hints>>,
+    /// By Node, with a zone or without.
+    nodes: HashMap<Text, Arc<Hints>>,
+}
+
+impl HintInterner {
+    /// The hints for clients in `zone`.
+    pub(super) fn zone(&mut self, zone: &Text) -> Arc<Hints> {
+        if let Some(hints) = self.zones.get(zone) {
+            return Arc::clone(hints);
+        }
+        let hints = Arc::new(Hints { for_zones: vec![zone.clone()], for_nodes: Vec::new() });
+        remember(&mut self.zones, MAX_ZONES, zone, &hints);
+        hints
+    }
+
+    /// The hints for clients on `node`, and in `zone` if there is one.
+    pub(super) fn node(&mut self, node: &Text, zone: Option<&Text>) -> Arc<Hints> {
+        if let Some(hints) = self.nodes.get(node).filter(|hints| hints.for_zones.first() == zone) {
+            return Arc::clone(hints);
+        }
+        let hints = Arc::new(Hints { for_zones: zone.cloned().into_iter().collect(), for_nodes: vec![node.clone()] });
+        remember(&mut self.nodes, MAX_NODES, node, &hints);
+        hints
+    }
+}
+
+fn remember(places: &mut HashMap<Text, Arc<Hints>>, max: usize, place: &Text, hints: &Arc<Hints>) {
+    if places.len() >= max {
+        places.clear();
+    }
+    places.insert(place.clone(), Arc::clone(hints));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_of_one_place_share_their_hints() {
+        let mut interner = HintInterner::default();
+        let (zone, node): (Text, Text) = ("zone-a".into(), "node-1".into());
+        assert!(Arc::ptr_eq(&interner.zone(&zone), &interner.zone(&"zone-a".into())));
+        assert!(Arc::ptr_eq(&interner.node(&node, Some(&zone)), &interner.node(&node, Some(&zone))));
+    }
+
+    #[test]
+    fn a_node_that_changed_its_zone_gets_other_hints() {
+        let mut interner = HintInterner::default();
+        let (zone, node): (Text, Text) = ("zone-a".into(), "node-1".into());
+        assert_eq!(interner.node(&node, None).for_zones, Vec::<Text>::new());
+        assert_eq!(interner.node(&node, Some(&zone)).for_zones, ["zone-a"]);
+        assert_eq!(interner.node(&node, None).for_zones, Vec::<Text>::new());
+    }
+
+    #[test]
+    fn nodes_that_came_and_went_are_not_remembered_for_ever() {
+        let mut interner = HintInterner::default();
+        for number in 0..3 * MAX_NODES {
+            interner.node(&format!("node-{number}").into(), None);
+        }
+        assert!(interner.nodes.len() <= MAX_NODES);
+    }
+}

@@ -1,0 +1,101 @@
+//! [`TrafficDistribution`]: every endpoint is for clients in its own place.
+
+use super::interner::HintInterner;
+use super::strip;
+use crate::model::{Endpoint, EndpointSlice, Hints, Service};
+use crate::plan::{AssignHints, Draft};
+use crate::text::Text;
+use std::sync::Arc;
+
+/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for its zone, or for its zone and its
+/// Node. It looks at nothing but the endpoint. The hints of an endpoint that is not ready are left alone: nobody uses
+/// them, and it is written anew when it becomes ready. Where the field has no value that is known, hints are removed.
+///
+/// It remembers nothing but the hints that it has made, so that endpoints of one place share them.
+#[derive(Clone, Debug, Default)]
+pub struct TrafficDistribution {
+    interner: HintInterner,
+}
+
+/// What `spec.trafficDistribution` can ask for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Preference {
+    /// The client's zone: `PreferSameZone`, or by its old name `PreferClose`.
+    SameZone,
+    /// The client's Node, else its zone: `PreferSameNode`.
+    SameNode,
+}
+
+impl Preference {
+    /// What `service` asks for; none if it asks for nothing or for something that is not known.
+    #[must_use]
+    pub fn of(service: &Service) -> Option<Self> {
+        match service.spec.traffic_distribution.as_deref()? {
+            "PreferClose" | "PreferSameZone" => Some(Self::SameZone),
+            "PreferSameNode" => Some(Self::SameNode),
+            _ => None,
+        }
+    }
+
+    /// Where clients should be that prefer `endpoint`: in which zone, on which Node.
+    fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
+        (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
+    }
+
+    /// Whether `endpoint` has the hints that it should have. One that is not ready always has.
+    fn is_met(self, endpoint: &Endpoint) -> bool {
+        if !endpoint.is_ready() {
+            return true;
+        }
+        let (zone, node) = self.place(endpoint);
+        let (zones, nodes): (&[Text], &[Text]) = match endpoint.hints.as_deref() {
+            Some(Hints { for_zones, for_nodes }) => (for_zones, for_nodes),
+            None => (&[], &[]),
+        };
+        zones == zone.map_or(&[][..], std::slice::from_ref) && nodes == node.map_or(&[][..], std::slice::from_ref)
+    }
+}
+
+impl AssignHints for TrafficDistribution {
+    fn assign(&mut self, service: &Service, draft: &mut Draft) {
+        let Some(preference) = Preference::of(service) else { return strip(draft) };
+        for slice in draft.written_mut() {
+            self.hint(preference, &mut slice.endpoints);
+        }
+        draft.revise_unchanged(|slice| self.revised(preference, slice));
+    }
+
+    fn is_local(&self, _service: &Service) -> bool {
+        true
+    }
+}
+
+impl TrafficDistribution {
+    fn hint(&mut self, preference: Preference, endpoints: &mut [Endpoint]) {
+        for endpoint in endpoints {
+            if !preference.is_met(endpoint) {
+                endpoint.hints = self.hints(preference.place(endpoint));
+            }
+        }
+    }
+
+    fn revised(&mut self, preference: Preference, slice: &EndpointSlice) -> Option<Vec<Endpoint>> {
+        if slice.endpoints.iter().all(|endpoint| preference.is_met(endpoint)) {
+            return None;
+        }
+        let mut endpoints = slice.endpoints.clone();
+        self.hint(preference, &mut endpoints);
+        Some(endpoints)
+    }
+
+    fn hints(&mut self, place: (Option<&Text>, Option<&Text>)) -> Option<Arc<Hints>> {
+        match place {
+            (zone, Some(node)) => Some(self.interner.node(node, zone)),
+            (Some(zone), None) => Some(self.interner.zone(zone)),
+            (None, None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
