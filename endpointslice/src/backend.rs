@@ -122,7 +122,7 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname: self.hostname.as_deref().unwrap_or_default(), target }
     }
 
-    /// Hints are not looked at: they are decided afterwards. Nor is the version of the target, which changes with
+    /// What makes them the same endpoint is not looked at again. Hints are not looked at: they are decided afterwards. Nor is the version of the target, which changes with
     /// everything about it.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
@@ -135,8 +135,6 @@ impl Item for Endpoint {
 fn same_target(one: Option<&TargetRef>, other: Option<&TargetRef>) -> bool {
     let (Some(one), Some(other)) = (one, other) else { return one.is_none() && other.is_none() };
     one.uid == other.uid
-        && one.name == other.name
-        && one.namespace == other.namespace
         && one.kind == other.kind
         && one.api_version == other.api_version
         && one.field_path == other.field_path

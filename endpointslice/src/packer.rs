@@ -167,18 +167,19 @@ impl<I: Item> Wanted<I> {
     fn new(items: Vec<I>) -> Self {
         let hasher = DefaultHashBuilder::default();
         let mut table = HashTable::with_capacity(items.len());
-        let mut distinct: Vec<I> = Vec::with_capacity(items.len());
-        for item in items {
-            let hash = hasher.hash_one(item.key());
-            match table.find(hash, |&index: &usize| distinct[index].key() == item.key()) {
-                Some(&index) => distinct[index] = item,
-                None => {
-                    table.insert_unique(hash, distinct.len(), |_| unreachable!("it has room for all of them"));
-                    distinct.push(item);
-                }
+        let mut again = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let key = item.key();
+            let hash = hasher.hash_one(&key);
+            match table.find(hash, |&held: &usize| items[held].key() == key) {
+                Some(&first) => again.push((first, index)),
+                None => drop(table.insert_unique(hash, index, |_| unreachable!("it has room for all of them"))),
             }
         }
-        Self { taken: vec![false; distinct.len()], items: distinct, table, hasher }
+        if !again.is_empty() {
+            return Self::new(without_repetition(items, &again));
+        }
+        Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
     /// The wanted item of the same key, unless another bucket has it already.
@@ -195,6 +196,21 @@ impl<I: Item> Wanted<I> {
         }
         self.items.into_iter().zip(self.taken).filter_map(|(item, taken)| (!taken).then_some(item)).collect()
     }
+}
+
+/// `items` without those that come `again`, as pairs of the first and the later place; the last one takes the first place.
+fn without_repetition<I: Clone>(mut items: Vec<I>, again: &[(usize, usize)]) -> Vec<I> {
+    for &(first, later) in again {
+        items[first] = items[later].clone();
+    }
+    let mut later = again.iter().map(|(_, later)| *later).peekable();
+    let mut index = 0;
+    items.retain(|_| {
+        let repeated = later.next_if_eq(&index).is_some();
+        index += 1;
+        !repeated
+    });
+    items
 }
 
 #[cfg(test)]

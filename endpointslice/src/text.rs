@@ -4,12 +4,14 @@
 //! pointers. Two texts of one allocation are equal without a look at their letters, which is what nearly every comparison
 //! of a settled world is.
 
+use hashbrown::DefaultHashBuilder;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -18,6 +20,13 @@ use std::sync::Arc;
 pub struct Text(Arc<str>);
 
 impl Text {
+    /// `text`, in the allocation of an equal one that this thread has asked for lately: for what stands in many objects,
+    /// such as namespaces, names of Nodes, zones and labels. It saves memory, and comparing what was read apart.
+    #[must_use]
+    pub fn shared(text: &str) -> Self {
+        RECENT.with_borrow_mut(|recent| recent.share(text))
+    }
+
     /// The letters.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -28,6 +37,34 @@ impl Text {
     #[must_use]
     pub fn non_empty(&self) -> Option<&Self> {
         (!self.0.is_empty()).then_some(self)
+    }
+}
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::new(Recent::new());
+}
+
+/// The texts that were lately asked for, each in the one place that its hash says: a newer one takes it.
+struct Recent {
+    texts: Box<[Text]>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Recent {
+    /// Enough for the Nodes and labels of a large cluster, in 64 KiB a thread.
+    const PLACES: usize = 4096;
+
+    fn new() -> Self {
+        Self { texts: vec![Text::default(); Self::PLACES].into(), hasher: DefaultHashBuilder::default() }
+    }
+
+    fn share(&mut self, text: &str) -> Text {
+        #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
+        let place = &mut self.texts[self.hasher.hash_one(text) as usize % Self::PLACES];
+        if *place != *text {
+            *place = text.into();
+        }
+        place.clone()
     }
 }
 
@@ -137,6 +174,42 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+/// Reads a text that stands in many objects ([`Text::shared`]).
+pub(crate) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    Ok(shared_option(deserializer)?.unwrap_or_default())
+}
+
+/// The same for one that may be absent.
+pub(crate) fn shared_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text>, D::Error> {
+    let text: Option<SharedText> = Option::deserialize(deserializer)?;
+    Ok(text.map(|SharedText(text)| text))
+}
+
+/// A text that stands in many objects.
+pub(crate) struct SharedText(pub(crate) Text);
+
+impl<'de> Deserialize<'de> for SharedText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SharedVisitor;
+        impl Visitor<'_> for SharedVisitor {
+            type Value = SharedText;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<SharedText, E> {
+                Ok(SharedText(Text::shared(text)))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<SharedText, E> {
+                Ok(SharedText(Text::default()))
+            }
+        }
+        deserializer.deserialize_any(SharedVisitor)
+    }
+}
+
 /// Takes null for "" and a number for its digits: an object that the API server holds is never unreadable.
 struct TextVisitor;
 
@@ -181,6 +254,13 @@ mod tests {
         assert_eq!(serde_json::from_str::<Text>("null").unwrap(), "");
         assert_eq!(serde_json::from_str::<Text>("\"a\"").unwrap(), "a");
         assert_eq!(serde_json::from_str::<Text>("8").unwrap(), "8");
+    }
+
+    #[test]
+    fn texts_that_repeat_are_read_into_one_allocation() {
+        let (one, other) = (Text::shared("node-1"), Text::shared("node-1"));
+        assert!(std::ptr::eq(one.as_str(), other.as_str()));
+        assert_eq!(Text::shared("node-2"), "node-2");
     }
 
     #[test]

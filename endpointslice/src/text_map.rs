@@ -1,6 +1,6 @@
 //! [`TextMap`]: labels and annotations, as a sorted list.
 
-use crate::text::Text;
+use crate::text::{SharedText, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for MapVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<TextMap, A::Error> {
         let mut map = TextMap::new();
-        while let Some((key, value)) = pairs.next_entry::<Text, Text>()? {
+        while let Some((SharedText(key), SharedText(value))) = pairs.next_entry()? {
             map.insert(key, value);
         }
         map.0.shrink_to_fit();

@@ -1,7 +1,7 @@
 //! [`Endpoint`] and what it is made of.
 
 use super::lenient::{names, null_is_default, write_names};
-use crate::text::Text;
+use crate::text::{Text, shared, shared_option};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ pub struct Endpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetRef>,
     /// Where it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub node_name: Option<Text>,
     /// The zone of that Node.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub zone: Option<Text>,
     /// Who should prefer it. Endpoints with the same hints share them.
     #[serde(
@@ -122,7 +122,7 @@ pub struct TargetRef {
     /// Its kind.
     pub kind: TargetKind,
     /// Its namespace.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub namespace: Text,
     /// Its name.
     #[serde(skip_serializing_if = "str::is_empty")]

@@ -1,7 +1,7 @@
 //! How fields are read that the API server may leave out, set to null or fill with something newer than this library.
 
 use super::Readiness;
-use crate::text::Text;
+use crate::text::{Text, shared};
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq as _, Serializer};
@@ -100,6 +100,6 @@ pub(super) fn write_names<S: Serializer>(names: &[Text], serializer: S) -> Resul
 
 #[derive(serde::Deserialize, serde::Serialize)]
 struct Named {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shared")]
     name: Text,
 }

@@ -1,7 +1,7 @@
 //! [`Metadata`]: what every object says about itself.
 
 use super::lenient::{null_is_default, time, write_time};
-use crate::text::Text;
+use crate::text::{Text, shared};
 use crate::text_map::TextMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub generate_name: Text,
     /// "" on what has none, such as a Node.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub namespace: Text,
     /// Unique over all objects and time; "" on a new object.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -61,12 +61,16 @@ impl Metadata {
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
     /// Group and version of the owner, `v1` for a Service.
+    #[serde(deserialize_with = "shared")]
     pub api_version: Text,
     /// Its kind.
+    #[serde(deserialize_with = "shared")]
     pub kind: Text,
     /// Its name.
+    #[serde(deserialize_with = "shared")]
     pub name: Text,
     /// Its UID: an owner of the same name that was made anew is another.
+    #[serde(deserialize_with = "shared")]
     pub uid: Text,
     /// Whether the owner is the one that manages the object.
     #[serde(skip_serializing_if = "Option::is_none")]

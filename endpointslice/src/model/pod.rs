@@ -2,7 +2,7 @@
 
 use super::lenient::{null_is_default, ready, write_ready};
 use super::{Metadata, Protocol};
-use crate::text::Text;
+use crate::text::{Text, shared};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -23,13 +23,13 @@ pub struct Pod {
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// Its Node; "" before it has one.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub node_name: Text,
     /// Its name in the headless Service that `subdomain` names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub hostname: Text,
     /// The headless Service that gives it a name.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub subdomain: Text,
     /// Its containers.
     #[serde(deserialize_with = "null_is_default")]
@@ -53,7 +53,7 @@ pub struct Container {
 #[serde(rename_all = "camelCase", default)]
 pub struct InitContainer {
     /// `Always` makes it a sidecar (KEP-753).
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub restart_policy: Text,
     /// What it opens.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
@@ -65,7 +65,7 @@ pub struct InitContainer {
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
     /// What a Service may call it by; "" if it cannot.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
     /// Its number.
     #[serde(deserialize_with = "null_is_default")]

@@ -1,6 +1,6 @@
 //! [`EndpointPort`] and [`Protocol`].
 
-use crate::text::Text;
+use crate::text::{Text, shared_option};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A port that all endpoints of a slice serve.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
     /// The name of the Service's port; "" and absent are two things here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub name: Option<Text>,
     /// Its number at the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,7 @@ pub struct EndpointPort {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
     /// What is spoken over it (KEP-1422).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub app_protocol: Option<Text>,
 }
 

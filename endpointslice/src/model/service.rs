@@ -3,7 +3,7 @@
 use super::lenient::null_is_default;
 use super::{Metadata, Protocol};
 use crate::names::CLUSTER_IP_NONE;
-use crate::text::Text;
+use crate::text::{Text, shared, shared_option};
 use crate::text_map::TextMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -100,7 +100,7 @@ pub enum ClusterIpFamily {
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
     /// Its name; "" where it is the only one.
-    #[serde(skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
     /// Its number at the Service's address.
     #[serde(deserialize_with = "null_is_default")]
@@ -112,7 +112,7 @@ pub struct ServicePort {
     #[serde(deserialize_with = "null_is_default")]
     pub target_port: TargetPort,
     /// What is spoken over it (KEP-1422).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub app_protocol: Option<Text>,
 }
 
