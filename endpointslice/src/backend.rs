@@ -76,25 +76,32 @@ impl Backend {
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointKey<'a> {
     addresses: &'a [Text],
-    hostname: &'a str,
-    target: (&'a str, &'a str),
+    hostname: Option<&'a Text>,
+    target: Option<&'a TargetRef>,
 }
 
 impl PartialEq for EndpointKey<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.target.1 == other.target.1
-            && self.target.0 == other.target.0
-            && self.hostname == other.hostname
-            && same_addresses(self.addresses, other.addresses)
+        let (one, other_one) = (self.names(), other.names());
+        one == other_one && same_addresses(self.addresses, other.addresses)
     }
 }
 
 impl Eq for EndpointKey<'_> {}
 
+impl EndpointKey<'_> {
+    /// Hostname, and namespace and name of the target; what is not there is as if it were empty.
+    fn names(&self) -> [Option<&Text>; 3] {
+        let target = self.target;
+        let names = [target.map(|it| &it.name), self.hostname, target.map(|it| &it.namespace)];
+        names.map(|name| name.and_then(Text::non_empty))
+    }
+}
+
 impl Hash for EndpointKey<'_> {
     /// Over what tells nearly all endpoints apart; the rest is compared.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(self.target.1.as_bytes());
+        state.write(self.target.map_or("", |target| &target.name).as_bytes());
         state.write_usize(self.addresses.len());
         if let [address] = self.addresses {
             state.write(address.as_bytes());
@@ -118,8 +125,8 @@ impl Item for Endpoint {
     type Key<'a> = EndpointKey<'a>;
 
     fn key(&self) -> EndpointKey<'_> {
-        let target = self.target_ref.as_ref().map_or(("", ""), |target| (&*target.namespace, &*target.name));
-        EndpointKey { addresses: &self.addresses, hostname: self.hostname.as_deref().unwrap_or_default(), target }
+        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_ref());
+        EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
     /// What makes them the same endpoint is not looked at again. Hints are not looked at: they are decided afterwards. Nor is the version of the target, which changes with
