@@ -1,4 +1,132 @@
 //! Which EndpointSlices a Service should have, apart from writing them.
+//!
+//! Kubernetes publishes the backends of a Service in EndpointSlices. The controller in kube-controller-manager that makes
+//! them from pods computes and writes in one go. Here the two are apart, as KEP-3685 asks for: a **plan** is a value that
+//! can be read, changed, refused or thrown away, and then **applied**.
+//!
+//! ```text
+//!    Pod ──┐                            ┌──────────────── Config
+//!   Node ──┼─ PodBackends ─► Backend ─┐ ▼
+//! Service ─┴──────────────────────────┼─ plan ──► Plan ── hooks ──► apply ──► SliceWriter
+//!                                     │   ▲         │                 │          (yours)
+//!      existing EndpointSlices ───────┘   │         └ FamilyPlan      └► Applied ─► tracker
+//!                         ▲               │             └ Draft ◄─ AssignHints (hints)
+//!                         │            packer             creates, updates, deletes
+//!                         └── Incremental: the same plan from what changed
+//! ```
+//!
+//! - [`plan_pods`] goes from the pods that a Service selects to a [`Plan`]; [`plan()`] does so from [`Backend`]s that
+//!   are not pods. Both are pure: no clock, no I/O, no random order. The plan of a settled world is empty.
+//! - Endpoints go into slices by [`packer`], which knows nothing of Kubernetes: items into bounded buckets, so that few
+//!   buckets change.
+//! - A plan can be printed ([`std::fmt::Display`]), given more metadata ([`Plan::change_metadata`]) and told what not to
+//!   do ([`Plan::veto`]).
+//! - [`apply`](apply()) writes it through a [`SliceWriter`] in phases: creates, updates, deletes. Nothing is removed if an
+//!   addition failed. An update comes as a merge patch of owned fields, so that what others wrote on a slice survives.
+//! - [`Incremental`] keeps the state of one Service and plans from what changed: one pod of thousands costs the one slice
+//!   that it is in.
+//! - Beside the way, each of its own: [`hints`] (topology), [`trigger`] (when the change was made), [`tracker`] (own
+//!   writes that the watch has not shown yet), and metrics behind the feature `metrics`.
+//!
+//! Behaviour is that of Kubernetes 1.35, down to the number of writes. Where it differs, it is on purpose: placement is
+//! deterministic; a list of ports that is null is an empty one (kubernetes/kubernetes #133474); slices that are recycled
+//! keep the annotations and finalizers of others (#108267); addresses that the API would refuse are left out instead of
+//! blocking the Service; slices of an address type that the Service lost stay until the new ones are there; a placeholder
+//! of an earlier Service of the same name is not taken for this one's.
+//!
+//! # Example
+//!
+//! ```
+//! use endpointslice::hints::ServiceHints;
+//! use endpointslice::model::{EndpointSlice, Node, Pod, Service};
+//! use endpointslice::plan::{Update, Veto, Write};
+//! use endpointslice::{Config, NodeZones, PlanRequest, SliceWriter, apply, plan_pods};
+//! use futures::FutureExt as _;
+//! use serde_json::{from_value, json};
+//! use std::{convert::Infallible, num::NonZeroUsize, sync::Arc, sync::Mutex};
+//!
+//! /// Writes to memory what a real one sends to an API server.
+//! #[derive(Default)]
+//! struct Memory(Mutex<Vec<EndpointSlice>>);
+//!
+//! impl SliceWriter for Memory {
+//!     type Error = Infallible;
+//!
+//!     async fn create(&self, slice: &EndpointSlice) -> Result<EndpointSlice, Infallible> {
+//!         let mut stored = slice.clone();
+//!         let mut slices = self.0.lock().unwrap();
+//!         stored.metadata.name = format!("{}{}", slice.metadata.generate_name, slices.len()).into();
+//!         slices.push(stored.clone());
+//!         Ok(stored)
+//!     }
+//!
+//!     async fn update(&self, update: &Update) -> Result<EndpointSlice, Infallible> {
+//!         let mut slices = self.0.lock().unwrap();
+//!         slices.retain(|slice| slice.metadata.name != update.before.metadata.name);
+//!         slices.push(update.after.clone());
+//!         Ok(update.after.clone())
+//!     }
+//!
+//!     async fn delete(&self, slice: &EndpointSlice) -> Result<(), Infallible> {
+//!         self.0.lock().unwrap().retain(|held| held.metadata.name != slice.metadata.name);
+//!         Ok(())
+//!     }
+//!
+//!     fn is_namespace_terminating(&self, _error: &Infallible) -> bool {
+//!         false
+//!     }
+//! }
+//!
+//! // Objects as a watch brings them.
+//! let service: Service = from_value(json!({
+//!     "metadata": {"namespace": "shop", "name": "web", "uid": "5f1c", "labels": {"app": "web"}},
+//!     "spec": {"clusterIP": "10.96.0.7", "ipFamilies": ["IPv4"], "selector": {"app": "web"},
+//!              "ports": [{"name": "http", "port": 80, "targetPort": "http"}]},
+//! }))?;
+//! let node: Node = from_value(json!({
+//!     "metadata": {"name": "node-1", "labels": {"topology.kubernetes.io/zone": "a"}},
+//! }))?;
+//! let pod = |name: &str, ip: &str, ready: &str| from_value::<Pod>(json!({
+//!     "metadata": {"namespace": "shop", "name": name, "uid": name, "labels": {"app": "web"}},
+//!     "spec": {"nodeName": "node-1", "containers": [{"ports": [{"name": "http", "containerPort": 8080}]}]},
+//!     "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+//!                "conditions": [{"type": "Ready", "status": ready}]},
+//! }));
+//! let pods = [pod("web-1", "10.0.0.1", "True")?, pod("web-2", "10.0.0.2", "False")?];
+//!
+//! // Plan.
+//! let config = Config::new("endpoints.example.com")?.with_max_endpoints_per_slice(100)?;
+//! let nodes: NodeZones = [&node].into_iter().collect();
+//! let request = PlanRequest { service: &service, existing: &[], trigger_time: None, config: &config };
+//! let mut hints = ServiceHints::new();
+//! let mut plan = plan_pods(&request, &pods, &nodes, &mut hints);
+//! assert_eq!(plan.to_string(), "\
+//! create web-* IPv4 [http:8080] 2 endpoints
+//!   + 10.0.0.1 web-1 ready
+//!   + 10.0.0.2 web-2 not ready
+//! ");
+//!
+//! // Between plan and apply: more metadata, and a rule of one's own.
+//! plan.change_metadata(|metadata| {
+//!     metadata.annotations.insert("example.com/made-for", "web");
+//! });
+//! plan.veto(|write| match write {
+//!     Write::Delete(_) => Veto::Refuse("nothing is deleted on Fridays".into()),
+//!     Write::Create(_) | Write::Update(_) => Veto::Allow,
+//! });
+//!
+//! // Apply. The writes of memory are done at once; elsewhere this is awaited.
+//! let memory = Memory::default();
+//! let applied = apply(&plan, &memory, NonZeroUsize::MIN).now_or_never().expect("memory is at hand");
+//! assert!(applied.is_success());
+//!
+//! // What is as it should be costs nothing.
+//! let existing: Vec<_> = memory.0.lock().unwrap().iter().cloned().map(Arc::new).collect();
+//! assert_eq!(existing[0].endpoints[0].zone.as_deref(), Some("a"));
+//! let request = PlanRequest { existing: &existing, ..request };
+//! assert!(plan_pods(&request, &pods, &nodes, &mut hints).is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod address;
 pub mod apply;
