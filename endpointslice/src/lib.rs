@@ -134,6 +134,8 @@ pub mod backend;
 pub mod config;
 pub mod hints;
 mod incremental;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 pub mod model;
 pub mod names;
 mod nodes;

@@ -1,0 +1,241 @@
+//! [`Metrics`]: the metrics of kube-controller-manager's EndpointSlice controller, under the same names.
+//!
+//! Dashboards and alerts that are written for it go on working. Names, help texts, labels and buckets are those of
+//! Kubernetes 1.35, where all of them are alpha; [`DualStackCount`] is the one number that differs.
+//!
+//! ```
+//! use endpointslice::Config;
+//! use endpointslice::metrics::{Metrics, MetricsOptions, SyncResult};
+//!
+//! let registry = prometheus::Registry::new();
+//! let mut metrics = Metrics::new(&registry, &Config::default(), MetricsOptions::default())?;
+//! // For every Service that is planned: `metrics.planned(&service, &plan)`, then
+//! // `metrics.applied(&service, &plan, &applied)`, and at the end what came of it:
+//! metrics.synced(SyncResult::Success);
+//! # Ok::<(), prometheus::Error>(())
+//! ```
+
+mod cache;
+
+pub use cache::{SliceCounts, Totals};
+
+use crate::apply::{Applied, Written};
+use crate::config::Config;
+use crate::hints::{Preference, is_topology_aware};
+use crate::model::Service;
+use crate::plan::{FamilyPlan, Plan};
+use crate::text::Text;
+use prometheus::core::Collector;
+use prometheus::{
+    Error, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    exponential_buckets,
+};
+
+const PREFIX: &str = "endpoint_slice_controller";
+
+/// What may differ from one controller to another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MetricsOptions {
+    /// How Services of two address types are counted.
+    pub dual_stack: DualStackCount,
+    /// Whether topology-aware hints are served: otherwise no change counts as made with them.
+    pub topology_hints: bool,
+}
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        Self { dual_stack: DualStackCount::default(), topology_hints: true }
+    }
+}
+
+/// How endpoints and slices of a Service of two address types are counted.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DualStackCount {
+    /// Those of both.
+    #[default]
+    Both,
+    /// Those of the last only, as upstream (kubernetes/kubernetes #126004).
+    Last,
+}
+
+/// What came of a sync.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SyncResult {
+    /// Everything is as it should be.
+    Success,
+    /// Nothing was planned: the cache lacks an own write.
+    Stale,
+    /// A write failed, or a pod had to be left out for now.
+    Error,
+}
+
+impl SyncResult {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Stale => "stale",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The metrics of one controller.
+#[derive(Debug)]
+pub struct Metrics {
+    options: MetricsOptions,
+    counts: SliceCounts,
+    endpoints_added: Histogram,
+    endpoints_removed: Histogram,
+    endpoints_desired: IntGauge,
+    slices: IntGauge,
+    slices_desired: IntGauge,
+    changes: IntCounterVec,
+    slices_changed: HistogramVec,
+    syncs: IntCounterVec,
+    services_by_traffic_distribution: IntGaugeVec,
+}
+
+impl Metrics {
+    /// Makes the metrics and registers them.
+    ///
+    /// # Errors
+    /// The registry has one of their names already, as it has when it is used for a second controller.
+    pub fn new(registry: &Registry, config: &Config, options: MetricsOptions) -> Result<Self, Error> {
+        let metrics = Self {
+            options,
+            counts: SliceCounts::new(config),
+            endpoints_added: added_or_removed(
+                "endpoints_added_per_sync",
+                "Number of endpoints added on each Service sync",
+            )?,
+            endpoints_removed: added_or_removed(
+                "endpoints_removed_per_sync",
+                "Number of endpoints removed on each Service sync",
+            )?,
+            endpoints_desired: IntGauge::with_opts(opts("endpoints_desired", "Number of endpoints desired"))?,
+            slices: IntGauge::with_opts(opts("num_endpoint_slices", "Number of EndpointSlices"))?,
+            slices_desired: IntGauge::with_opts(opts(
+                "desired_endpoint_slices",
+                "Number of EndpointSlices that would exist with perfect endpoint allocation",
+            ))?,
+            changes: IntCounterVec::new(opts("changes", "Number of EndpointSlice changes"), &["operation"])?,
+            slices_changed: HistogramVec::new(
+                histogram_opts(
+                    "endpointslices_changed_per_sync",
+                    "Number of EndpointSlices changed on each Service sync",
+                ),
+                &["topology", "traffic_distribution"],
+            )?,
+            syncs: IntCounterVec::new(opts("syncs", "Number of EndpointSlice syncs"), &["result"])?,
+            services_by_traffic_distribution: IntGaugeVec::new(
+                opts(
+                    "services_count_by_traffic_distribution",
+                    "Number of Services using some specific trafficDistribution",
+                ),
+                &["traffic_distribution"],
+            )?,
+        };
+        for collector in metrics.collectors() {
+            registry.register(collector)?;
+        }
+        Ok(metrics)
+    }
+
+    fn collectors(&self) -> [Box<dyn Collector>; 9] {
+        [
+            Box::new(self.endpoints_added.clone()),
+            Box::new(self.endpoints_removed.clone()),
+            Box::new(self.endpoints_desired.clone()),
+            Box::new(self.slices.clone()),
+            Box::new(self.slices_desired.clone()),
+            Box::new(self.changes.clone()),
+            Box::new(self.slices_changed.clone()),
+            Box::new(self.syncs.clone()),
+            Box::new(self.services_by_traffic_distribution.clone()),
+        ]
+    }
+
+    /// A Service was planned. To be called before the plan is carried out: it counts whether or not that goes well.
+    pub fn planned(&mut self, service: &Service, plan: &Plan) {
+        for FamilyPlan { stats, .. } in &plan.families {
+            self.endpoints_added.observe(stats.added as f64);
+            self.endpoints_removed.observe(stats.removed as f64);
+        }
+        let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
+        let counted = match self.options.dual_stack {
+            DualStackCount::Both => &plan.families[..],
+            DualStackCount::Last => &plan.families[plan.families.len().saturating_sub(1)..],
+        };
+        self.counts.set_slices(namespace, name, counted.iter().map(|family| &family.stats.groups[..]));
+        self.counts.set_traffic_distribution(namespace, name, traffic_distribution(service));
+        self.publish();
+    }
+
+    /// A plan was carried out, in whole or in part.
+    pub fn applied<E>(&self, service: &Service, plan: &Plan, applied: &Applied<E>) {
+        for written in &applied.written {
+            let operation = match written {
+                Written::Created(_) => "create",
+                Written::Updated(_) => "update",
+                Written::Deleted(_) => "delete",
+            };
+            self.changes.with_label_values(&[operation]).inc();
+        }
+        let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
+        let topology = if is_topology_aware { "Auto" } else { "Disabled" };
+        let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
+        let is_complete = |family: &&FamilyPlan| applied.completed.contains(&family.draft.address_type);
+        for FamilyPlan { draft, suppressed_creates, .. } in plan.families.iter().filter(is_complete) {
+            // Upstream counts slices that it would have created, were their Service not being deleted.
+            let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
+            self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);
+        }
+    }
+
+    /// A sync has ended.
+    pub fn synced(&self, result: SyncResult) {
+        self.syncs.with_label_values(&[result.as_str()]).inc();
+    }
+
+    /// Forgets a Service, which is gone.
+    pub fn forget(&mut self, namespace: &str, service: &str) {
+        self.counts.forget(namespace, service);
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        let Totals { endpoints, slices, desired_slices } = self.counts.totals();
+        self.endpoints_desired.set(gauge(endpoints));
+        self.slices.set(gauge(slices));
+        self.slices_desired.set(gauge(desired_slices));
+        for (value, services) in self.counts.take_changed_distributions() {
+            self.services_by_traffic_distribution.with_label_values(&[value.as_str()]).set(gauge(services));
+        }
+    }
+}
+
+/// The traffic distribution that a Service's hints follow, if they follow one.
+fn traffic_distribution(service: &Service) -> Option<&Text> {
+    let is_followed = Preference::of(service).is_some() && !is_topology_aware(service);
+    service.spec.traffic_distribution.as_ref().filter(|_| is_followed)
+}
+
+fn gauge(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn opts(name: &str, help: &str) -> Opts {
+    Opts::new(format!("{PREFIX}_{name}"), format!("[ALPHA] {help}"))
+}
+
+fn histogram_opts(name: &str, help: &str) -> HistogramOpts {
+    HistogramOpts::new(format!("{PREFIX}_{name}"), format!("[ALPHA] {help}"))
+}
+
+/// 2, 4, 8 and so on to 32768.
+fn added_or_removed(name: &str, help: &str) -> Result<Histogram, Error> {
+    Histogram::with_opts(histogram_opts(name, help).buckets(exponential_buckets(2.0, 2.0, 15)?))
+}
+
+#[cfg(test)]
+mod tests;

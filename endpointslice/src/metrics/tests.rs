@@ -1,0 +1,161 @@
+use super::*;
+use crate::model::{AddressType, EndpointPort, EndpointSlice};
+use crate::plan::{Draft, GroupStats, Stats};
+use prometheus::TextEncoder;
+use std::sync::Arc;
+
+fn service(name: &str, traffic_distribution: Option<&str>) -> Service {
+    let mut service = Service::default();
+    service.metadata.namespace = "ns".into();
+    service.metadata.name = name.into();
+    service.spec.traffic_distribution = traffic_distribution.map(Into::into);
+    service
+}
+
+/// A plan for one address type: endpoints in slices of one list of ports, some of them new, and that many creates.
+fn family(address_type: AddressType, endpoints: usize, slices: usize, added: usize, creates: usize) -> FamilyPlan {
+    let ports: Arc<[EndpointPort]> = Arc::default();
+    let draft = Draft { address_type, creates: vec![EndpointSlice::default(); creates], ..Draft::default() };
+    let groups = vec![GroupStats { ports, endpoints, slices }];
+    FamilyPlan { draft, stats: Stats { added, removed: 1, groups }, ..FamilyPlan::default() }
+}
+
+fn plan(families: Vec<FamilyPlan>) -> Plan {
+    Plan { families, ..Plan::default() }
+}
+
+/// All creates of `plan` went well.
+fn carried_out(plan: &Plan) -> Applied<std::io::Error> {
+    let drafts = || plan.families.iter().map(|family| &family.draft);
+    Applied {
+        written: drafts().flat_map(|draft| draft.creates.iter().cloned().map(Written::Created)).collect(),
+        completed: drafts().map(|draft| draft.address_type.clone()).collect(),
+        ..Applied::default()
+    }
+}
+
+fn metrics(options: MetricsOptions) -> (Registry, Metrics) {
+    let registry = Registry::new();
+    let metrics = Metrics::new(&registry, &Config::default(), options).unwrap();
+    (registry, metrics)
+}
+
+/// The lines of an exposition that have one of these words.
+fn lines(registry: &Registry, words: &[&str]) -> Vec<String> {
+    let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    text.lines().filter(|line| words.iter().any(|word| line.contains(word))).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_exposition_is_that_of_kube_controller_manager() {
+    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    let service = service("svc", Some("PreferClose"));
+    let plan = plan(vec![family(AddressType::IPv4, 250, 3, 127, 2)]);
+    metrics.planned(&service, &plan);
+    metrics.applied(&service, &plan, &carried_out(&plan));
+    metrics.synced(SyncResult::Success);
+    metrics.synced(SyncResult::Stale);
+    metrics.synced(SyncResult::Error);
+    let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    assert_eq!(text, include_str!("exposition.txt"));
+}
+
+#[test]
+fn metrics_of_two_controllers_do_not_mix() {
+    let (registry, _metrics) = metrics(MetricsOptions::default());
+    assert!(Metrics::new(&registry, &Config::default(), MetricsOptions::default()).is_err());
+}
+
+#[test]
+fn both_address_types_count_unless_compatibility_is_wanted() {
+    let dual = plan(vec![family(AddressType::IPv4, 150, 2, 0, 0), family(AddressType::IPv6, 50, 1, 0, 0)]);
+    let cases = [(DualStackCount::Both, ["200", "3", "3"]), (DualStackCount::Last, ["50", "1", "1"])];
+    for (dual_stack, [endpoints, slices, desired]) in cases {
+        let (registry, mut metrics) = metrics(MetricsOptions { dual_stack, ..MetricsOptions::default() });
+        metrics.planned(&service("svc", None), &dual);
+        let found = lines(&registry, &["_desired ", "_endpoint_slices "]);
+        let found: Vec<_> = found.iter().filter(|line| !line.starts_with('#')).map(String::as_str).collect();
+        let expected = [
+            format!("endpoint_slice_controller_desired_endpoint_slices {desired}"),
+            format!("endpoint_slice_controller_endpoints_desired {endpoints}"),
+            format!("endpoint_slice_controller_num_endpoint_slices {slices}"),
+        ];
+        assert_eq!(found, expected, "{dual_stack:?}");
+    }
+}
+
+#[test]
+fn a_service_that_lost_an_address_type_or_is_gone_counts_no_more() {
+    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    let service = service("svc", Some("PreferSameNode"));
+    let v4 = || family(AddressType::IPv4, 150, 2, 0, 0);
+    metrics.planned(&service, &plan(vec![v4(), family(AddressType::IPv6, 50, 1, 0, 0)]));
+    metrics.planned(&service, &plan(vec![v4()]));
+    let endpoints = |registry: &Registry| lines(registry, &["controller_endpoints_desired "]).pop().unwrap();
+    assert_eq!(endpoints(&registry), "endpoint_slice_controller_endpoints_desired 150");
+    metrics.forget("ns", "svc");
+    assert_eq!(endpoints(&registry), "endpoint_slice_controller_endpoints_desired 0");
+    let services = lines(&registry, &["services_count_by_traffic_distribution{"]);
+    assert_eq!(
+        services,
+        [
+            r#"endpoint_slice_controller_services_count_by_traffic_distribution{traffic_distribution="PreferSameNode"} 0"#
+        ]
+    );
+}
+
+/// How changes are labelled, as in the metrics of upstream's `TestReconcileTopology` and
+/// `TestReconcile_TrafficDistribution`.
+#[test]
+fn changed_slices_are_counted_by_what_their_hints_follow() {
+    let cases = [
+        (Some("PreferClose"), "Disabled", true, "Disabled", "PreferClose"),
+        (Some("PreferClose"), "Auto", true, "Auto", ""),
+        (Some("PreferClose"), "Auto", false, "Disabled", ""),
+        (Some("PreferFar"), "", true, "Disabled", ""),
+        (None, "", true, "Disabled", ""),
+    ];
+    for (value, mode, topology_hints, topology, traffic_distribution) in cases {
+        let (registry, mut metrics) = metrics(MetricsOptions { topology_hints, ..MetricsOptions::default() });
+        let mut service = service("svc", value);
+        service.metadata.annotations.insert(crate::names::ANNOTATION_TOPOLOGY_HINTS, mode);
+        let plan = plan(vec![family(AddressType::IPv4, 1, 1, 1, 1)]);
+        metrics.planned(&service, &plan);
+        metrics.applied(&service, &plan, &carried_out(&plan));
+        let found = lines(&registry, &["changed_per_sync_sum", "services_count_by_traffic_distribution{"]);
+        let prefix = "endpoint_slice_controller";
+        let labels = format!(r#"topology="{topology}",traffic_distribution="{traffic_distribution}""#);
+        let mut expected = vec![format!("{prefix}_endpointslices_changed_per_sync_sum{{{labels}}} 1")];
+        if !traffic_distribution.is_empty() {
+            let labels = format!(r#"traffic_distribution="{traffic_distribution}""#);
+            expected.push(format!("{prefix}_services_count_by_traffic_distribution{{{labels}}} 1"));
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn an_address_type_that_failed_counts_its_writes_only() {
+    let (registry, metrics) = metrics(MetricsOptions::default());
+    let service = service("svc", None);
+    let plan = plan(vec![family(AddressType::IPv4, 200, 2, 200, 2)]);
+    let written = vec![Written::Created(EndpointSlice::default()), Written::Deleted(Arc::default())];
+    metrics.applied(&service, &plan, &Applied::<std::io::Error> { written, ..Applied::default() });
+    let changes = [
+        r#"endpoint_slice_controller_changes{operation="create"} 1"#,
+        r#"endpoint_slice_controller_changes{operation="delete"} 1"#,
+    ];
+    assert_eq!(lines(&registry, &["_changes{"]), changes);
+    assert_eq!(lines(&registry, &["endpointslices_changed_per_sync"]), [""; 0]);
+}
+
+#[test]
+fn slices_that_are_not_created_for_a_service_that_goes_are_counted_as_changed() {
+    let (registry, metrics) = metrics(MetricsOptions::default());
+    let suppressed = FamilyPlan { suppressed_creates: 3, ..family(AddressType::IPv4, 0, 0, 0, 0) };
+    let plan = plan(vec![suppressed]);
+    metrics.applied(&service("svc", None), &plan, &carried_out(&plan));
+    let sums = lines(&registry, &["changed_per_sync_sum"]);
+    assert_eq!(sums.len(), 1);
+    assert!(sums[0].ends_with(" 3"), "{}", sums[0]);
+}
