@@ -50,6 +50,7 @@ pub(crate) trait BuildService: Sized {
     fn publishing_not_ready(self) -> Self;
     fn deleted(self) -> Self;
     fn without_selector(self) -> Self;
+    fn with_traffic_distribution(self, value: Option<&str>) -> Self;
     fn becoming_external_name(self) -> Self;
 }
 
@@ -90,6 +91,11 @@ impl BuildService for Service {
 
     fn without_selector(mut self) -> Self {
         self.spec.selector = TextMap::new();
+        self
+    }
+
+    fn with_traffic_distribution(mut self, value: Option<&str>) -> Self {
+        self.spec.traffic_distribution = value.map(Into::into);
         self
     }
 

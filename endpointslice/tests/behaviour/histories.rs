@@ -3,8 +3,8 @@
 
 use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
 use endpointslice::address::Family::{V4, V6};
+use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Phase, Pod, Service};
-use endpointslice::plan::LeaveHints;
 use endpointslice::{Config, NodeZones, Placeholder, Plan, PlanRequest, plan_pods};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::collections::BTreeMap;
@@ -54,6 +54,9 @@ pub(crate) enum Change {
     Deleted,
     Publishing,
     NoSelector,
+    SameZone,
+    SameNode,
+    NoPreference,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +70,7 @@ pub(crate) enum Edit {
     Annotation,
     Disown,
     Finalize,
+    Hints,
 }
 
 /// A history and how slices are made in it.
@@ -132,13 +136,33 @@ fn change() -> impl Strategy<Value = Change> {
         Deleted,
         Publishing,
         NoSelector,
+        SameZone,
+        SameZone,
+        SameNode,
+        NoPreference,
     ];
     proptest::sample::select(all)
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
     use Edit::*;
-    proptest::sample::select(vec![Delete, LoseEndpoint, Readiness, Copy, Ports, Label, Annotation, Disown, Finalize])
+    proptest::sample::select(vec![
+        Delete,
+        LoseEndpoint,
+        Readiness,
+        Copy,
+        Ports,
+        Label,
+        Annotation,
+        Disown,
+        Finalize,
+        Hints,
+    ])
+}
+
+/// Hints by trafficDistribution: those that depend on one slice alone.
+pub(crate) fn hints() -> ServiceHints {
+    ServiceHints { topology: None, ..ServiceHints::new() }
 }
 
 /// Everything that a plan is made from, in plain sight.
@@ -181,7 +205,7 @@ impl Truth {
         let existing: Vec<_> = self.slices.values().cloned().collect();
         let Self { service, config, .. } = self;
         let request = PlanRequest { service, existing: &existing, trigger_time: None, config };
-        plan_pods(&request, self.pods.values(), &self.nodes, &mut LeaveHints)
+        plan_pods(&request, self.pods.values(), &self.nodes, &mut hints())
     }
 
     pub(crate) fn set_pod(&mut self, number: usize, shape: Shape) -> Pod {
@@ -210,6 +234,9 @@ impl Truth {
             Change::Deleted => service.deleted(),
             Change::Publishing => service.publishing_not_ready(),
             Change::NoSelector => service.without_selector(),
+            Change::SameZone => service.with_traffic_distribution(Some("PreferSameZone")),
+            Change::SameNode => service.with_traffic_distribution(Some("PreferSameNode")),
+            Change::NoPreference => service.with_traffic_distribution(None),
         };
     }
 
@@ -243,6 +270,7 @@ impl Truth {
             Edit::Label => drop(slice.metadata.labels.insert("extra", "1")),
             Edit::Annotation => drop(slice.metadata.annotations.insert("extra", "1")),
             Edit::Disown => slice.metadata.owner_references.clear(),
+            Edit::Hints => slice.endpoints.iter_mut().for_each(|endpoint| endpoint.hints = Some(Arc::default())),
             Edit::Finalize => slice.metadata.deletion_timestamp = crate::builders::time("2026-01-01T00:00:00Z"),
         }
         vec![self.store(Ok(Arc::new(slice)))]

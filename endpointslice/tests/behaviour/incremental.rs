@@ -1,7 +1,7 @@
 //! The incremental mode makes the plans that the full one makes.
 
-use crate::histories::{Event, History, SliceChange, Truth, history};
-use endpointslice::plan::{FamilyPlan, LeaveHints};
+use crate::histories::{Event, History, SliceChange, Truth, hints, history};
+use endpointslice::plan::FamilyPlan;
 use endpointslice::{Incremental, Plan};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 use std::cell::RefCell;
@@ -107,7 +107,7 @@ fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
         happen(&mut truth, &mut state, event, &last);
         last = truth.plan();
         plans += 1;
-        let incremental = state.plan(None, &mut LeaveHints);
+        let incremental = state.plan(None, &mut hints());
         proptest::prop_assert!(same(&incremental, &last), "after {event:?}: {incremental:#?}\nnot {last:#?}");
         seen.note(&truth, &last);
     }
