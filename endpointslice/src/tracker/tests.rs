@@ -1,3 +1,5 @@
+mod histories;
+
 use super::*;
 use crate::model::{Metadata, OwnerReference};
 use jiff::Timestamp;

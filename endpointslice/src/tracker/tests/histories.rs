@@ -1,0 +1,185 @@
+//! Random histories of a controller, its rivals, an API server and a watch that lags, with requests and answers that
+//! overtake each other: nothing of others is missed, nothing of one's own is told, and in the end nothing is left over.
+
+use super::{service, slice_of};
+use crate::model::EndpointSlice;
+use crate::tracker::{PendingWrite, SliceTracker};
+use proptest::collection::vec;
+use proptest::prelude::{any, proptest};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A request of the controller, on its way or answered.
+struct Request {
+    uid: String,
+    verb: Verb,
+    write: PendingWrite,
+    /// What the server did, once it did.
+    answer: Option<Result<Option<EndpointSlice>, ()>>,
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Create,
+    Update,
+    Delete,
+}
+
+#[derive(Default)]
+struct World {
+    tracker: SliceTracker,
+    /// Generations by UID: what the API server has.
+    server: BTreeMap<String, i64>,
+    /// The same as far as the watch has shown it.
+    cache: BTreeMap<String, i64>,
+    /// UIDs, with the generation or none for a deletion.
+    watch: VecDeque<(String, Option<i64>)>,
+    requests: Vec<Request>,
+    made: usize,
+    /// Others have written, and nobody was told to plan again since.
+    is_untold: bool,
+    others_wrote: bool,
+    told: usize,
+}
+
+fn shown(uid: &str, generation: i64) -> EndpointSlice {
+    slice_of("ns1", "svc1", uid, generation)
+}
+
+impl World {
+    fn cached(&self) -> Vec<EndpointSlice> {
+        self.cache.iter().map(|(uid, generation)| shown(uid, *generation)).collect()
+    }
+
+    /// As a controller does: one plan after the other, and none from a cache that lacks its own writes.
+    fn plan(&mut self, dice: u32) {
+        if !self.requests.is_empty() || self.tracker.is_stale(&service(), self.cached()) {
+            return;
+        }
+        for create in 0..dice % 3 {
+            let write = self.tracker.begin_create(&service());
+            let uid = format!("own-{}-{create}", self.made);
+            self.requests.push(Request { uid, verb: Verb::Create, write, answer: None });
+        }
+        self.made += 1;
+        for (at, slice) in self.cached().into_iter().enumerate() {
+            let (verb, write) = match (dice >> (2 + 2 * (at % 8))) & 3 {
+                1 => (Verb::Update, self.tracker.begin_update(&service(), &slice)),
+                2 => (Verb::Delete, self.tracker.begin_delete(&service(), &slice)),
+                _ => continue,
+            };
+            self.requests.push(Request { uid: slice.metadata.uid.to_string(), verb, write, answer: None });
+        }
+    }
+
+    /// The server does one of the requests.
+    fn serve(&mut self, dice: usize) {
+        let open = self.requests.iter().filter(|request| request.answer.is_none()).count();
+        let mut open_requests = self.requests.iter_mut().filter(|request| request.answer.is_none());
+        let Some(request) = open_requests.nth(dice % open.max(1)) else { return };
+        let (uid, verb) = (request.uid.clone(), request.verb);
+        request.answer = Some(match (verb, self.server.get(&uid).copied()) {
+            (Verb::Create, _) => Ok(Some(shown(&uid, 1))),
+            (Verb::Update, Some(generation)) => Ok(Some(shown(&uid, generation + 1))),
+            (Verb::Delete, Some(_)) => Ok(None),
+            (_, None) => Err(()),
+        });
+        if let Some(Ok(stored)) = &request.answer {
+            let generation = stored.as_ref().map(|slice| slice.metadata.generation);
+            self.store(&uid, generation);
+        }
+    }
+
+    fn store(&mut self, uid: &str, generation: Option<i64>) {
+        match generation {
+            Some(generation) => _ = self.server.insert(uid.to_owned(), generation),
+            None => _ = self.server.remove(uid),
+        }
+        self.watch.push_back((uid.to_owned(), generation));
+    }
+
+    /// One of the answers arrives.
+    fn answer(&mut self, dice: usize) {
+        let answered: Vec<_> = (0..self.requests.len()).filter(|at| self.requests[*at].answer.is_some()).collect();
+        let Some(at) = answered.get(dice % answered.len().max(1)) else { return };
+        let Request { write, answer, .. } = self.requests.swap_remove(*at);
+        let plan_again = match answer {
+            Some(Ok(Some(slice))) => self.tracker.stored(write, &slice),
+            Some(Ok(None)) => self.tracker.removed(write),
+            // A controller plans again after a failure, whatever the tracker says.
+            _ => {
+                let _ = self.tracker.failed(write);
+                true
+            }
+        };
+        self.tell(plan_again);
+    }
+
+    /// The watch shows the next event.
+    fn event(&mut self) {
+        let Some((uid, generation)) = self.watch.pop_front() else { return };
+        let plan_again = if let Some(generation) = generation {
+            self.cache.insert(uid.clone(), generation);
+            self.tracker.changed(&shown(&uid, generation))
+        } else {
+            let last = self.cache.remove(&uid).unwrap_or(1);
+            self.tracker.deleted(&shown(&uid, last))
+        };
+        self.tell(plan_again);
+    }
+
+    fn tell(&mut self, plan_again: bool) {
+        if plan_again {
+            self.told += 1;
+            self.is_untold = false;
+        }
+    }
+
+    /// Somebody else writes.
+    fn rival(&mut self, dice: usize) {
+        let picked = self.server.iter().nth(dice / 3 % self.server.len().max(1));
+        let picked = picked.map(|(uid, generation)| (uid.clone(), *generation));
+        match (dice % 3, picked) {
+            (1, Some((uid, generation))) => self.store(&uid, Some(generation + 1)),
+            (2, Some((uid, _))) => self.store(&uid, None),
+            _ => {
+                self.made += 1;
+                self.store(&format!("foreign-{}", self.made), Some(1));
+            }
+        }
+        (self.is_untold, self.others_wrote) = (true, true);
+    }
+
+    fn settle(&mut self) {
+        while !self.requests.is_empty() || !self.watch.is_empty() {
+            self.serve(0);
+            self.event();
+            self.answer(0);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_overtakes_what(steps in vec((0..100_u8, any::<u32>()), 0..120), has_rivals: bool) {
+        let mut world = World::default();
+        for (step, dice) in steps {
+            match step {
+                0..=19 => world.plan(dice),
+                20..=44 => world.serve(dice as usize),
+                45..=64 => world.answer(dice as usize),
+                65..=89 => world.event(),
+                _ if has_rivals => world.rival(dice as usize),
+                _ => {}
+            }
+        }
+        world.settle();
+        assert!(!world.is_untold, "what others did must be told");
+        assert!(world.others_wrote || world.told == 0, "own writes must not be told");
+        assert!(!world.tracker.is_stale(&service(), world.cached()), "everything is there");
+        for uid in world.server.keys().cloned().collect::<Vec<_>>() {
+            world.store(&uid, None);
+        }
+        world.settle();
+        assert!(world.tracker.is_empty(), "all slices are gone");
+    }
+}
