@@ -28,8 +28,13 @@
 //! // Send it. Meanwhile the watch goes on: `tracker.changed(&slice)`, `tracker.deleted(&slice)`.
 //! let plan_again = tracker.stored(write, &answer);
 //! ```
+//!
+//! [`TrackedWriter`] does that for all writes of a plan.
 
 mod tracked;
+mod writer;
+
+pub use writer::{SharedTracker, TrackedWriter};
 
 use crate::model::{EndpointSlice, Service};
 use crate::names::LABEL_SERVICE_NAME;

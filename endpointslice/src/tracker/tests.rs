@@ -4,7 +4,7 @@ use super::*;
 use crate::model::{Metadata, OwnerReference};
 use jiff::Timestamp;
 
-fn service() -> Service {
+pub(super) fn service() -> Service {
     service_named("ns1", "svc1", "svc-uid")
 }
 
@@ -13,7 +13,7 @@ fn service_named(namespace: &str, name: &str, uid: &str) -> Service {
     Service { metadata, ..Service::default() }
 }
 
-fn slice_of(namespace: &str, service: &str, uid: &str, generation: i64) -> EndpointSlice {
+pub(super) fn slice_of(namespace: &str, service: &str, uid: &str, generation: i64) -> EndpointSlice {
     let metadata = Metadata {
         namespace: namespace.into(),
         name: "example-1".into(),
@@ -28,7 +28,7 @@ fn slice_of(namespace: &str, service: &str, uid: &str, generation: i64) -> Endpo
 }
 
 /// The slice of most cases, at a generation.
-fn slice(generation: i64) -> EndpointSlice {
+pub(super) fn slice(generation: i64) -> EndpointSlice {
     slice_of("ns1", "svc1", "original", generation)
 }
 
