@@ -27,6 +27,8 @@
 //!   that it is in.
 //! - Beside the way, each of its own: [`hints`] (topology), [`trigger`] (when the change was made), [`tracker`] (own
 //!   writes that the watch has not shown yet), and metrics behind the feature `metrics`.
+//! - [`model`] is read straight from the API server's JSON. With the feature `k8s-openapi` there are conversions from and
+//!   to the types of that crate.
 //!
 //! Behaviour is that of Kubernetes 1.35, down to the number of writes. Where it differs, it is on purpose: placement is
 //! deterministic; a list of ports that is null is an empty one (kubernetes/kubernetes #133474); slices that are recycled
@@ -132,6 +134,8 @@ pub mod address;
 pub mod apply;
 pub mod backend;
 pub mod config;
+#[cfg(feature = "k8s-openapi")]
+mod convert;
 pub mod hints;
 mod incremental;
 #[cfg(feature = "metrics")]

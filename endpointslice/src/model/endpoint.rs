@@ -162,6 +162,12 @@ impl TargetKind {
     }
 }
 
+impl From<&str> for TargetKind {
+    fn from(kind: &str) -> Self {
+        if kind == "Pod" { Self::Pod } else { Self::Other(kind.into()) }
+    }
+}
+
 impl Serialize for TargetKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -171,10 +177,7 @@ impl Serialize for TargetKind {
 impl<'de> Deserialize<'de> for TargetKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Option<std::borrow::Cow<'de, str>> = Option::deserialize(deserializer)?;
-        Ok(match text.as_deref().unwrap_or_default() {
-            "Pod" => Self::Pod,
-            other => Self::Other(other.into()),
-        })
+        Ok(Self::from(text.as_deref().unwrap_or_default()))
     }
 }
 

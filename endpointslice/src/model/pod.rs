@@ -133,16 +133,22 @@ impl Phase {
     }
 }
 
+impl From<&str> for Phase {
+    fn from(phase: &str) -> Self {
+        match phase {
+            "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Phase {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Option<std::borrow::Cow<'de, str>> = Option::deserialize(deserializer)?;
-        Ok(match text.as_deref() {
-            Some("Pending") => Self::Pending,
-            Some("Running") => Self::Running,
-            Some("Succeeded") => Self::Succeeded,
-            Some("Failed") => Self::Failed,
-            _ => Self::Other,
-        })
+        Ok(Self::from(text.as_deref().unwrap_or_default()))
     }
 }
 

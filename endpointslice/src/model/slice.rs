@@ -67,6 +67,16 @@ impl fmt::Display for AddressType {
     }
 }
 
+impl From<&str> for AddressType {
+    fn from(name: &str) -> Self {
+        match name {
+            "IPv4" => Self::IPv4,
+            "IPv6" => Self::IPv6,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
 impl Serialize for AddressType {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -76,10 +86,6 @@ impl Serialize for AddressType {
 impl<'de> Deserialize<'de> for AddressType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Option<std::borrow::Cow<'de, str>> = Option::deserialize(deserializer)?;
-        Ok(match text.as_deref().unwrap_or_default() {
-            "IPv4" => Self::IPv4,
-            "IPv6" => Self::IPv6,
-            other => Self::Other(other.into()),
-        })
+        Ok(Self::from(text.as_deref().unwrap_or_default()))
     }
 }
