@@ -133,6 +133,7 @@
 pub mod address;
 pub mod apply;
 pub mod backend;
+pub mod changes;
 pub mod config;
 #[cfg(feature = "k8s-openapi")]
 mod convert;

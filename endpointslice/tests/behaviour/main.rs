@@ -4,6 +4,7 @@ mod applying;
 mod bad_input;
 mod builders;
 mod conversion;
+mod events;
 mod histories;
 mod hooks;
 mod incremental;
