@@ -110,7 +110,9 @@ impl Transfers {
         transfers
     }
 
-    /// Takes one transfer away that starts in `zone` and answers where it leads, in the order of names.
+    /// Takes one transfer away that starts in `zone` and answers where it leads: to the first zone by name, and on to the
+    /// next when that has all it gets. Where slices that stay hold so many endpoints that not all transfers can be made,
+    /// upstream's order is random; of those that could be chosen, this one leaves most slices as they are next time.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;
         let receiver = self.receiving.keys().next()?.clone();

@@ -98,6 +98,13 @@ fn hints_for_nodes_of_an_earlier_traffic_distribution_may_not_stay() {
 }
 
 #[test]
+fn a_part_that_divides_evenly_is_not_rounded_up() {
+    // Six endpoints for five equal zones: 1.2 each, and 1.2 / 1.2 is 1. Upstream's floating point makes it 2, and refuses.
+    let fifths = ["a", "b", "c", "d", "e"].map(|zone| (zone, 100));
+    assert!(Allocation::new(ZoneShares::of(&nodes(&fifths)).as_ref(), 6).is_ok());
+}
+
+#[test]
 fn endpoints_are_allocated_by_exact_parts() {
     let shares = ZoneShares::of(&nodes(&[("zone-a", 350), ("zone-b", 350), ("zone-c", 300)]));
     let allocation = Allocation::new(shares.as_ref(), 10).unwrap();
