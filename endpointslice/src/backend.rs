@@ -57,7 +57,24 @@ impl Backend {
         })
     }
 
-    /// The same where the backend is not needed afterwards.
+    /// What its endpoint in slices of `family` is known by, without making it.
+    #[must_use]
+    pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
+        let addresses = self.addresses(family);
+        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_ref());
+        (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
+    }
+
+    /// Whether `endpoint`, which has its key, can stay as it is ([`Item::stands_for`]).
+    #[must_use]
+    pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
+        endpoint.conditions == self.conditions
+            && endpoint.node_name == self.node_name
+            && endpoint.zone == self.zone
+            && same_target(endpoint.target_ref.as_ref(), self.target_ref.as_ref())
+    }
+
+    /// As [`Self::endpoint`], where the backend is not needed afterwards.
     #[must_use]
     pub fn into_endpoint(self, family: Family) -> Option<Endpoint> {
         let Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, .. } = self;

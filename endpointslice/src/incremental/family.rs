@@ -1,8 +1,8 @@
 //! [`FamilyState`]: which slice of one address type holds which pod.
 
-use super::Pods;
+use super::{KnownPod, Pods};
 use crate::address::Family;
-use crate::backend::Backend;
+use crate::backend::{Backend, EndpointKey};
 use crate::model::{AddressType, Endpoint, EndpointSlice};
 use crate::packer::Item as _;
 use crate::ports::{PortKey, PortList};
@@ -128,12 +128,12 @@ impl FamilyState {
 
     /// A pod is new.
     pub(super) fn add_pod(&mut self, name: &Text, backend: &Backend, key: &PortKey) {
-        let endpoint = backend.endpoint(self.family);
-        let placed = endpoint.as_ref().is_some_and(|endpoint| self.is_placed(name, endpoint, key));
+        let wanted = backend.key(self.family);
+        let placed = wanted.as_ref().is_some_and(|wanted| self.is_placed(name, wanted, key));
         let group = self.group(key);
         group.ports = Arc::clone(&backend.ports);
         group.members += 1;
-        if endpoint.is_some() {
+        if wanted.is_some() {
             group.endpoints += 1;
             if !placed {
                 group.unplaced.insert(name.clone());
@@ -198,37 +198,42 @@ impl FamilyState {
         }
     }
 
-    /// A slice holds an endpoint: if it is what its pod should be, the pod needs no place.
+    /// A slice holds an endpoint of a pod: if that is what the pod should be, the pod needs no place.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
-        let Some(pod) = pod_of(endpoint) else { return };
-        if let Some(known) = pods.get(pod)
-            && known.key == *key
-            && let Some(wanted) = known.backend.as_ref().and_then(|backend| backend.endpoint(self.family))
-            && wanted.key() == endpoint.key()
-        {
+        let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
+        let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
+        if known.key == *key && wanted == Some(endpoint.key()) {
             self.group(key).unplaced.remove(pod);
+        } else {
+            self.place_anew(pod, known);
         }
     }
 
-    /// A slice held these endpoints and does not any more: their pods may need a place.
+    /// A slice held these endpoints: pods of which it holds none any more may need a place.
     fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
+        let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
-            let Some(known) = pods.get(pod) else { continue };
-            let Some(wanted) = known.backend.as_ref().and_then(|backend| backend.endpoint(self.family)) else {
-                continue;
-            };
-            if !self.is_placed(pod, &wanted, &known.key) {
-                self.group(&known.key).unplaced.insert(pod.clone());
+            let is_held = self.holders.get(pod).is_some_and(|holders| holders.iter().any(|held| held == name));
+            if !is_held && let Some(known) = pods.get(pod) {
+                self.place_anew(pod, known);
             }
         }
         self.drop_if_unused(&old.key);
     }
 
+    /// The pod needs a place if it should be an endpoint and no slice of its group holds that.
+    fn place_anew(&mut self, pod: &Text, known: &KnownPod) {
+        let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
+        if wanted.is_some_and(|wanted| !self.is_placed(pod, &wanted, &known.key)) {
+            self.group(&known.key).unplaced.insert(pod.clone());
+        }
+    }
+
     /// Whether some slice of the group holds the endpoint.
-    fn is_placed(&self, pod: &Text, wanted: &Endpoint, key: &PortKey) -> bool {
+    fn is_placed(&self, pod: &Text, wanted: &EndpointKey<'_>, key: &PortKey) -> bool {
         let Some(holders) = self.holders.get(pod) else { return false };
         let mut slices = holders.iter().filter_map(|name| self.slices.get(name)).filter(|held| held.key == *key);
-        slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == wanted.key()))
+        slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
     /// The slices that hold a pod are to be looked at.

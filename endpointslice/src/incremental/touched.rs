@@ -2,6 +2,7 @@
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
+use crate::backend::Backend;
 use crate::config::Config;
 use crate::model::{Endpoint, EndpointSlice};
 use crate::packer::{self, Bucket, Fate, Item as _};
@@ -50,7 +51,8 @@ impl<'a> GroupPlan<'a> {
         let mut slices: Vec<&'a Arc<EndpointSlice>> =
             self.group.touched.iter().filter_map(|name| self.state.slice(name)).collect();
         let mut fates: Vec<Fate<Endpoint>> = slices.iter().map(|slice| self.fate(slice, &mut stats.removed)).collect();
-        let rest: Vec<_> = self.group.unplaced.iter().filter_map(|pod| self.wanted(pod)).collect();
+        let rest = self.group.unplaced.iter().filter_map(|pod| self.wanted(pod)?.endpoint(self.state.family));
+        let rest: Vec<_> = rest.collect();
         stats.added += rest.len();
         if let Some(opened) = self.to_open(&slices, &fates, rest.len(), max) {
             let at = slices.partition_point(|slice| slice.metadata.name < opened.metadata.name);
@@ -80,25 +82,25 @@ impl<'a> GroupPlan<'a> {
 
     /// What becomes of a slice if nothing is added to it.
     fn fate(&self, slice: &EndpointSlice, removed: &mut usize) -> Fate<Endpoint> {
+        let family = self.state.family;
         let mut kept = Vec::with_capacity(slice.endpoints.len());
         let mut touched = false;
         for endpoint in &slice.endpoints {
             let wanted = pod_of(endpoint).and_then(|pod| self.wanted(pod));
-            if let Some(wanted) = wanted.filter(|wanted| wanted.key() == endpoint.key()) {
-                touched |= !endpoint.stands_for(&wanted);
+            if let Some(wanted) = wanted.filter(|wanted| wanted.key(family) == Some(endpoint.key())) {
+                touched |= !wanted.is_shown_by(endpoint);
                 kept.push(wanted);
             }
         }
         *removed += slice.endpoints.len() - kept.len();
         touched |= slice.endpoints.len() != kept.len();
         let bucket = Bucket { items: &slice.endpoints, must_change: self.template.labels_differ(slice) };
-        bucket.fate(touched, || kept)
+        bucket.fate(touched, || kept.into_iter().filter_map(|wanted| wanted.endpoint(family)).collect())
     }
 
-    /// The endpoint that a pod should be in this group.
-    fn wanted(&self, pod: &str) -> Option<Endpoint> {
-        let known = self.pods.get(pod).filter(|known| known.key == *self.key)?;
-        known.backend.as_ref()?.endpoint(self.state.family)
+    /// What a pod should be in this group.
+    fn wanted(&self, pod: &str) -> Option<&'a Backend> {
+        self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
     /// The slice that nothing happened to and that the packer would open for the rest, if all slices were before it.
