@@ -10,6 +10,7 @@ use crate::packer::Item;
 use crate::ports::PortList;
 use crate::text::Text;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// Something that serves a Service. Controllers whose backends are not pods make these themselves.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -23,7 +24,7 @@ pub struct Backend {
     /// Its name in a headless Service.
     pub hostname: Option<Text>,
     /// What stands behind it.
-    pub target_ref: Option<TargetRef>,
+    pub target_ref: Option<Arc<TargetRef>>,
     /// Where it runs.
     pub node_name: Option<Text>,
     /// The zone of that Node.
@@ -61,7 +62,7 @@ impl Backend {
     #[must_use]
     pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
         let addresses = self.addresses(family);
-        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_ref());
+        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_deref());
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
@@ -71,7 +72,7 @@ impl Backend {
         endpoint.conditions == self.conditions
             && endpoint.node_name == self.node_name
             && endpoint.zone == self.zone
-            && same_target(endpoint.target_ref.as_ref(), self.target_ref.as_ref())
+            && same_target(endpoint.target_ref.as_deref(), self.target_ref.as_deref())
     }
 
     /// As [`Self::endpoint`], where the backend is not needed afterwards.
@@ -142,7 +143,7 @@ impl Item for Endpoint {
     type Key<'a> = EndpointKey<'a>;
 
     fn key(&self) -> EndpointKey<'_> {
-        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_ref());
+        let (hostname, target) = (self.hostname.as_ref(), self.target_ref.as_deref());
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
@@ -152,7 +153,7 @@ impl Item for Endpoint {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name
             && self.zone == wanted.zone
-            && same_target(self.target_ref.as_ref(), wanted.target_ref.as_ref())
+            && same_target(self.target_ref.as_deref(), wanted.target_ref.as_deref())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::{Addresses, Conditions, Pod, Service, TargetKind, TargetRef};
 use crate::nodes::NodeZones;
 use crate::ports::PortResolver;
 use crate::text::Text;
+use std::sync::Arc;
 
 /// A pod that is left out, or an address of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -92,7 +93,7 @@ impl<'a> PodBackends<'a> {
             ipv6,
             conditions: conditions(pod, publish_always),
             hostname: hostname(pod, self.service).cloned(),
-            target_ref: Some(target(pod)),
+            target_ref: Some(Arc::new(target(pod))),
             node_name: pod.spec.node_name.non_empty().cloned(),
             zone: node.and_then(|node| node.zone).cloned(),
             ports,

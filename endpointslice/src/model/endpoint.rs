@@ -18,9 +18,9 @@ pub struct Endpoint {
     /// Its name in a headless Service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Text>,
-    /// What stands behind it: a pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_ref: Option<TargetRef>,
+    /// What stands behind it: a pod. Copies of the endpoint share it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
+    pub target_ref: Option<Arc<TargetRef>>,
     /// Where it runs.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub node_name: Option<Text>,
@@ -28,11 +28,7 @@ pub struct Endpoint {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub zone: Option<Text>,
     /// Who should prefer it. Endpoints with the same hints share them.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "shared_hints",
-        serialize_with = "write_hints"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub hints: Option<Arc<Hints>>,
 }
 
@@ -193,11 +189,11 @@ pub struct Hints {
     pub for_nodes: Vec<Text>,
 }
 
-fn shared_hints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Hints>>, D::Error> {
-    Ok(Option::<Hints>::deserialize(deserializer)?.map(Arc::new))
+fn arc<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Arc<T>>, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.map(Arc::new))
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
-fn write_hints<S: Serializer>(hints: &Option<Arc<Hints>>, serializer: S) -> Result<S::Ok, S::Error> {
-    hints.as_deref().serialize(serializer)
+fn write_arc<S: Serializer, T: Serialize>(value: &Option<Arc<T>>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.as_deref().serialize(serializer)
 }

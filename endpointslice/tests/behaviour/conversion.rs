@@ -3,9 +3,10 @@
 use crate::builders::{BuildPod as _, BuildService as _, backend, node, pod, service};
 use endpointslice::address::Family;
 use endpointslice::backend::is_eligible;
-use endpointslice::model::{Conditions, Endpoint, Phase, Pod, Service};
+use endpointslice::model::{Conditions, Endpoint, Phase, Pod, Service, TargetRef};
 use endpointslice::packer::Item as _;
 use endpointslice::{Config, NodeZones};
+use std::sync::Arc;
 
 fn endpoint(pod: &Pod, service: &Service) -> Endpoint {
     backend(pod, service).and_then(|backend| backend.endpoint(Family::V4)).expect("an endpoint")
@@ -77,11 +78,15 @@ fn a_pod_with_the_old_single_address_only_serves_its_ports_but_is_no_endpoint() 
     assert_eq!(backend(&old, &service("web")).unwrap().endpoint(Family::V4), None);
 }
 
+fn target(endpoint: &mut Endpoint) -> &mut TargetRef {
+    Arc::make_mut(endpoint.target_ref.as_mut().expect("a target"))
+}
+
 #[test]
 fn an_endpoint_is_written_anew_for_what_its_readers_see() {
     let check = |change: fn(&mut Endpoint), same: bool| {
         let mut held = endpoint(&pod(1), &service("web"));
-        held.target_ref.as_mut().unwrap().resource_version = Some("1".into());
+        target(&mut held).resource_version = Some("1".into());
         let mut wanted = held.clone();
         change(&mut wanted);
         assert_eq!(held.key() == wanted.key() && held.stands_for(&wanted), same);
@@ -94,9 +99,9 @@ fn an_endpoint_is_written_anew_for_what_its_readers_see() {
     check(|it| it.conditions.serving = None, false);
     check(|it| it.conditions.serving = Some(false), false);
     check(|it| it.conditions.terminating = Some(true), false);
-    check(|it| it.target_ref.as_mut().unwrap().name = "pod2".into(), false);
-    check(|it| it.target_ref.as_mut().unwrap().uid = "another".into(), false);
-    check(|it| it.target_ref.as_mut().unwrap().resource_version = Some("2".into()), true);
-    check(|it| it.target_ref.as_mut().unwrap().resource_version = None, true);
+    check(|it| target(it).name = "pod2".into(), false);
+    check(|it| target(it).uid = "another".into(), false);
+    check(|it| target(it).resource_version = Some("2".into()), true);
+    check(|it| target(it).resource_version = None, true);
     check(|it| it.target_ref = None, false);
 }
