@@ -118,7 +118,8 @@ impl SliceTracker {
         })
     }
 
-    /// Settles a delete: the API server accepted it. True as in [`Self::stored`].
+    /// Settles a delete: the API server accepted it, and the watch will show it. (Where the answer was that there is no
+    /// such slice, that is [`Self::failed`]: no event may come.) True as in [`Self::stored`].
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
         // The deletion is awaited since its announcement; the watch may have shown it already.

@@ -13,7 +13,8 @@ pub trait SharedTracker: Sync {
 }
 
 /// Announces each write of one Service's plan to a [`SliceTracker`] and settles it with the answer; a write that is given
-/// up while it is under way is settled as failed.
+/// up while it is under way is settled as failed. The writer should answer an error to the deletion of a slice that is gone
+/// already: no event tells of it, so that its UID would be remembered until its Service goes.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,
