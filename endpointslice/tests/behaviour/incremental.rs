@@ -1,8 +1,13 @@
 //! The incremental mode makes the plans that the full one makes.
 
+use crate::builders::{BuildPod as _, BuildService as _, node, pod, pods, service};
 use crate::histories::{Event, History, SliceChange, Truth, hints, history};
-use endpointslice::plan::FamilyPlan;
-use endpointslice::{Incremental, Plan};
+use crate::world::{World, world};
+use endpointslice::address::Family;
+use endpointslice::apply::Written;
+use endpointslice::hints::ServiceHints;
+use endpointslice::plan::{FamilyPlan, WriteCounts};
+use endpointslice::{Incremental, NodeZones, Plan};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -129,4 +134,93 @@ fn over_random_histories_an_incremental_plan_is_the_full_plan() {
     assert!(coverage.two_or_more_slices >= fifth && coverage.recycling >= fifth, "{coverage:?}");
     assert!(coverage.dual_stack >= fifth && coverage.two_or_more_port_groups >= fifth, "{coverage:?}");
     assert!(coverage.full_plans * 2 <= coverage.plans, "mostly it is not the full plan that is compared: {coverage:?}");
+}
+
+/// The state of a world, with all that is in it.
+fn state_of(world: &World) -> Incremental {
+    let mut state = Incremental::new(Arc::new(world.service.clone()), Arc::new(world.config.clone()));
+    let nodes: NodeZones = world.nodes.iter().collect();
+    world.pods.iter().for_each(|pod| state.set_pod(pod, &nodes));
+    world.memory.slices().into_iter().for_each(|slice| state.set_slice(slice));
+    state
+}
+
+fn settled(world: World) -> (World, Incremental, NodeZones) {
+    world.reconcile();
+    let (mut state, nodes) = (state_of(&world), world.nodes.iter().collect());
+    assert!(state.plan(None, &mut hints()).is_empty());
+    (world, state, nodes)
+}
+
+#[test]
+fn one_pod_of_many_costs_one_update_and_no_full_plan() {
+    let (world, mut state, nodes) = settled(world(pods(0..250)));
+    state.set_pod(&pod(120).not_ready(), &nodes);
+    let plan = state.plan(None, &mut hints());
+    assert_eq!(plan.counts(), WriteCounts { updates: 1, ..WriteCounts::default() });
+    assert!(plan.families[0].draft.unchanged.is_empty(), "no other slice is looked at");
+    let applied = world.apply(&plan);
+    for written in applied.written {
+        if let Written::Updated(slice) = written {
+            state.set_slice(Arc::new(slice));
+        }
+    }
+    assert!(state.plan(None, &mut hints()).is_empty());
+    assert_eq!(state.full_plans(), 0);
+}
+
+#[test]
+fn families_without_addresses_need_no_full_plan() {
+    let dual = service("web").with_families(&[Family::V4, Family::V6]);
+    let (_, mut state, nodes) = settled(world(pods(0..250)).with_service(dual));
+    state.set_pod(&pod(120).not_ready(), &nodes);
+    assert_eq!(state.plan(None, &mut hints()).counts().updates, 1);
+    assert_eq!(state.full_plans(), 0);
+}
+
+#[test]
+fn until_a_write_is_seen_the_same_plan_comes_again() {
+    let (_, mut state, nodes) = settled(world(pods(0..3)));
+    state.set_pod(&pod(7), &nodes);
+    let first = state.plan(None, &mut hints());
+    assert!(same(&first, &state.plan(None, &mut hints())) && !first.is_empty());
+}
+
+#[test]
+fn a_slice_that_others_edit_or_delete_comes_back() {
+    let (world, mut state, _) = settled(world(pods(0..3)));
+    let good = world.memory.slices()[0].clone();
+    let mut edited = (*good).clone();
+    edited.endpoints.pop();
+    edited.metadata.resource_version = "99".into();
+    state.set_slice(Arc::new(edited));
+    assert_eq!(state.plan(None, &mut hints()).families[0].draft.updates[0].after.endpoints, good.endpoints);
+    state.remove_slice(&good.metadata.name);
+    assert_eq!(state.plan(None, &mut hints()).families[0].draft.creates[0].endpoints, good.endpoints);
+}
+
+#[test]
+fn a_node_that_comes_or_moves_changes_the_endpoints_on_it() {
+    let (_, mut state, mut nodes) = settled(world(vec![pod(1), pod(2).on_node("node-2")]));
+    assert_eq!(state.plan(None, &mut hints()).errors().count(), 1);
+    assert!(nodes.insert(&node("node-2", "b")));
+    state.set_pod(&pod(2).on_node("node-2"), &nodes);
+    let plan = state.plan(None, &mut hints());
+    assert_eq!(plan.errors().count(), 0);
+    assert_eq!(plan.families[0].draft.updates[0].after.endpoints[1].zone.as_deref(), Some("b"));
+    assert!(nodes.insert(&node("node-1", "a")));
+    assert!(!nodes.insert(&node("node-1", "a")), "the same again changes nothing");
+    state.set_pod(&pod(1), &nodes);
+    let zones = state.plan(None, &mut hints()).families[0].draft.updates[0].after.endpoints.clone();
+    assert_eq!(zones[0].zone.as_deref(), Some("a"));
+}
+
+#[test]
+fn hints_that_depend_on_all_slices_are_planned_in_full() {
+    let mut auto = service("web");
+    auto.metadata.annotations.insert("service.kubernetes.io/topology-mode", "Auto");
+    let mut state = state_of(&world(pods(0..3)).with_service(auto));
+    let mut topology = ServiceHints::new();
+    assert_eq!(state.plan(None, &mut topology).counts().creates, 1);
+    assert_eq!(state.full_plans(), 1);
 }
