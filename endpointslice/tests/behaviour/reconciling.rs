@@ -240,6 +240,17 @@ fn slices_of_other_managers_and_services_and_terminating_ones_are_not_touched() 
 }
 
 #[test]
+fn of_two_slices_without_use_one_becomes_the_placeholder_and_the_other_goes() {
+    let web = service("web");
+    let other = |number: usize| slice(number, &service("other"));
+    let managed_by =
+        |number, manager| slice(number, &web).with_label("endpointslice.kubernetes.io/managed-by", manager);
+    let slices = [slice(1, &web), slice(2, &web), managed_by(3, "something-else"), managed_by(4, ""), other(5)];
+    let outcome = world(vec![]).with_slices(slices).reconcile();
+    assert_eq!(outcome.calls, ["update web-1", "delete web-2"]);
+}
+
+#[test]
 fn the_trigger_time_is_written_with_changes_and_taken_off_by_changes_without_one() {
     let mut world = world(pods(0..1));
     world.trigger_time = time("2026-01-01T00:00:00Z");
