@@ -71,16 +71,17 @@ impl<'de> Visitor<'de> for ReadyVisitor {
         #[serde(rename_all = "camelCase")]
         struct Condition<'a> {
             #[serde(default, borrow)]
-            r#type: Cow<'a, str>,
+            r#type: Option<Cow<'a, str>>,
             #[serde(default, borrow)]
-            status: Cow<'a, str>,
+            status: Option<Cow<'a, str>>,
             #[serde(default, deserialize_with = "time")]
             last_transition_time: Option<Timestamp>,
         }
         let mut readiness = Readiness::default();
         while let Some(condition) = conditions.next_element::<Condition<'_>>()? {
-            if condition.r#type == "Ready" {
-                readiness = Readiness { is_ready: condition.status == "True", since: condition.last_transition_time };
+            if condition.r#type.as_deref() == Some("Ready") {
+                let is_ready = condition.status.as_deref() == Some("True");
+                readiness = Readiness { is_ready, since: condition.last_transition_time };
             }
         }
         Ok(readiness)

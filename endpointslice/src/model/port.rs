@@ -67,6 +67,7 @@ impl Serialize for Protocol {
 
 impl<'de> Deserialize<'de> for Protocol {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::from(&*std::borrow::Cow::<'de, str>::deserialize(deserializer)?))
+        let text: Option<std::borrow::Cow<'de, str>> = Option::deserialize(deserializer)?;
+        Ok(Self::from(text.as_deref().unwrap_or_default()))
     }
 }

@@ -35,6 +35,14 @@ fn creates_come_before_updates_before_deletes() {
 }
 
 #[test]
+fn an_application_may_be_carried_from_thread_to_thread() {
+    fn is_send<T: Send>(_: &T) {}
+    let world = all_phases(None);
+    let plan = world.plan();
+    is_send(&endpointslice::apply(&plan, &world.memory, std::num::NonZeroUsize::MIN));
+}
+
+#[test]
 fn nothing_is_removed_if_an_addition_failed() {
     let check = |refused: &'static str, calls: &[&str], error: &str| {
         let outcome = all_phases(Some((refused, Refusal::NoRoom))).reconcile();

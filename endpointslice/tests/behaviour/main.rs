@@ -4,6 +4,7 @@ mod applying;
 mod bad_input;
 mod builders;
 mod conversion;
+mod decoding;
 mod events;
 mod histories;
 mod hooks;
