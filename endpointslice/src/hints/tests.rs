@@ -1,3 +1,5 @@
+//! Which hints are in charge, what they take away, and who is told.
+
 use super::fixtures::{annotated, named, node, shown};
 use super::*;
 use crate::config::Config;

@@ -1,3 +1,5 @@
+//! The exposition, literally, and what is counted when.
+
 use super::*;
 use crate::model::{AddressType, EndpointPort, EndpointSlice};
 use crate::plan::{Draft, GroupStats, Stats};

@@ -1,3 +1,5 @@
+//! The tables of kube-controller-manager about own writes, and what overtakes what.
+
 mod histories;
 
 use super::*;

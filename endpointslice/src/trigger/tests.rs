@@ -1,3 +1,5 @@
+//! The cases of kube-controller-manager about trigger times, and those of its faults.
+
 use super::*;
 use crate::model::{Metadata, PodStatus, Readiness, ServicePort};
 

@@ -1,3 +1,5 @@
+//! The tables of kube-controller-manager about zones that give and get.
+
 use super::super::fixtures::{hinted, in_zone, nodes, slice, with_readiness};
 use super::*;
 

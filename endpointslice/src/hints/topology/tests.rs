@@ -1,3 +1,5 @@
+//! The tables of kube-controller-manager about hints by topology, and what comes of changed Nodes.
+
 use super::super::fixtures::{annotated, draft, hinted, in_zone, node, nodes, shown_draft, unready, with_readiness};
 use super::*;
 use crate::model::ClusterIpFamily;

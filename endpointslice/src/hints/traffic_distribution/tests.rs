@@ -1,3 +1,5 @@
+//! The tables of kube-controller-manager about hints by traffic distribution.
+
 use super::super::fixtures::{draft, hinted, in_zone, on_node, preferring, shown_draft, with_readiness};
 use super::*;
 use std::sync::Arc;
