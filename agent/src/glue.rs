@@ -105,7 +105,8 @@ pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
 /// A watch's state as core takes it.
 pub fn watch_state(state: WatchState) -> CoreWatchState {
     match state {
-        WatchState::Incomplete => CoreWatchState::Incomplete,
+        // All of core's kinds are always wanted; of one that is not, nothing could be said either.
+        WatchState::Incomplete | WatchState::Unwatched => CoreWatchState::Incomplete,
         WatchState::Complete => CoreWatchState::Complete,
         WatchState::Absent => CoreWatchState::Absent,
         WatchState::Unknown => CoreWatchState::Unknown,

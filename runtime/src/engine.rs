@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Timestamp};
+use crate::demand::Demand;
 use crate::events::Recorder;
 use crate::limits::AGAIN_SOONEST;
 use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
@@ -58,8 +59,9 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) cluster: ClusterIndex,
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
+    pub(crate) demand: Demand,
     /// The kind was served at some time, so that its absence is a loss.
-    was_complete: bool,
+    pub(crate) was_complete: bool,
 }
 
 /// How news came.
@@ -88,6 +90,22 @@ pub(crate) struct Surroundings {
     pub(crate) status: watch::Sender<Vec<SourceStatus>>,
 }
 
+impl<L: Logic> Source<L> {
+    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex, wanted: bool) -> Self {
+        let (versions, demand) = (Versions::default(), Demand::new(wanted));
+        Self { spec, cluster, versions, state: Self::first_state(wanted), demand, was_complete: false }
+    }
+
+    pub(crate) const fn first_state(wanted: bool) -> WatchState {
+        if wanted { WatchState::Incomplete } else { WatchState::Unwatched }
+    }
+
+    /// Whether anything may be held of it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.demand.is_wanted()
+    }
+}
+
 impl<L: Logic> Engine<L> {
     pub(crate) fn new(logic: L, specs: Vec<Arc<SourceSpec<L>>>, surroundings: Surroundings) -> Self {
         let mut clusters: Vec<String> = Vec::new();
@@ -98,9 +116,8 @@ impl<L: Logic> Engine<L> {
                 clusters.push(name.clone());
                 clusters.len() - 1
             });
-            let versions = Versions::default();
-            let source = Source { spec, cluster, versions, state: WatchState::Incomplete, was_complete: false };
-            sources.insert(source.spec.source, source);
+            let wanted = logic.wants(spec.source);
+            sources.insert(spec.source, Source::new(spec, cluster, wanted));
         }
         let Surroundings { recorder, clock, metrics, jitter, writes_per_second, status } = surroundings;
         let engine = Self {
@@ -131,9 +148,9 @@ impl<L: Logic> Engine<L> {
     }
 
     fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
-        let WatchMessage { source: id, at, decoding, event } = message;
+        let WatchMessage { source: id, round, at, decoding, event } = message;
         let arrival = Arrival { at, decoding };
-        let Some(source) = self.sources.get_mut(&id) else {
+        let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
             return;
         };
         let mut news = Vec::new();
@@ -181,7 +198,7 @@ impl<L: Logic> Engine<L> {
         self.change_state(id, state, at);
     }
 
-    fn change_state(&mut self, id: L::Source, state: WatchState, at: Timestamp) {
+    pub(crate) fn change_state(&mut self, id: L::Source, state: WatchState, at: Timestamp) {
         let Some(source) = self.sources.get_mut(&id) else {
             return;
         };

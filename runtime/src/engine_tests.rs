@@ -923,3 +923,64 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
     assert!(first.0.len() > 200, "{}", first.0.len());
     assert_eq!(first, history().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_not_wanted_any_more_holds_nothing_and_nothing_looks_deleted() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.record().unwanted.insert(Source::Wish);
+    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
+    world.pass(TEN_MINUTES).await;
+    assert!(world.record().removed.is_empty(), "nothing was deleted");
+    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Unwatched)));
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"], "what is not held is not decided by");
+    assert!(world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "readiness does not wait for it");
+
+    world.wish("b", "1").await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log().len(), 1, "what was still on its way is no news");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_wanted_again_is_listed_anew() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.bring_events().await;
+    for unwanted in [[Source::Wish].into(), std::collections::BTreeSet::new()] {
+        world.record().unwanted = unwanted;
+        world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
+        world.pass(1).await;
+    }
+    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Incomplete)));
+    assert!(!world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "its list has not ended");
+
+    let wish = Thing { version: 2, ..Thing::wish("b", "1") };
+    world.send_of_round(1, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.send_of_round(2, Source::Wish, WatchEvent::ListStarted).await;
+    world.send_of_round(2, Source::Wish, WatchEvent::Applied(wish.observed())).await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/b = 1"], "a list of an earlier round ends nothing");
+    world.send_of_round(2, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.pass(1).await;
+    assert_eq!(world.record().states.last(), Some(&(Source::Wish, WatchState::Complete)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_write_is_not_held_of_a_source_that_is_not_wanted_any_more() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies", 1, Fault::Late(std::time::Duration::from_secs(1)));
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.record().unwanted.insert(Source::Copy);
+    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
+    world.pass(2_000).await;
+    world.record().unwanted.clear();
+    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
+    world.pass(1).await;
+    world.send_of_round(2, Source::Copy, WatchEvent::ListStarted).await;
+    world.send_of_round(2, Source::Copy, WatchEvent::ListEnded { resource_version: 1 }).await;
+    world.pass(1).await;
+    assert!(world.record().removed.is_empty(), "what was not held cannot be missing from the list");
+}

@@ -6,6 +6,7 @@ mod answers;
 pub mod backoff;
 pub mod client;
 pub mod clock;
+mod demand;
 mod engine;
 pub mod events;
 pub mod lease;
@@ -26,6 +27,7 @@ mod toy;
 mod turns;
 pub mod versions;
 mod watch;
+mod watch_state;
 mod writer;
 
 pub use logic::{

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::client::Cluster;
 use crate::clock::Timestamp;
 pub use crate::resource::Resource;
+pub use crate::watch_state::WatchState;
 
 /// An agent: a view of the objects that it watches, and a pure function from that view to writes.
 ///
@@ -38,6 +39,17 @@ pub trait Logic: Sized + Send + 'static {
 
     /// What the view of a source is worth has changed. Called once for each change, never twice with the same state.
     fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
+
+    /// Whether this source is wanted at present. Asked whenever the agent has taken something in or planned, so it may depend
+    /// on anything in the view.
+    ///
+    /// A source that is not wanted is not watched and holds nothing, and readiness does not wait for it. It is
+    /// [`WatchState::Unwatched`], from the start or from a call of [`Logic::watch_state`], with which the agent drops what
+    /// it holds of the source: nothing of it is told as [`Change::Removed`], for it was not deleted. Wanted again, the source
+    /// is [`WatchState::Incomplete`] and is listed anew.
+    fn wants(&self, _source: Self::Source) -> bool {
+        true
+    }
 
     /// What there is to do for a key. The writes are independent of each other and may run in any order and at once.
     fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self>;
@@ -109,35 +121,6 @@ pub enum Removal {
     /// A complete list does not have it, but that list is older than what the watch had shown already: the server's
     /// data went back in time (restored from a backup), so the object was not deleted by anybody.
     RolledBack,
-}
-
-/// What the view of a source is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WatchState {
-    /// The first list has not ended: absence proves nothing.
-    Incomplete,
-    /// Everything that exists is held, as of the last word from the server.
-    Complete,
-    /// An optional kind that the server does not have or does not let us read: the feature is off.
-    Absent,
-    /// The kind was there and has vanished: what is held is old, and nothing may be decided by its absence.
-    Unknown,
-}
-
-impl WatchState {
-    /// All states, for metrics that show each.
-    pub const ALL: [Self; 4] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown];
-
-    /// Lower-case name for metrics and logs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Incomplete => "incomplete",
-            Self::Complete => "complete",
-            Self::Absent => "absent",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// An object as a decoder returns it: the metadata that versions are settled by, and the compact value.

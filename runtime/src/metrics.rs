@@ -111,6 +111,11 @@ impl Metrics {
         self.0.watch_age.heard(cluster, kind);
     }
 
+    /// A kind is not watched any more: it has no age.
+    pub fn unwatched(&self, cluster: &str, kind: &str) {
+        self.0.watch_age.forget(cluster, kind);
+    }
+
     /// The view of a kind has this state now.
     pub fn watch_state(&self, cluster: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
@@ -243,6 +248,11 @@ impl WatchAge {
         Ok(Self { heard: GaugeVec::new(opts, &["cluster", "kind"])?, origin: Instant::now() })
     }
 
+    /// One that was never heard has no age either.
+    fn forget(&self, cluster: &str, kind: &str) {
+        let _ = self.heard.remove_label_values(&[cluster, kind]);
+    }
+
     fn heard(&self, cluster: &str, kind: &str) {
         self.heard.with_label_values(&[cluster, kind]).set(self.origin.elapsed().as_secs_f64());
     }
@@ -296,7 +306,7 @@ mod tests {
         let text = exposed(&registry);
         assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"complete\"} 1\n"));
         assert!(text.contains("fleetnet_watch_state{cluster=\"hub\",kind=\"Namespace\",state=\"incomplete\"} 0\n"));
-        assert_eq!(text.matches("fleetnet_watch_state{").count(), 4);
+        assert_eq!(text.matches("fleetnet_watch_state{").count(), 5);
     }
 
     #[test]

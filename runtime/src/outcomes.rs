@@ -57,7 +57,8 @@ impl<L: Logic> Engine<L> {
     }
 
     fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
-        let Some(source) = self.sources.get_mut(&target.source) else {
+        // Of a source that is not wanted nothing is held, so that nothing could be said of when it ends.
+        let Some(source) = self.sources.get_mut(&target.source).filter(|source| source.is_wanted()) else {
             return;
         };
         let mut news = Vec::new();

@@ -48,10 +48,10 @@ pub struct SourceStatus {
 }
 
 impl SourceStatus {
-    /// Whether the first list has ended, or it is known that there is none.
+    /// Whether the first list has ended, or it is known that there is none, or none is wanted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, WatchState::Complete | WatchState::Absent)
+        matches!(self.state, WatchState::Complete | WatchState::Absent | WatchState::Unwatched)
     }
 }
 
@@ -129,28 +129,21 @@ impl<L: Logic> Runner<L> {
         let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
         let election = Election::begin(self.lease, &self.clock, &self.metrics);
         let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
-        let mut watches = JoinSet::new();
-        for source in &self.sources {
-            let (source, messages, shutdown) = (Arc::clone(source), messages.clone(), shutdown.clone());
-            watches.spawn(watch::watch(
-                source,
-                messages,
-                self.metrics.clone(),
-                self.clock.clone(),
-                shutdown,
-                self.seed,
-            ));
-        }
-        drop(messages);
         let surroundings = Surroundings {
             recorder,
-            clock: self.clock,
-            metrics: self.metrics,
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
             jitter: Jitter::new(self.seed),
             writes_per_second: self.writes_per_second,
             status: self.status,
         };
         let engine = Engine::new(self.logic, self.sources, surroundings);
+        let mut watches = JoinSet::new();
+        for (source, wanted) in engine.watched() {
+            let (messages, metrics, clock) = (messages.clone(), self.metrics.clone(), self.clock.clone());
+            watches.spawn(watch::watch(source, wanted, messages, metrics, clock, shutdown.clone(), self.seed));
+        }
+        drop(messages);
         let inputs = Inputs { messages: received, leadership: election.leadership.clone(), shutdown };
         let ended = tokio::select! {
             biased;

@@ -221,3 +221,19 @@ async fn a_watch_that_panics_takes_the_agent_with_it() {
     let (_trigger, shutdown) = Shutdown::new();
     drop(runner.run(shutdown).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_ready_without_what_it_does_not_want() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let mut runner = runner(&client);
+    runner.logic = Copier::without(Source::Wish);
+    let status = runner.status();
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(runner.run(shutdown));
+    sleep(Duration::from_secs(1)).await;
+    assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
+    assert_eq!(lines(&log), ["WATCH copies"]);
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+}

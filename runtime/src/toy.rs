@@ -6,7 +6,7 @@
     reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
 )]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -127,6 +127,8 @@ pub(crate) struct Record {
     pub(crate) refused: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
+    /// What the agent does not want. Set by the test; the engine sees it at its next turn.
+    pub(crate) unwanted: BTreeSet<Source>,
 }
 
 /// Keeps in the hub, and in the member where asked, a copy of each wish.
@@ -138,6 +140,13 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
+    /// One that never wants this.
+    pub(crate) fn without(source: Source) -> Self {
+        let copier = Self::default();
+        lock(&copier.record).unwanted.insert(source);
+        copier
+    }
+
     fn dirty_keys(&self, source: Source, name: &str) -> Vec<String> {
         let wishes = self.things.iter().filter(|((source, _), _)| *source == Source::Wish).map(|(_, wish)| wish);
         match source {
@@ -212,7 +221,14 @@ impl Logic for Copier {
     fn watch_state(&mut self, source: Source, state: WatchState, _at: Timestamp, dirty: &mut Vec<String>) {
         lock(&self.record).states.push((source, state));
         self.states.insert(source, state);
+        if state == WatchState::Unwatched {
+            self.things.retain(|(of, _), _| *of != source);
+        }
         dirty.extend(self.things.keys().map(|(_, name)| name.clone()));
+    }
+
+    fn wants(&self, source: Source) -> bool {
+        !lock(&self.record).unwanted.contains(&source)
     }
 
     fn plan(&mut self, key: &String, _now: Timestamp) -> Plan<Self> {
@@ -641,7 +657,12 @@ impl World {
     }
 
     pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {
-        let message = WatchMessage { source, at: self.clock.now(), decoding: Duration::ZERO, event };
+        self.send_of_round(1, source, event).await;
+    }
+
+    /// From a watch that began when the source was wanted for that time.
+    pub(crate) async fn send_of_round(&self, round: u64, source: Source, event: WatchEvent<Thing>) {
+        let message = WatchMessage { source, round, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");
     }
 

@@ -53,8 +53,9 @@ impl<L: Logic> Engine<L> {
             } else {
                 self.leave_some_to_leader();
             }
+            let demand_changed = self.follow_demand();
             self.report();
-            if !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
+            if demand_changed || !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
                 // Writers and watches must get their turn also where there is one thread.
                 yield_now().await;
                 continue;

@@ -8,6 +8,7 @@
 //!
 //! Lists are most recent, never at resourceVersion 0. A version is remembered only once a list has ended, and then from
 //! each event and bookmark: what was cut loses no event and lists nothing anew. Each watch has a back-off of its own.
+//! A source that is not wanted is not asked for at all; wanted again, its watch starts from nothing.
 
 mod conclude;
 mod pages;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Timestamp};
+use crate::demand::{self, Round, Wanted};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
 use crate::logic::{LaneId, Logic, Observed, SourceSpec, Unreadable};
 use crate::metrics::Metrics;
@@ -33,6 +35,8 @@ use wire::{Event, LineError, Lines, Refusal};
 #[derive(Debug)]
 pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
+    /// For which round of wanting it this was read.
+    pub(crate) round: Round,
     /// When it was read.
     pub(crate) at: Timestamp,
     /// Processor time that decoding took.
@@ -60,9 +64,11 @@ pub(crate) enum WatchEvent<O> {
     Failed { message: String },
 }
 
-/// Watches one source until a shutdown is requested or the receiver is gone. `seed` spreads timeouts and back-off.
+/// Watches one source, as long as it is wanted, until a shutdown is requested or the receiver is gone. `seed` spreads
+/// timeouts and back-off.
 pub(crate) async fn watch<L: Logic>(
     spec: Arc<SourceSpec<L>>,
+    mut wanted: Wanted,
     out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
     metrics: Metrics,
     clock: Clock,
@@ -72,22 +78,22 @@ pub(crate) async fn watch<L: Logic>(
     // One seed serves all watches of an agent; they must not march in step.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
     let jitter = Jitter::new(seed ^ LaneId::of(&name).0);
-    let watcher = Watcher {
-        spec,
-        out,
-        metrics,
-        clock,
-        jitter,
-        position: None,
-        streams_lists: true,
-        pages_next: false,
-        page_objects: LIST_PAGE_OBJECTS,
-        failures: 0,
-        refusals: 0,
+    let rounds = async {
+        while let Ok(round) = wanted.wait_for(Option::is_some).await.map(|round| *round) {
+            let Some(round) = round else { return };
+            let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
+            tokio::select! {
+                // Nothing more of a round that is over.
+                biased;
+                () = demand::ended(&mut wanted, round) => {}
+                () = watcher.run() => return,
+            }
+            metrics.unwatched(&spec.cluster.name, spec.resource.kind);
+        }
     };
     tokio::select! {
         () = shutdown.requested() => {}
-        () = watcher.run() => {}
+        () = rounds => {}
     }
 }
 
@@ -97,6 +103,7 @@ struct Watcher<L: Logic> {
     metrics: Metrics,
     clock: Clock,
     jitter: Jitter,
+    round: Round,
     /// The version that everything up to has been told; `None`: a list comes first.
     position: Option<u64>,
     /// The server takes `sendInitialEvents`, as far as is known.
@@ -165,6 +172,30 @@ struct Connection {
 }
 
 impl<L: Logic> Watcher<L> {
+    fn new(
+        spec: &Arc<SourceSpec<L>>,
+        out: &mpsc::Sender<WatchMessage<L::Source, L::Object>>,
+        metrics: Metrics,
+        clock: Clock,
+        jitter: Jitter,
+        round: Round,
+    ) -> Self {
+        Self {
+            spec: Arc::clone(spec),
+            out: out.clone(),
+            metrics,
+            clock,
+            jitter,
+            round,
+            position: None,
+            streams_lists: true,
+            pages_next: false,
+            page_objects: LIST_PAGE_OBJECTS,
+            failures: 0,
+            refusals: 0,
+        }
+    }
+
     async fn run(mut self) {
         loop {
             let end = self.list_and_follow().await;
@@ -354,7 +385,8 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn send(&self, decoding: Duration, event: WatchEvent<L::Object>) -> Result<(), End> {
-        let message = WatchMessage { source: self.spec.source, at: self.clock.now(), decoding, event };
+        let (source, round, at) = (self.spec.source, self.round, self.clock.now());
+        let message = WatchMessage { source, round, at, decoding, event };
         self.out.send(message).await.map_err(|_| End::EngineGone)
     }
 

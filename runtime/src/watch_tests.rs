@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::client::Cluster;
+use crate::demand::Demand;
 use crate::limits::WATCH_CHANNEL_MESSAGES;
 use crate::logic::{Change, EventRecord, Plan, Resource, WatchState};
 use crate::shutdown::ShutdownTrigger;
@@ -182,6 +183,7 @@ struct Fixture {
     told: mpsc::Receiver<WatchMessage<u8, String>>,
     registry: Registry,
     trigger: ShutdownTrigger,
+    demand: Demand,
     task: JoinHandle<()>,
 }
 
@@ -228,8 +230,10 @@ impl Fixture {
         let metrics = Metrics::new(&registry).unwrap();
         let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
         let (trigger, shutdown) = Shutdown::new();
-        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), out, metrics, clock, shutdown, 1));
-        Self { asked, told, registry, trigger, task }
+        let demand = Demand::new(true);
+        let wanted = demand.subscribe();
+        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), wanted, out, metrics, clock, shutdown, 1));
+        Self { asked, told, registry, trigger, demand, task }
     }
 
     async fn next_request(&mut self) -> Asked {
@@ -839,4 +843,22 @@ async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
     drop(fixture.told);
     open.event("ADDED", &object("a", 101, "one"));
     fixture.task.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_not_wanted_is_not_asked_for_and_has_no_age() {
+    let mut fixture = Fixture::start();
+    let _open = fixture.listed_at_100().await;
+    fixture.demand.set(false);
+    let asked = timeout(Duration::from_secs(3_600), fixture.asked.recv()).await;
+    assert!(asked.is_err(), "nothing is asked");
+    let ages = fixture.registry.gather().iter().filter(|family| family.name() == "fleetnet_watch_age_seconds").count();
+    assert_eq!(ages, 0);
+
+    fixture.demand.set(true);
+    let again = fixture.next_request().await;
+    assert!(again.query.contains("sendInitialEvents=true"), "a list: {}", again.query);
+    again.watch().end_list(100);
+    let told = fixture.told.recv().await.expect("the watch runs");
+    assert_eq!((told.round, told.event), (2, WatchEvent::ListStarted));
 }

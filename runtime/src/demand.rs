@@ -1,0 +1,109 @@
+//! Sources on demand: the engine's word to a watch on whether its source is wanted.
+//!
+//! A source that the agent does not want is not watched and holds nothing. Each time that it is wanted again a new round
+//! begins with a new list; what a watch of an earlier round still had on its way is not taken for news of this one.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::engine::{Engine, Source};
+use crate::logic::{Logic, SourceSpec};
+use crate::versions::Versions;
+
+/// Counts the times that a source was wanted, from 1.
+pub(crate) type Round = u64;
+
+/// Whether a source is wanted, for its watch: the round, or nothing.
+pub(crate) type Wanted = watch::Receiver<Option<Round>>;
+
+/// The engine's side: says it and remembers it.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    rounds: Round,
+    said: watch::Sender<Option<Round>>,
+}
+
+impl Demand {
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        let mut demand = Self { rounds: 0, said: watch::Sender::new(None) };
+        demand.set(is_wanted);
+        demand
+    }
+
+    pub(crate) fn subscribe(&self) -> Wanted {
+        self.said.subscribe()
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.said.borrow().is_some()
+    }
+
+    /// Whether what comes from this round is news.
+    pub(crate) fn is_current(&self, round: Round) -> bool {
+        *self.said.borrow() == Some(round)
+    }
+
+    /// True if this is a change.
+    pub(crate) fn set(&mut self, is_wanted: bool) -> bool {
+        if self.is_wanted() == is_wanted {
+            return false;
+        }
+        self.rounds += u64::from(is_wanted);
+        self.said.send_replace(is_wanted.then_some(self.rounds));
+        true
+    }
+}
+
+/// Waits until this round is over.
+pub(crate) async fn ended(wanted: &mut Wanted, round: Round) {
+    // An engine that is gone wants nothing.
+    let _ = wanted.wait_for(|now| *now != Some(round)).await;
+}
+
+impl<L: Logic> Engine<L> {
+    /// What is to be watched, each with the word on whether it is wanted.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = (Arc<SourceSpec<L>>, Wanted)> {
+        self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
+    }
+
+    /// Begins to watch what the agent wants by now, and lets go of what it does not want any more. True if anything was
+    /// to be done: what the agent made of that may change what it wants.
+    pub(crate) fn follow_demand(&mut self) -> bool {
+        let mut changed = false;
+        for id in self.sources.keys().copied().collect::<Vec<_>>() {
+            let wanted = self.logic.wants(id);
+            let Some(source) = self.sources.get_mut(&id) else { continue };
+            if !source.demand.set(wanted) {
+                continue;
+            }
+            changed = true;
+            source.versions = Versions::default();
+            source.was_complete = false;
+            let at = self.clock.now();
+            self.change_state(id, Source::<L>::first_state(wanted), at);
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_that_a_source_is_wanted_is_a_round_of_its_own() {
+        let mut demand = Demand::new(true);
+        assert!(demand.is_wanted() && demand.is_current(1));
+        assert!(!demand.set(true) && demand.is_current(1), "no change");
+        assert!(demand.set(false) && !demand.is_wanted() && !demand.is_current(1));
+        assert!(demand.set(true) && demand.is_current(2) && !demand.is_current(1));
+    }
+
+    #[test]
+    fn what_is_not_wanted_from_the_start_begins_with_round_1() {
+        let mut demand = Demand::new(false);
+        assert!(!demand.is_wanted() && !demand.is_current(0));
+        assert!(demand.set(true) && demand.is_current(1));
+    }
+}
