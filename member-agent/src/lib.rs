@@ -3,6 +3,7 @@
 //! The rules are `fleetnet_core::{export, import}`; this crate watches, writes, measures and answers for them.
 //! [`export`] and [`import`] say what each half watches where.
 
+pub mod endpoints;
 pub mod export;
 mod flags;
 pub mod import;

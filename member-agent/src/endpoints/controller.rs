@@ -1,0 +1,381 @@
+//! [`Controller`]: takes changes in, says which Services to plan, and plans them.
+//!
+//! A *sync* of a Service begins with the first plan after news and ends with the first that finds nothing to do: between
+//! them are the phases of its writes, and their repetitions where one failed. While it lasts, whatever is seen is planned
+//! at once. Between syncs no write of ours is under way, so a slice that changes then was changed by others, and is looked
+//! at a second later: two who write against each other cost a write a second and not all that the server can bear.
+
+use super::due::Due;
+use super::view::{Input, Object, Touched, View, says_the_same};
+use super::writes::{self, Operation, SliceWrite};
+use endpointslice::apply::{Applied, Written};
+use endpointslice::hints::{HintEvent, Severity as HintSeverity};
+use endpointslice::metrics::{Metrics, SyncResult};
+use endpointslice::model::EndpointSlice;
+use endpointslice::plan::{Plan as SlicePlan, PlanError};
+use endpointslice::{Config, Text};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Severity, WatchState};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After others changed a slice, its Service is planned so much later.
+const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
+
+/// When Services are planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// Changes of pods are gathered for so long, counted from the first.
+    pub batch_period: Duration,
+}
+
+impl Timing {
+    fn foreign_change_delay(self) -> Duration {
+        self.batch_period.max(FOREIGN_CHANGE_DELAY)
+    }
+}
+
+/// What there is to do for a Service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planned {
+    /// Writes that may run at once.
+    pub writes: Vec<SliceWrite>,
+    /// What to tell about the Service.
+    pub events: Vec<ServiceEvent>,
+    /// When to plan it again.
+    pub again: Option<Timestamp>,
+}
+
+/// A Kubernetes Event about a Service, by [`Controller::COMPONENT`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceEvent {
+    /// The Service.
+    pub service: ObjectName,
+    /// Its UID.
+    pub uid: Text,
+    /// Normal or Warning.
+    pub severity: Severity,
+    /// The reason, as kube-controller-manager has it.
+    pub reason: &'static str,
+    /// The message, as well.
+    pub message: String,
+}
+
+/// The EndpointSlice controller of one cluster.
+pub struct Controller {
+    view: View,
+    states: BTreeMap<Input, WatchState>,
+    is_serving: bool,
+    timing: Timing,
+    progress: BTreeMap<ObjectName, Progress>,
+    metrics: Option<Metrics>,
+    /// When a slice of this manager was last changed by others, if anybody has not asked yet.
+    foreign_change: Option<Timestamp>,
+}
+
+/// How far it is with a Service.
+#[derive(Debug, Default)]
+struct Progress {
+    due: Due,
+    sync: Option<Sync>,
+    /// What was told to stand in its way, so that it is told once.
+    told: Vec<PlanError>,
+}
+
+/// A sync that has writes to make.
+#[derive(Debug)]
+struct Sync {
+    /// What it began with.
+    first: SlicePlan,
+    /// What slices were to become by its writes: who sees a slice so sees our own doing.
+    asked: Vec<EndpointSlice>,
+}
+
+impl Controller {
+    /// `source.component` of its Events: what people filter by today.
+    pub const COMPONENT: &'static str = "endpoint-slice-controller";
+
+    /// A controller that knows nothing yet and does not serve.
+    #[must_use]
+    pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
+        Self {
+            view: View::new(Arc::new(config)),
+            states: BTreeMap::new(),
+            is_serving: false,
+            timing,
+            progress: BTreeMap::new(),
+            metrics,
+            foreign_change: None,
+        }
+    }
+
+    /// Whether this input is wanted: pods and Nodes only while it serves.
+    #[must_use]
+    pub fn wants(&self, input: Input) -> bool {
+        match input {
+            Input::Service | Input::EndpointSlice => true,
+            Input::Pod | Input::Node => self.is_serving,
+        }
+    }
+
+    /// Begins or ends to serve. Nothing is written for an end: slices stay as they are for who serves next.
+    pub fn set_serving(&mut self, is_serving: bool, dirty: &mut Vec<ObjectName>) {
+        if self.is_serving != is_serving {
+            self.is_serving = is_serving;
+            self.progress.clear();
+            self.dirty_all(dirty);
+        }
+    }
+
+    /// Whether it serves and knows all that it must know for that.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_serving && Input::ALL.iter().all(|input| self.states.get(input) == Some(&WatchState::Complete))
+    }
+
+    /// What the view of an input is worth has changed.
+    pub fn watch_state(&mut self, input: Input, state: WatchState, dirty: &mut Vec<ObjectName>) {
+        let was_ready = self.is_ready();
+        self.states.insert(input, state);
+        match (input, state) {
+            (Input::Pod, WatchState::Unwatched) => self.view.drop_pods(),
+            (Input::Node, WatchState::Unwatched) => self.view.drop_nodes(),
+            _ => {}
+        }
+        if self.is_ready() && !was_ready {
+            let _all_are_planned_anyway = self.view.share_anew();
+            self.dirty_all(dirty);
+        }
+    }
+
+    /// An object is new or changed. Pushes the Services to plan.
+    pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        match object {
+            Object::Service(service) => {
+                let name = object_name(&service.metadata.namespace, &service.metadata.name);
+                if self.view.set_service(service) {
+                    self.progress.entry(name.clone()).or_default().due.by(at);
+                    dirty.push(name);
+                }
+            }
+            Object::Pod(pod) => {
+                let touched = self.view.set_pod(pod);
+                self.touch(touched, at + self.timing.batch_period, dirty);
+            }
+            Object::Node(node) => {
+                let is_ready = self.is_ready();
+                let touched = self.view.set_node(node, is_ready);
+                self.touch(touched, at, dirty);
+            }
+            Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
+        }
+    }
+
+    fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let change = self.view.set_slice(slice);
+        let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
+        if let Some(slice) = &change.content
+            && is_known
+            && !self.has_asked_for(slice)
+        {
+            self.foreign_change = Some(at);
+        }
+        self.touch(change.touched, at + self.timing.foreign_change_delay(), dirty);
+    }
+
+    /// An object is gone. Pushes the Services to plan.
+    pub fn remove(
+        &mut self,
+        input: Input,
+        namespace: &str,
+        name: &str,
+        at: Timestamp,
+        dirty: &mut Vec<ObjectName>,
+    ) {
+        let is_ready = self.is_ready();
+        match input {
+            Input::Service => {
+                self.view.remove_service(namespace, name);
+                self.progress.remove(&object_name(namespace, name));
+                if let Some(metrics) = &mut self.metrics {
+                    metrics.forget(namespace, name);
+                }
+            }
+            Input::Pod => {
+                let touched = self.view.remove_pod(namespace, name);
+                self.touch(touched, at + self.timing.batch_period, dirty);
+            }
+            Input::Node => {
+                let touched = self.view.remove_node(name, is_ready);
+                self.touch(touched, at, dirty);
+            }
+            Input::EndpointSlice => {
+                let touched = self.view.remove_slice(namespace, name);
+                self.touch(touched, at + self.timing.foreign_change_delay(), dirty);
+            }
+        }
+    }
+
+    /// An object is there that cannot be read, and nothing is known of it.
+    pub fn unreadable(&mut self, input: Input, namespace: &str, name: &str) {
+        if input == Input::EndpointSlice {
+            self.view.note_slice(namespace, name);
+        }
+    }
+
+    /// When others last changed a slice of this manager, if that was since the last call.
+    pub fn take_foreign_change(&mut self) -> Option<Timestamp> {
+        self.foreign_change.take()
+    }
+
+    /// What there is to do for a Service.
+    pub fn plan(&mut self, key: &ObjectName, now: Timestamp) -> Planned {
+        if !self.is_ready() {
+            return Planned::default();
+        }
+        let Some((known, hints)) = self.view.to_plan(&key.namespace, &key.name) else { return Planned::default() };
+        let progress = self.progress.entry(key.clone()).or_default();
+        let waits_until = progress.due.waits_until(now, self.timing.foreign_change_delay());
+        if progress.sync.is_none() && waits_until.is_some() {
+            return Planned { again: waits_until, ..Planned::default() };
+        }
+        progress.due.clear();
+        let plan = known.state.plan(known.trigger_time, hints);
+        let uid = known.state.service().metadata.uid.clone();
+        let mut events = hints.take_events().into_iter().map(|event| hint_event(&uid, &event)).collect();
+        tell_errors(progress, &plan, key, &uid, &mut events);
+        if progress.sync.is_none()
+            && let Some(metrics) = &mut self.metrics
+        {
+            metrics.planned(known.state.service(), &plan);
+        }
+        let phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
+        if phase.writes.is_empty() {
+            self.finish(key, plan);
+        } else {
+            let sync = progress.sync.get_or_insert_with(|| Sync { first: plan, asked: Vec::new() });
+            sync.asked.retain(|slice| !phase.asked.contains(slice));
+            sync.asked.extend(phase.asked);
+        }
+        Planned { writes: phase.writes, events, again: None }
+    }
+
+    /// A write was carried out.
+    pub fn written(&self, operation: Operation) {
+        let Some(metrics) = &self.metrics else { return };
+        let written = match operation {
+            Operation::Create => Written::Created(EndpointSlice::default()),
+            Operation::Update => Written::Updated(EndpointSlice::default()),
+            Operation::Delete => Written::Deleted(Arc::default()),
+        };
+        let applied = Applied::<Infallible> { written: vec![written], ..Applied::default() };
+        metrics.applied(&endpointslice::model::Service::default(), &SlicePlan::default(), &applied);
+    }
+
+    /// The server refused a write for its content. Says what to tell.
+    pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
+        if let Some(metrics) = &self.metrics {
+            metrics.synced(SyncResult::Error);
+        }
+        let uid = self.view.service(&key.namespace, &key.name)?.state.service().metadata.uid.clone();
+        let message = match operation {
+            "create" => format!("failed to create EndpointSlice for Service {key}: {why}"),
+            "delete" => format!("failed to delete {slice} EndpointSlice for Service {key}: {why}"),
+            _ => format!("failed to update {slice} EndpointSlice for Service {key}: {why}"),
+        };
+        Some(failed_to_update(key, &uid, &message))
+    }
+
+    /// Nothing is left to do for a Service, save for pods that wait for their Node: what they wait with is not published.
+    fn finish(&mut self, key: &ObjectName, plan: SlicePlan) {
+        let is_done = plan.errors().next().is_none();
+        if is_done {
+            self.view.published(&key.namespace, &key.name);
+        }
+        let sync = self.progress.get_mut(key).and_then(|progress| progress.sync.take());
+        let Some(metrics) = &self.metrics else { return };
+        let first = sync.map_or(plan, |sync| sync.first);
+        if let Some(known) = self.view.service(&key.namespace, &key.name) {
+            let completed = first.families.iter().map(|family| family.draft.address_type.clone()).collect();
+            let applied = Applied::<Infallible> { completed, ..Applied::default() };
+            metrics.applied(known.state.service(), &first, &applied);
+        }
+        metrics.synced(if is_done { SyncResult::Success } else { SyncResult::Error });
+    }
+
+    /// Whether a slice is as a write of the present sync makes it.
+    fn has_asked_for(&self, slice: &EndpointSlice) -> bool {
+        let Some(service) = slice.metadata.labels.get(endpointslice::names::LABEL_SERVICE_NAME) else { return false };
+        let sync = self.progress.get(&object_name(&slice.metadata.namespace, service));
+        let asked = sync.and_then(|progress| progress.sync.as_ref()).map(|sync| &sync.asked[..]).unwrap_or_default();
+        asked.iter().any(|asked| asked.metadata.name == slice.metadata.name && says_the_same(asked, slice))
+    }
+
+    /// While it does not serve there is nothing to plan, and nobody to wait for.
+    fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
+        if !self.is_ready() {
+            return;
+        }
+        for (namespace, name) in touched {
+            if self.view.service(&namespace, &name).is_some() {
+                let key = object_name(&namespace, &name);
+                self.progress.entry(key.clone()).or_default().due.by(by);
+                dirty.push(key);
+            }
+        }
+    }
+
+    fn dirty_all(&self, dirty: &mut Vec<ObjectName>) {
+        dirty.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
+    }
+}
+
+fn object_name(namespace: &str, name: &str) -> ObjectName {
+    ObjectName::new(namespace, name)
+}
+
+/// Tells what keeps the plan from being the last word, once.
+fn tell_errors(
+    progress: &mut Progress,
+    plan: &SlicePlan,
+    key: &ObjectName,
+    uid: &Text,
+    events: &mut Vec<ServiceEvent>,
+) {
+    let errors: Vec<PlanError> = plan.errors().collect();
+    let new = errors.iter().filter(|error| !progress.told.contains(error)).map(PlanError::to_string);
+    let new: Vec<String> = new.collect();
+    if !new.is_empty() {
+        events.push(failed_to_update(key, uid, &new.join("; ")));
+    }
+    progress.told = errors;
+}
+
+fn failed_to_update(service: &ObjectName, uid: &Text, why: &str) -> ServiceEvent {
+    ServiceEvent {
+        service: service.clone(),
+        uid: uid.clone(),
+        severity: Severity::Warning,
+        reason: "FailedToUpdateEndpointSlices",
+        message: format!("Error updating Endpoint Slices for Service {service}: {why}"),
+    }
+}
+
+fn hint_event(uid: &Text, event: &HintEvent) -> ServiceEvent {
+    ServiceEvent {
+        service: object_name(&event.service.namespace, &event.service.name),
+        uid: uid.clone(),
+        severity: match event.severity() {
+            HintSeverity::Normal => Severity::Normal,
+            HintSeverity::Warning => Severity::Warning,
+        },
+        reason: event.reason(),
+        message: event.message(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! What new slices are called.
+//!
+//! The API server could choose (`generateName`), but then nobody could tell whether a create whose answer was lost was
+//! carried out, and a second try would leave two slices. So the name is a function of what is known: whoever tries again
+//! meets the first try. It looks as if the API server had chosen it.
+
+use endpointslice::Text;
+
+/// What the API server makes its endings of: no vowels, so that no words come out.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How many letters an ending has.
+const ENDING: usize = 5;
+/// How much of what a name begins with is kept, as the API server does it: names stay within 63 letters.
+const LONGEST_BEGINNING: usize = 63 - ENDING;
+
+/// The first name beginning with `beginning` that `is_taken` does not know. `seed` is what the slice is for: one that is
+/// for something else has other names.
+pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> Text {
+    let beginning = &beginning[..beginning.floor_char_boundary(LONGEST_BEGINNING)];
+    let names = (0_u64..).map(|attempt| format!("{beginning}{}", ending(hash(seed, attempt))));
+    let free = names.into_iter().find(|name| !is_taken(name));
+    free.unwrap_or_default().into()
+}
+
+/// FNV-1a, then mixed (splitmix64), since the lowest bits of the former repeat.
+fn hash(seed: &str, attempt: u64) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mixed = seed.bytes().chain(attempt.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, fold);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn ending(mut hash: u64) -> String {
+    let count = LETTERS.len() as u64;
+    let mut next = || {
+        let letter = LETTERS[usize::try_from(hash % count).unwrap_or_default()];
+        hash /= count;
+        char::from(letter)
+    };
+    (0..ENDING).map(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_the_api_server_could_have_chosen_and_always_the_same() {
+        let name = free("web-", "uid-1/IPv4", |_| false);
+        assert_eq!(name, free("web-", "uid-1/IPv4", |_| false));
+        assert!(name.starts_with("web-") && name.len() == 9, "{name}");
+        assert!(name[4..].bytes().all(|letter| LETTERS.contains(&letter)), "{name}");
+        assert_ne!(name, free("web-", "uid-2/IPv4", |_| false), "another Service");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_passed_over() {
+        let first = free("web-", "uid-1/IPv4", |_| false);
+        let second = free("web-", "uid-1/IPv4", |name| first == *name);
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn a_long_beginning_is_cut_to_63_letters_in_all() {
+        assert_eq!(free(&"a".repeat(80), "uid", |_| false).len(), 63);
+    }
+}

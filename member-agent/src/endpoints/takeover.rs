@@ -1,0 +1,200 @@
+//! [`Takeover`]: whether this cluster's slices are ours to make (`--endpointslices=auto|on|off`).
+//!
+//! `auto` decides for the whole cluster. kube-controller-manager is at work if it renews its Lease, or if slices under the
+//! manager's name change by another hand than ours. Who sees such a sign stops at once; who has seen none for
+//! `--endpointslices-takeover-after` begins. Nothing is written for either: slices and manager's name are the same on both
+//! sides, so that whoever goes on finds everything as it should be. While nobody acts, slices stay.
+//!
+//! When a sign came is judged by the own clock. Only a Lease that is seen for the first time is judged by the time that
+//! stands in it, so that who starts anew long after kube-controller-manager is gone need not wait as long again; since
+//! clocks differ, it must then stay as it is for as long as its holder may be silent.
+
+use fleetnet_runtime::WatchState;
+use fleetnet_runtime::clock::Timestamp;
+use std::time::Duration;
+
+/// Namespace of kube-controller-manager's Lease.
+pub const LEASE_NAMESPACE: &str = "kube-system";
+/// Its name.
+pub const LEASE_NAME: &str = "kube-controller-manager";
+
+/// A Lease that was just seen for the first time is watched for at least so long: the lease duration of
+/// kube-controller-manager by default, within which it renews several times.
+const SHORTEST_LOOK: Duration = Duration::from_secs(15);
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Serve while nobody else does.
+    #[default]
+    Auto,
+    /// Serve.
+    On,
+    /// Do not serve.
+    Off,
+}
+
+/// Whether to serve, and until when that is so if nothing happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether to serve.
+    pub serves: bool,
+    /// Why, for the log and the metrics.
+    pub why: Why,
+    /// When to ask again.
+    pub again: Option<Timestamp>,
+}
+
+/// Why it is served or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It was asked for.
+    Asked,
+    /// Not all is known that tells who else serves: it stays as it was.
+    NotKnown,
+    /// Leases cannot be read, so nobody can tell: grant get, list and watch on them, or say `on`.
+    LeaseNotReadable,
+    /// kube-controller-manager renews its Lease.
+    LeaseRenewed,
+    /// Others change slices.
+    SlicesChanged,
+    /// There has been no sign for not so long yet.
+    Waiting,
+    /// There is no sign of anybody else.
+    Nobody,
+}
+
+/// A Lease as it is of interest here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseSeen {
+    /// `spec.renewTime`; none where it was never held.
+    pub renewed: Option<Timestamp>,
+    /// `spec.leaseDurationSeconds`; zero where there is none.
+    pub duration: Duration,
+}
+
+/// What is known of who else makes slices.
+#[derive(Clone, Debug)]
+pub struct Takeover {
+    mode: Mode,
+    after: Duration,
+    lease_view: WatchState,
+    slices_view: WatchState,
+    /// Since when both are known.
+    known_since: Option<Timestamp>,
+    lease: Option<LeaseSeen>,
+    lease_renewed: Option<Timestamp>,
+    /// The Lease is looked at until then before its age is believed.
+    look_until: Option<Timestamp>,
+    slices_changed: Option<Timestamp>,
+    serves: bool,
+}
+
+impl Takeover {
+    /// Nothing known yet; `after` is how long there must be no sign of another.
+    #[must_use]
+    pub const fn new(mode: Mode, after: Duration) -> Self {
+        Self {
+            mode,
+            after,
+            lease_view: WatchState::Incomplete,
+            slices_view: WatchState::Incomplete,
+            known_since: None,
+            lease: None,
+            lease_renewed: None,
+            look_until: None,
+            slices_changed: None,
+            serves: false,
+        }
+    }
+
+    /// Whether kube-controller-manager's Lease is to be watched.
+    #[must_use]
+    pub const fn wants_lease(&self) -> bool {
+        matches!(self.mode, Mode::Auto)
+    }
+
+    /// What the view of Leases is worth.
+    pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
+        self.lease_view = state;
+        self.note_known(at);
+    }
+
+    /// What the view of slices is worth.
+    pub fn slices_view(&mut self, state: WatchState, at: Timestamp) {
+        self.slices_view = state;
+        self.note_known(at);
+    }
+
+    fn note_known(&mut self, at: Timestamp) {
+        if self.is_known() && self.known_since.is_none() {
+            self.known_since = Some(at);
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.lease_view == WatchState::Complete && self.slices_view == WatchState::Complete
+    }
+
+    /// kube-controller-manager's Lease is there in this state.
+    pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
+        match self.lease.replace(lease) {
+            Some(before) if before.renewed == lease.renewed => {}
+            Some(_) => self.lease_renewed = Some(at),
+            None => {
+                self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
+                self.look_until = Some(at + lease.duration.max(SHORTEST_LOOK));
+            }
+        }
+    }
+
+    /// kube-controller-manager's Lease was deleted: by whom, and what for, nobody knows.
+    pub fn lease_gone(&mut self, at: Timestamp) {
+        if self.lease.take().is_some() {
+            self.lease_renewed = Some(at);
+        }
+    }
+
+    /// A slice under the manager's name changed by another hand than ours.
+    pub fn slices_changed(&mut self, at: Timestamp) {
+        self.slices_changed = Some(at);
+    }
+
+    /// Whether to serve.
+    pub fn decide(&mut self, now: Timestamp) -> Decision {
+        let decision = match self.mode {
+            Mode::On => Decision { serves: true, why: Why::Asked, again: None },
+            Mode::Off => Decision { serves: false, why: Why::Asked, again: None },
+            Mode::Auto => self.decide_by_signs(now),
+        };
+        self.serves = decision.serves;
+        decision
+    }
+
+    fn decide_by_signs(&mut self, now: Timestamp) -> Decision {
+        if self.lease_view == WatchState::Absent {
+            return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
+        }
+        let Some(known_since) = self.known_since.filter(|_| self.is_known()) else {
+            return Decision { serves: self.serves, why: Why::NotKnown, again: None };
+        };
+        let until = |sign: Option<Timestamp>, wait: Duration| sign.map(|sign| sign.min(now) + wait);
+        // A Lease tells how long nobody was there, also before anybody looked. Without one only looking tells.
+        let looked_since = if self.lease.is_none() && !self.serves { Some(known_since) } else { None };
+        let waits = [
+            (until(self.lease_renewed, self.after), Why::LeaseRenewed),
+            (until(self.slices_changed, self.after), Why::SlicesChanged),
+            (until(looked_since, self.after), Why::Waiting),
+            (self.look_until.filter(|until| *until <= now + self.after), Why::Waiting),
+        ];
+        let waits = waits.into_iter().filter_map(|(until, why)| Some((until.filter(|until| *until > now)?, why)));
+        let first = waits.max_by_key(|(until, _)| *until);
+        match first {
+            Some((until, why)) => Decision { serves: false, why, again: Some(until) },
+            None => Decision { serves: true, why: Why::Nobody, again: None },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

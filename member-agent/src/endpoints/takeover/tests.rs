@@ -1,0 +1,153 @@
+//! Who makes slices when, with both sides coming and going. Time is data.
+
+use super::*;
+
+const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+const AFTER: Duration = Duration::from_secs(180);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn lease(renewed: Timestamp) -> LeaseSeen {
+    LeaseSeen { renewed: Some(renewed), duration: SECOND * 15 }
+}
+
+fn auto() -> Takeover {
+    Takeover::new(Mode::Auto, AFTER)
+}
+
+/// One that knows all since `at`.
+fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
+    takeover.lease_view(WatchState::Complete, at);
+    takeover.slices_view(WatchState::Complete, at);
+    takeover
+}
+
+/// One beside a kube-controller-manager that renews every 2 s, for so many seconds.
+fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON), NOON);
+    let mut takeover = known(takeover, NOON);
+    for second in (0..=seconds).step_by(2) {
+        let now = NOON + SECOND * u32::try_from(second).unwrap();
+        takeover.lease_seen(lease(now), now);
+        assert!(!takeover.decide(now).serves, "at {second} s");
+    }
+    (takeover, NOON + SECOND * u32::try_from(seconds).unwrap())
+}
+
+#[test]
+fn on_and_off_ask_nobody() {
+    for (mode, serves) in [(Mode::On, true), (Mode::Off, false)] {
+        let mut takeover = known(Takeover::new(mode, AFTER), NOON);
+        takeover.lease_seen(lease(NOON), NOON);
+        takeover.slices_changed(NOON);
+        assert_eq!(takeover.decide(NOON), Decision { serves, why: Why::Asked, again: None });
+        assert!(!takeover.wants_lease());
+    }
+}
+
+#[test]
+fn beside_a_running_kube_controller_manager_nothing_is_served() {
+    let (mut takeover, now) = beside_another(3_600);
+    let decision = takeover.decide(now);
+    assert_eq!(decision, Decision { serves: false, why: Why::LeaseRenewed, again: Some(now + AFTER) });
+}
+
+#[test]
+fn kube_controller_manager_goes_and_is_replaced_after_the_time_that_was_given() {
+    let (mut takeover, gone) = beside_another(60);
+    assert!(!takeover.decide(gone + AFTER - Duration::from_micros(1)).serves);
+    let decision = takeover.decide(gone + AFTER);
+    assert_eq!(decision, Decision { serves: true, why: Why::Nobody, again: None });
+}
+
+#[test]
+fn kube_controller_manager_comes_back_and_has_the_slices_at_once() {
+    let (mut takeover, gone) = beside_another(60);
+    let back = gone + SECOND * 1_000;
+    assert!(takeover.decide(back).serves);
+    takeover.lease_seen(lease(back), back);
+    let decision = takeover.decide(back);
+    assert_eq!(decision, Decision { serves: false, why: Why::LeaseRenewed, again: Some(back + AFTER) });
+    assert!(takeover.decide(back + AFTER).serves, "it was there for a moment only");
+}
+
+#[test]
+fn one_without_a_lease_is_known_by_the_slices_that_it_changes() {
+    let mut takeover = known(auto(), NOON);
+    assert_eq!(takeover.decide(NOON), Decision { serves: false, why: Why::Waiting, again: Some(NOON + AFTER) });
+    takeover.slices_changed(NOON + SECOND * 100);
+    let until = NOON + SECOND * 100 + AFTER;
+    let decision = takeover.decide(NOON + AFTER);
+    assert_eq!(decision, Decision { serves: false, why: Why::SlicesChanged, again: Some(until) });
+    assert!(takeover.decide(until).serves);
+    takeover.slices_changed(until + SECOND);
+    assert!(!takeover.decide(until + SECOND).serves, "at once");
+}
+
+#[test]
+fn who_starts_anew_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON - SECOND * 3_600), NOON);
+    let mut takeover = known(takeover, NOON);
+    let look = SECOND * 15;
+    assert_eq!(takeover.decide(NOON), Decision { serves: false, why: Why::Waiting, again: Some(NOON + look) });
+    assert!(takeover.decide(NOON + look).serves);
+}
+
+#[test]
+fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
+    let skew = SECOND * 3_600;
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON - skew), NOON);
+    let mut takeover = known(takeover, NOON);
+    for second in (0..600).step_by(2) {
+        let now = NOON + SECOND * second;
+        takeover.lease_seen(lease(now - skew), now);
+        assert!(!takeover.decide(now).serves, "at {second} s");
+    }
+}
+
+#[test]
+fn a_clock_far_ahead_of_ours_does_not_make_a_lease_last() {
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON + SECOND * 86_400), NOON);
+    let mut takeover = known(takeover, NOON);
+    assert!(takeover.decide(NOON + AFTER).serves);
+}
+
+#[test]
+fn our_clock_that_goes_back_makes_nobody_wait_longer_than_once_more() {
+    let (mut takeover, now) = beside_another(60);
+    let earlier = now - SECOND * 86_400;
+    assert_eq!(takeover.decide(earlier).again, Some(earlier + AFTER));
+}
+
+#[test]
+fn nothing_is_begun_or_ended_while_it_is_not_known_who_is_there() {
+    let mut takeover = auto();
+    takeover.slices_view(WatchState::Complete, NOON);
+    let decision = takeover.decide(NOON + AFTER * 2);
+    assert_eq!(decision, Decision { serves: false, why: Why::NotKnown, again: None });
+    let mut takeover = known(takeover, NOON);
+    assert!(takeover.decide(NOON + AFTER).serves);
+    takeover.lease_view(WatchState::Unknown, NOON + AFTER);
+    assert!(takeover.decide(NOON + AFTER).serves, "it goes on");
+}
+
+#[test]
+fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_given() {
+    let mut takeover = auto();
+    takeover.slices_view(WatchState::Complete, NOON);
+    takeover.lease_view(WatchState::Absent, NOON);
+    let decision = takeover.decide(NOON + AFTER * 2);
+    assert_eq!(decision, Decision { serves: false, why: Why::LeaseNotReadable, again: None });
+}
+
+#[test]
+fn a_lease_that_is_deleted_is_a_sign_of_somebody() {
+    let (mut takeover, now) = beside_another(60);
+    takeover.lease_gone(now + SECOND * 100);
+    let decision = takeover.decide(now + AFTER);
+    assert_eq!(decision.again, Some(now + SECOND * 100 + AFTER));
+    assert!(!decision.serves && takeover.decide(now + SECOND * 100 + AFTER).serves);
+}

@@ -1,0 +1,406 @@
+//! [`View`]: what the controller knows, and which Services a change touches.
+//!
+//! A pod finds its Services through the index of their selectors, and a Node its pods, so that an event costs what it
+//! concerns. Each Service has the library's incremental state, which plans from what changed.
+
+use endpointslice::changes::PodChange;
+use endpointslice::hints::ServiceHints;
+use endpointslice::model::{EndpointSlice, Node, Pod, Service};
+use endpointslice::names::LABEL_MANAGED_BY;
+use endpointslice::plan::ServiceName;
+use endpointslice::selector::{SelectorIndex, selects};
+use endpointslice::trigger::TriggerTimes;
+use endpointslice::{Config, Incremental, NodeZones, Text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What the controller watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Input {
+    /// Services.
+    Service,
+    /// Pods.
+    Pod,
+    /// Nodes.
+    Node,
+    /// EndpointSlices.
+    EndpointSlice,
+}
+
+impl Input {
+    /// All of them: nothing is planned before each is known.
+    pub const ALL: [Self; 4] = [Self::Service, Self::Pod, Self::Node, Self::EndpointSlice];
+}
+
+/// An object that it watches.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
+pub enum Object {
+    /// A Service.
+    Service(Service),
+    /// A pod.
+    Pod(Pod),
+    /// A Node.
+    Node(Node),
+    /// A slice, of whichever manager.
+    EndpointSlice(EndpointSlice),
+}
+
+/// Names of Services by namespace.
+pub(super) type Touched = BTreeSet<(Text, Text)>;
+
+/// Everything that is known.
+#[derive(Debug)]
+pub(super) struct View {
+    config: Arc<Config>,
+    nodes: BTreeMap<Text, Node>,
+    zones: NodeZones,
+    /// By Node, namespace and name of the pods on it.
+    pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
+    namespaces: BTreeMap<Text, Namespace>,
+    pub(super) hints: ServiceHints,
+    pub(super) times: TriggerTimes,
+}
+
+#[derive(Debug, Default)]
+struct Namespace {
+    selectors: SelectorIndex,
+    services: BTreeMap<Text, Known>,
+    pods: BTreeMap<Text, Pod>,
+    /// This manager's slices; of another's only that the name is taken.
+    slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
+    /// By Service, this manager's slices.
+    slices_of: BTreeMap<Text, BTreeSet<Text>>,
+}
+
+/// A Service and what its slices are planned from.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) state: Incremental,
+    pods: BTreeSet<Text>,
+    /// When the earliest change was made that is not published yet.
+    pub(super) trigger_time: Option<jiff::Timestamp>,
+    /// Its pods were looked at for that.
+    is_timed: bool,
+}
+
+/// What a slice's event says.
+#[derive(Debug, Default)]
+pub(super) struct SliceChange {
+    /// The Services that it belongs to, before and now.
+    pub(super) touched: Touched,
+    /// As it is now, if it is this manager's and says something else than before.
+    pub(super) content: Option<Arc<EndpointSlice>>,
+}
+
+impl View {
+    pub(super) fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            nodes: BTreeMap::new(),
+            zones: NodeZones::default(),
+            pods_on: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            hints: ServiceHints::new(),
+            times: TriggerTimes::default(),
+        }
+    }
+
+    pub(super) fn service(&self, namespace: &str, name: &str) -> Option<&Known> {
+        self.namespaces.get(namespace)?.services.get(name)
+    }
+
+    pub(super) fn services(&self) -> impl Iterator<Item = (&Text, &Text)> {
+        self.namespaces.iter().flat_map(|(namespace, held)| held.services.keys().map(move |name| (namespace, name)))
+    }
+
+    /// Whether a slice of this name is there, of whichever manager.
+    pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
+        self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
+    }
+
+    /// True if the Service is new, or other in anything that a plan reads.
+    pub(super) fn set_service(&mut self, service: Service) -> bool {
+        let (space, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());
+        let held = self.namespaces.entry(space).or_default();
+        if held.services.get(&*name).is_some_and(|known| plans_alike(known.state.service(), &service)) {
+            return false;
+        }
+        let service = Arc::new(service);
+        let selector = &service.spec.selector;
+        held.selectors.insert(&name, selector);
+        let pods: Vec<&Pod> = held.pods.values().filter(|pod| selects(selector, &pod.metadata.labels)).collect();
+        let names = pods.iter().map(|pod| pod.metadata.name.clone()).collect();
+        if let Some(known) = held.services.get_mut(&*name) {
+            known.state.set_service(Arc::clone(&service), pods.iter().copied(), &self.zones);
+            known.pods = names;
+            if known.is_timed {
+                known.trigger_time = self.times.observe(&service, pods);
+            }
+            return true;
+        }
+        let mut state = Incremental::new(Arc::clone(&service), Arc::clone(&self.config));
+        pods.iter().for_each(|pod| state.set_pod(pod, &self.zones));
+        let slices = held.slices_of.get(&*name).into_iter().flatten();
+        for slice in slices.filter_map(|slice| held.slices.get(slice)?.as_ref()) {
+            state.set_slice(Arc::clone(slice));
+        }
+        held.services.insert(name, Known { state, pods: names, trigger_time: None, is_timed: false });
+        true
+    }
+
+    /// Its slices stay: the garbage collector takes them with the Service that owns them.
+    pub(super) fn remove_service(&mut self, namespace: &str, name: &str) {
+        if let Some(held) = self.namespaces.get_mut(namespace) {
+            held.services.remove(name);
+            held.selectors.remove(name);
+        }
+        self.times.forget(namespace, name);
+        self.hints.forget(namespace, name);
+        self.tidy(namespace);
+    }
+
+    /// A pod is new or changed. Answers the Services to plan.
+    pub(super) fn set_pod(&mut self, pod: Pod) -> Touched {
+        let (space, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
+        let held = self.namespaces.entry(space.clone()).or_default();
+        let old = held.pods.get(&*name);
+        let before = old.map(|old| held.selectors.selecting(&old.metadata.labels)).unwrap_or_default();
+        let now = held.selectors.selecting(&pod.metadata.labels);
+        for service in before.difference(&now) {
+            if let Some(known) = held.services.get_mut(service) {
+                known.lose(&name, (&space, service), &mut self.times);
+            }
+        }
+        for service in &now {
+            if let Some(known) = held.services.get_mut(service) {
+                known.state.set_pod(&pod, &self.zones);
+                known.pods.insert(name.clone());
+                known.trigger_time = self.times.observe_pod(&space, service, &pod);
+            }
+        }
+        let touched = match old {
+            Some(old) => PodChange::between(old, &pod).services(before, now),
+            None => now,
+        };
+        let old_node = old.map(|old| old.spec.node_name.clone());
+        if old_node.as_ref() != Some(&pod.spec.node_name) {
+            self.move_pod((&space, &name), old_node.as_ref(), &pod.spec.node_name);
+        }
+        if let Some(held) = self.namespaces.get_mut(&*space) {
+            held.pods.insert(name, pod);
+        }
+        touched.into_iter().map(|service| (space.clone(), service)).collect()
+    }
+
+    pub(super) fn remove_pod(&mut self, namespace: &str, name: &str) -> Touched {
+        let Some(held) = self.namespaces.get_mut(namespace) else { return Touched::new() };
+        let Some(pod) = held.pods.remove(name) else { return Touched::new() };
+        let space = pod.metadata.namespace.clone();
+        let services = held.selectors.selecting(&pod.metadata.labels);
+        for service in &services {
+            if let Some(known) = held.services.get_mut(service) {
+                known.lose(name, (&space, service), &mut self.times);
+            }
+        }
+        self.move_pod((&space, &pod.metadata.name), Some(&pod.spec.node_name), &Text::default());
+        self.tidy(namespace);
+        services.into_iter().map(|service| (space.clone(), service)).collect()
+    }
+
+    /// A Node is new or changed. Answers the Services whose endpoints it concerns; those whose hints it concerns only once
+    /// hints are wanted (`with_hints`): before all is known there are none to be had.
+    pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
+        let name = node.metadata.name.clone();
+        let moved = self.zones.insert(&node);
+        let shares = self.nodes.get(&*name).is_none_or(|old| counts_otherwise(old, &node));
+        self.nodes.insert(name.clone(), node);
+        self.after_node(&name, moved, shares && with_hints)
+    }
+
+    pub(super) fn remove_node(&mut self, name: &str, with_hints: bool) -> Touched {
+        let was_there = self.nodes.remove(name).is_some();
+        let moved = self.zones.remove(name);
+        self.after_node(name, moved, was_there && with_hints)
+    }
+
+    fn after_node(&mut self, name: &str, moved: bool, shares: bool) -> Touched {
+        let mut touched = if shares { self.share_anew() } else { Touched::new() };
+        let pods = self.pods_on.get(name).into_iter().flatten().filter(|_| moved);
+        for (space, pod) in pods {
+            let Some(held) = self.namespaces.get_mut(space) else { continue };
+            let Some(pod) = held.pods.get(pod) else { continue };
+            for service in held.selectors.selecting(&pod.metadata.labels) {
+                if let Some(known) = held.services.get_mut(&service) {
+                    known.state.set_pod(pod, &self.zones);
+                    touched.insert((space.clone(), service));
+                }
+            }
+        }
+        touched
+    }
+
+    /// Reckons the shares of zones anew and answers the Services whose hints that concerns.
+    pub(super) fn share_anew(&mut self) -> Touched {
+        let services = self.hints.set_nodes(self.nodes.values());
+        services.into_iter().map(|ServiceName { namespace, name }| (namespace, name)).collect()
+    }
+
+    /// A slice is new or changed, whoever did it.
+    pub(super) fn set_slice(&mut self, slice: EndpointSlice) -> SliceChange {
+        let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
+        let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
+        let slice = Arc::new(slice);
+        let service = ServiceName::of_slice(&slice).ok().filter(|_| is_ours).map(|service| service.name);
+        let held = self.namespaces.entry(space.clone()).or_default();
+        let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
+        let old_service = old.as_ref().and_then(|old| ServiceName::of_slice(old).ok()).map(|service| service.name);
+        let mut change = SliceChange::default();
+        if old_service != service {
+            if let Some(old_service) = &old_service {
+                held.take_slice(old_service, &name);
+                change.touched.insert((space.clone(), old_service.clone()));
+            }
+            if let Some(service) = &service {
+                held.slices_of.entry(service.clone()).or_default().insert(name);
+            }
+        }
+        if let Some(known) = service.as_ref().and_then(|service| held.services.get_mut(service)) {
+            known.state.set_slice(Arc::clone(&slice));
+        }
+        let differs = old.is_none_or(|old| !says_the_same(&old, &slice));
+        if let Some(service) = service.filter(|_| differs) {
+            change.touched.insert((space, service));
+            change.content = Some(slice);
+        }
+        change
+    }
+
+    /// A slice is there that cannot be read: its name is taken.
+    pub(super) fn note_slice(&mut self, namespace: &str, name: &str) {
+        self.namespaces.entry(namespace.into()).or_default().slices.entry(name.into()).or_default();
+    }
+
+    pub(super) fn remove_slice(&mut self, namespace: &str, name: &str) -> Touched {
+        let mut touched = Touched::new();
+        if let Some(held) = self.namespaces.get_mut(namespace)
+            && let Some(Some(slice)) = held.slices.remove(name)
+            && let Ok(service) = ServiceName::of_slice(&slice)
+        {
+            held.take_slice(&service.name, name);
+            touched.insert((service.namespace, service.name));
+        }
+        self.tidy(namespace);
+        touched
+    }
+
+    /// Pods are not watched any more: nothing is known of them, which does not mean that there are none.
+    pub(super) fn drop_pods(&mut self) {
+        self.pods_on.clear();
+        self.times = TriggerTimes::default();
+        for held in self.namespaces.values_mut() {
+            held.pods.clear();
+            for known in held.services.values_mut() {
+                let pods = std::mem::take(&mut known.pods);
+                pods.iter().for_each(|pod| known.state.remove_pod(pod));
+                (known.trigger_time, known.is_timed) = (None, false);
+            }
+        }
+    }
+
+    /// The same for Nodes, and with them for hints.
+    pub(super) fn drop_nodes(&mut self) {
+        self.nodes.clear();
+        self.zones = NodeZones::default();
+        self.hints = ServiceHints::new();
+    }
+
+    /// The state of a Service and the hints, to plan it: with the time of its oldest change that is not published.
+    pub(super) fn to_plan(&mut self, namespace: &str, name: &str) -> Option<(&mut Known, &mut ServiceHints)> {
+        let held = self.namespaces.get_mut(namespace)?;
+        let known = held.services.get_mut(name)?;
+        if !known.is_timed {
+            let pods = known.pods.iter().filter_map(|pod| held.pods.get(pod));
+            known.trigger_time = self.times.observe(known.state.service(), pods);
+            known.is_timed = true;
+        }
+        Some((known, &mut self.hints))
+    }
+
+    /// Everything about a Service that has been seen is published.
+    pub(super) fn published(&mut self, namespace: &str, name: &str) {
+        self.times.published(namespace, name);
+        if let Some(known) = self.namespaces.get_mut(namespace).and_then(|held| held.services.get_mut(name)) {
+            known.trigger_time = None;
+        }
+    }
+
+    fn move_pod(&mut self, (space, name): (&Text, &Text), from: Option<&Text>, to: &Text) {
+        if let Some(from) = from
+            && let Some(pods) = self.pods_on.get_mut(from)
+        {
+            pods.remove(&(space.clone(), name.clone()));
+            if pods.is_empty() {
+                self.pods_on.remove(from);
+            }
+        }
+        if !to.is_empty() {
+            self.pods_on.entry(to.clone()).or_default().insert((space.clone(), name.clone()));
+        }
+    }
+
+    fn tidy(&mut self, namespace: &str) {
+        let is_empty = |held: &Namespace| held.services.is_empty() && held.pods.is_empty() && held.slices.is_empty();
+        if self.namespaces.get(namespace).is_some_and(is_empty) {
+            self.namespaces.remove(namespace);
+        }
+    }
+}
+
+impl Namespace {
+    fn take_slice(&mut self, service: &Text, slice: &str) {
+        if let Some(slices) = self.slices_of.get_mut(service) {
+            slices.remove(slice);
+            if slices.is_empty() {
+                self.slices_of.remove(service);
+            }
+        }
+        if let Some(known) = self.services.get_mut(service) {
+            known.state.remove_slice(slice);
+        }
+    }
+}
+
+impl Known {
+    fn lose(&mut self, pod: &str, (namespace, service): (&Text, &Text), times: &mut TriggerTimes) {
+        self.state.remove_pod(pod);
+        self.pods.remove(pod);
+        self.trigger_time = times.observe_removal(namespace, service, pod);
+    }
+}
+
+/// Whether two states of a Service give the same plans: its status and its version are nobody's business here.
+fn plans_alike(old: &Service, new: &Service) -> bool {
+    let (one, other) = (&old.metadata, &new.metadata);
+    old.spec == new.spec
+        && one.uid == other.uid
+        && one.labels == other.labels
+        && one.annotations == other.annotations
+        && one.deletion_timestamp == other.deletion_timestamp
+}
+
+/// Whether two states of a slice say the same of endpoints and of whose it is. What others remark on it is nothing.
+pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    old.endpoints == new.endpoints
+        && old.ports == new.ports
+        && old.address_type == new.address_type
+        && old.metadata.labels == new.metadata.labels
+        && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+}
+
+/// Whether a Node counts otherwise for the share of its zone. Kubelets report every few seconds, mostly nothing new.
+fn counts_otherwise(old: &Node, new: &Node) -> bool {
+    old.metadata.labels != new.metadata.labels
+        || old.status.readiness.is_ready != new.status.readiness.is_ready
+        || old.status.allocatable != new.status.allocatable
+}

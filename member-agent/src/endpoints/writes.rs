@@ -1,0 +1,95 @@
+//! From the library's plan to the engine's requests, one phase at a time.
+//!
+//! The writes of one engine's plan run at once. What upstream does in turn for an address type (creates, then updates,
+//! then deletes, and nothing more after a failure) is therefore a phase for each plan: the outcome of one plans the next.
+//! So nothing is removed before what makes up for it stands.
+
+use super::names;
+use endpointslice::Text;
+use endpointslice::model::EndpointSlice;
+use endpointslice::plan::{FamilyPlan, Plan, Precondition, Update};
+use fleetnet_runtime::Verb;
+use std::collections::BTreeSet;
+
+/// One write to one slice.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SliceWrite {
+    /// The slice's namespace.
+    pub namespace: Text,
+    /// The slice's name.
+    pub name: Text,
+    /// What to do, with its precondition.
+    pub verb: Verb,
+    /// The same, for the count of changes.
+    pub operation: Operation,
+}
+
+/// What is done to a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It is made.
+    Create,
+    /// It becomes other than it is.
+    Update,
+    /// It is removed.
+    Delete,
+}
+
+/// The writes of the next phase, and what each slice that is written is to be.
+#[derive(Debug, Default)]
+pub(super) struct Phase {
+    pub(super) writes: Vec<SliceWrite>,
+    pub(super) asked: Vec<EndpointSlice>,
+}
+
+/// The next phase of each address type; when there is none, the slices of address types that the Service has no more.
+/// `uid` is the Service's, and `is_taken` says whether a slice of a name is there.
+pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
+    let mut phase = Phase::default();
+    for FamilyPlan { draft, .. } in &plan.families {
+        if !draft.creates.is_empty() {
+            let seed = format!("{uid}/{}", draft.address_type);
+            phase.create(&draft.creates, &seed, &is_taken);
+        } else if !draft.updates.is_empty() {
+            draft.updates.iter().for_each(|update| phase.update(update));
+        } else {
+            draft.deletes.iter().for_each(|slice| phase.delete(slice));
+        }
+    }
+    if phase.writes.is_empty() {
+        plan.unsupported.iter().for_each(|slice| phase.delete(slice));
+    }
+    phase
+}
+
+impl Phase {
+    fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
+        let mut chosen: BTreeSet<Text> = BTreeSet::new();
+        for slice in slices {
+            let name = names::free(&slice.metadata.generate_name, seed, |name| is_taken(name) || chosen.contains(name));
+            chosen.insert(name.clone());
+            let mut slice = slice.clone();
+            slice.metadata.name = name;
+            let body = serde_json::to_value(&slice).unwrap_or_default();
+            self.add(&slice, Verb::Create { body }, Operation::Create);
+            self.asked.push(slice);
+        }
+    }
+
+    fn update(&mut self, update: &Update) {
+        // A version that is no number would be refused as a precondition; the engine then reads the slice again.
+        let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
+        let body = update.merge_patch(Precondition::None);
+        self.add(&update.before, Verb::Patch { subresource: None, resource_version, body }, Operation::Update);
+        self.asked.push(update.after.clone());
+    }
+
+    fn delete(&mut self, slice: &EndpointSlice) {
+        self.add(slice, Verb::Delete { uid: (&*slice.metadata.uid).into() }, Operation::Delete);
+    }
+
+    fn add(&mut self, slice: &EndpointSlice, verb: Verb, operation: Operation) {
+        let (namespace, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
+        self.writes.push(SliceWrite { namespace, name, verb, operation });
+    }
+}
