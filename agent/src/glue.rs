@@ -9,8 +9,8 @@ use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{
-    Change, Decoder, EventRecord, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
-    Verb, WatchState,
+    Change, EventRecord, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable, Verb,
+    WatchState,
 };
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ pub struct Receipt {
 /// How a kind is watched.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
-    L: Logic<Source = Kind, Object = Object>,
+    L: Logic<Source: From<Kind>, Object: From<Object>>,
 {
     let resource = resources::resource(kind);
     SourceSpec {
-        source: kind,
+        source: kind.into(),
         cluster: Arc::clone(cluster),
         resource: Resource {
             group: resource.group,
@@ -41,31 +41,18 @@ where
             plural: resource.plural,
         },
         namespace: namespace.map(str::to_owned),
+        name: None,
         optional: false,
         metadata_only: kind == Kind::Namespace,
-        decode: decoder(kind),
+        decode: Arc::new(move |json| observe(kind, json).map(|observed| observed.map(L::Object::from))),
     }
 }
 
-fn decoder(kind: Kind) -> Decoder<Object> {
-    macro_rules! of {
-        ($($kind:ident),*) => { match kind { $(Kind::$kind => |json| observe(Kind::$kind, json)),* } };
-    }
-    of!(
-        Service,
-        EndpointSlice,
-        ServiceExport,
-        ServiceImport,
-        MultiClusterService,
-        InternalServiceExport,
-        InternalServiceImport,
-        EndpointSliceExport,
-        EndpointSliceImport,
-        Namespace
-    )
-}
-
-fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
+/// Reads an object of a kind.
+///
+/// # Errors
+/// Where not even its metadata can be read.
+pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
     match decode::decode(kind, json) {
         Ok(object) => {
             let meta = object.meta();
@@ -121,7 +108,7 @@ pub fn core_time(at: Timestamp) -> fleetnet_core::ids::Timestamp {
 /// A plan as the runtime takes it.
 pub fn plan<L>(plan: CorePlan) -> Plan<L>
 where
-    L: Logic<Source = Kind, Object = Object, Receipt = Receipt>,
+    L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
 {
     Plan {
         writes: plan.writes.into_iter().map(request).collect(),
@@ -132,7 +119,7 @@ where
 
 fn request<L>(write: Write) -> Request<L>
 where
-    L: Logic<Source = Kind, Object = Object, Receipt = Receipt>,
+    L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
 {
     let verb = match encode::encode(&write) {
         encode::Body::Create { body } => Verb::Create { body },
@@ -151,20 +138,20 @@ where
     let receipt = Receipt { events: write.events, sample: write.sample, imported };
     let told = !receipt.events.is_empty() || receipt.sample.is_some();
     Request {
-        source: write.kind,
+        source: write.kind.into(),
         namespace: (&*write.at.namespace).into(),
         name: (&*write.at.name).into(),
         verb,
-        receipt: told.then_some(receipt),
+        receipt: told.then(|| receipt.into()),
     }
 }
 
 /// Events as the runtime records them.
-pub fn events(events: Vec<Event>) -> Vec<EventRecord<Kind>> {
+pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
     events
         .into_iter()
         .map(|event| EventRecord {
-            source: event.kind,
+            source: event.kind.into(),
             namespace: (&*event.about.namespace).into(),
             name: (&*event.about.name).into(),
             uid: (&*event.uid).into(),
@@ -177,11 +164,11 @@ pub fn events(events: Vec<Event>) -> Vec<EventRecord<Kind>> {
 }
 
 /// What a user is told of a write that the server refused for its content: an event on the object that asked for it.
-pub fn refusal_event(
+pub fn refusal_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Text)>,
-    refusal: &Refusal<Kind>,
+    refusal: &Refusal<S>,
     component: &'static str,
-) -> Vec<EventRecord<Kind>> {
+) -> Vec<EventRecord<S>> {
     let Some((kind, name, uid)) = about else { return Vec::new() };
     events(vec![Event {
         kind,

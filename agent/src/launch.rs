@@ -2,7 +2,6 @@
 
 use crate::flags::{CommonFlags, refuse};
 use anyhow::Context as _;
-use fleetnet_core::model::{Kind, Object};
 use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Check, Readiness};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
@@ -60,7 +59,7 @@ pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Res
 /// which there is no client to be had end it before it logs anything: one line and exit code 2.
 pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
 where
-    L: Logic<Source = Kind, Object = Object>,
+    L: Logic,
     F: Future<Output = anyhow::Result<Part<L>>>,
 {
     let clock = Clock::system();
@@ -97,10 +96,7 @@ where
     }
 }
 
-async fn run<L>(process: &Process, clock: Clock, registry: Registry, part: Part<L>) -> anyhow::Result<()>
-where
-    L: Logic<Source = Kind, Object = Object>,
-{
+async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part: Part<L>) -> anyhow::Result<()> {
     let identity = lease::identity(process.name);
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
     tracing::info!(flags = process.flags, "flags");

@@ -14,15 +14,19 @@
 //! - [`due`]: when a touched Service is planned.
 //! - [`controller`]: the plan of one Service, its phases, events and measurements.
 //! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called.
-//! - [`takeover`]: on or off.
+//! - [`takeover`]: on or off; [`serving`]: both together.
 
 pub mod controller;
 mod due;
+mod flags;
 mod names;
+mod serving;
 pub mod takeover;
 pub mod view;
 mod writes;
 
 pub use controller::{Controller, Planned, ServiceEvent, Timing};
+pub use flags::{EndpointFlags, ModeFlag};
+pub use serving::{Serving, Settings};
 pub use view::{Input, Object};
 pub use writes::{Operation, SliceWrite};

@@ -1,6 +1,7 @@
 //! The member agent's command line and environment: those of the Go member and mcs managers together (spec 4.2 to 4.4),
 //! and our own.
 
+use crate::endpoints::EndpointFlags;
 use clap::{ArgAction, Parser};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go::{parse_bool, parse_duration};
@@ -34,13 +35,17 @@ pub struct Flags {
     #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
     pub fleet_system_namespace: String,
 
-    /// Parts to run, comma-separated: export, import, multiclusterservice; * is all.
+    /// Parts to run, comma-separated: export, import, multiclusterservice, endpointslice; * is all.
     #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',')]
     pub controllers: Vec<String>,
 
     /// How long a derived Service outlives the loss of its last exporter, so that a redeploy keeps its address.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
+
+    /// The EndpointSlice controller's.
+    #[command(flatten)]
+    pub endpoints: EndpointFlags,
 
     /// Accept any certificate of the hub (HUB_SERVER_URL only).
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,

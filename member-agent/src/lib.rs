@@ -1,26 +1,30 @@
-//! The member agent: exports the Services of its cluster to the hub and imports those of other members.
+//! The member agent: exports the Services of its cluster to the hub, imports those of other members, and makes the
+//! EndpointSlices of its cluster where nobody else does.
 //!
-//! The rules are `fleetnet_core::{export, import}`; this crate watches, writes, measures and answers for them.
-//! [`export`] and [`import`] say what each half watches where.
+//! The rules of the fleet are `fleetnet_core::{export, import}`; this crate watches, writes, measures and answers for them.
+//! [`export`] and [`import`] say what each half watches where. What slices should be is the `endpointslice` library's to
+//! say; [`endpoints`] asks it.
 
 pub mod endpoints;
 pub mod export;
 mod flags;
+mod fleet;
 pub mod import;
 mod latency;
 mod logic;
 mod observed;
 mod settings;
+mod source;
 
 pub use flags::Flags;
 pub use latency::Latencies;
-pub use logic::Member;
+pub use logic::{Key, Member, Object, Receipt, Source};
 pub use settings::{Hub, Parts, Settings};
+pub use source::sources;
 
+use endpoints::Serving;
 use fleetnet_agent::flags::{self as common, Parsed};
-use fleetnet_agent::glue;
 use fleetnet_agent::launch::{self, Part, Process};
-use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::{ClientError, Cluster};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,9 +53,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
         let hub = Arc::new(connect_hub(&settings.hub).await?);
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
+        let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
         Ok(Part {
-            logic: Member::new(settings.member.clone(), settings.parts, latencies),
-            sources: sources(&settings.member.hub_namespace, &member, &hub),
+            logic: Member::new(settings.member.clone(), settings.parts, latencies, endpoints),
+            sources: sources(&settings.member.hub_namespace, &member, &hub, settings.endpoints.as_ref()),
             own_cluster: member,
             leases: settings.parts.leases(),
         })
@@ -88,14 +93,6 @@ async fn connect_hub(hub: &Hub) -> Result<Cluster, ClientError> {
         Hub::Kubeconfig(kubeconfig) => Cluster::discover(HUB, Some(kubeconfig), &user_agent()).await,
         Hub::Connection(connection) => Cluster::from_hub_connection(HUB, connection, &user_agent()),
     }
-}
-
-/// What the member agent watches: its whole cluster, and its namespace in the hub.
-pub fn sources(hub_namespace: &str, member: &Arc<Cluster>, hub: &Arc<Cluster>) -> Vec<SourceSpec<Member>> {
-    let local = export::LOCAL.into_iter().chain(import::LOCAL).map(|kind| glue::source(kind, member, None));
-    let remote =
-        export::REMOTE.into_iter().chain(import::REMOTE).map(|kind| glue::source(kind, hub, Some(hub_namespace)));
-    local.chain(remote).collect()
 }
 
 fn user_agent() -> String {

@@ -1,157 +1,225 @@
-//! The member agent as the runtime sees it: core's view and plans, and what is measured and told when a write is done.
+//! [`Member`]: the agent as the runtime sees it. Its part in the fleet and the EndpointSlice controller share one process,
+//! one watch of Services and one of slices: a slice that the controller writes is the exporter's with the answer.
 
+use crate::endpoints::{self, Operation, Serving};
+use crate::fleet::Fleet;
 use crate::latency::Latencies;
-use crate::observed::{Known, Observed};
 use crate::settings::Parts;
-use fleetnet_agent::glue::{self, Receipt};
-use fleetnet_core::ids::{ObjectName, Text};
-use fleetnet_core::member::{Key, Settings, View};
-use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::Sample;
+pub use crate::source::{Object, Source};
+use endpointslice::model::{EndpointSlice, Metadata};
+use fleetnet_agent::glue;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::member;
+use fleetnet_core::model::Kind;
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
-use std::collections::BTreeMap;
-use tracing::warn;
+use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState};
 
-/// The member agent's view, its parts and its measurements.
+/// The member agent's parts.
 pub struct Member {
-    view: View,
-    parts: Parts,
-    latencies: Latencies,
-    observed: Observed,
-    /// What stands in the way of a key, so that it is said once.
-    blocked: BTreeMap<Key, String>,
+    fleet: Fleet,
+    endpoints: Option<Serving>,
+    /// The lane of the controller's keys.
+    lane: LaneId,
+}
+
+/// What is planned.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// In the fleet.
+    Fleet(member::Key),
+    /// The slices of a Service of this cluster.
+    Endpoints(ObjectName),
+    /// Whether this cluster's slices are ours to make.
+    Takeover,
+}
+
+/// What comes back with a write that was carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Receipt {
+    /// In the fleet.
+    Fleet(glue::Receipt),
+    /// What was done to a slice of this cluster.
+    Endpoints(Operation),
+}
+
+impl From<glue::Receipt> for Receipt {
+    fn from(receipt: glue::Receipt) -> Self {
+        Self::Fleet(receipt)
+    }
 }
 
 impl Member {
-    /// An agent that knows nothing yet.
-    pub fn new(settings: Settings, parts: Parts, latencies: Latencies) -> Self {
-        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: BTreeMap::new() }
+    /// An agent that knows nothing yet; `endpoints` is the EndpointSlice controller, if it may ever serve.
+    pub fn new(settings: member::Settings, parts: Parts, latencies: Latencies, endpoints: Option<Serving>) -> Self {
+        Self { fleet: Fleet::new(settings, parts, latencies), endpoints, lane: LaneId::of("EndpointSlice controller") }
     }
 
-    fn runs(&self, key: &Key) -> bool {
-        match key {
-            Key::Export(_) | Key::SliceExport(_) => self.parts.export,
-            Key::Import(_) | Key::SliceImport(_) => self.parts.import,
-            Key::MultiClusterService(_) => self.parts.multi_cluster_service,
-        }
-    }
-
-    /// An imported slice that is gone takes with it what it remembered of its latency, also what an earlier process wrote.
-    fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
-        let Change::Removed { namespace, name, .. } = change else { return };
-        match source {
-            Kind::EndpointSliceImport => self.observed.forget(name),
-            Kind::EndpointSlice => {
-                let slice = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
-                if let Some(generation) = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation) {
-                    self.observed.note(&slice.name, generation);
-                }
+    /// What the EndpointSlice controller makes of a change.
+    fn tell_endpoints(&mut self, source: Source, change: &Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Some(serving) = &mut self.endpoints else { return };
+        let mut services = Vec::new();
+        match (change, source.input()) {
+            (Change::Applied(Object::Lease(lease)), _) => serving.lease_seen(*lease, at),
+            (Change::Removed { .. }, None) if source == Source::KubeControllerManagerLease => serving.lease_gone(at),
+            (Change::Applied(Object::Both(_, object) | Object::Endpoints(object)), _) => {
+                serving.apply(object.clone(), at, &mut services);
             }
-            _ => {}
-        }
-    }
-
-    /// Observes the Services that the hub has judged since the last call.
-    fn measure_services(&mut self) {
-        for latency in self.view.service_latencies() {
-            self.latencies.service_exported(&latency);
-        }
-    }
-
-    fn note_blocked(&mut self, key: &Key, why: Option<String>) {
-        match why {
-            None => {
-                self.blocked.remove(key);
+            (Change::Applied(Object::Fleet(object)), Some(endpoints::Input::EndpointSlice)) => {
+                let name = &object.meta().name;
+                serving.apply(endpoints::Object::EndpointSlice(another_managers(name)), at, &mut services);
             }
-            Some(why) if self.blocked.get(key) == Some(&why) => {}
-            Some(why) => {
-                warn!(?key, "{why}");
-                self.blocked.insert(key.clone(), why);
+            (Change::Removed { namespace, name, .. }, Some(input)) => {
+                serving.remove(input, namespace, name, at, &mut services);
             }
+            (Change::Unreadable { namespace, name }, Some(input)) => serving.unreadable(input, namespace, name),
+            (_, _) => {}
         }
+        if serving.has_news() {
+            dirty.push(Key::Takeover);
+        }
+        dirty.extend(services.into_iter().map(Key::Endpoints));
     }
+}
 
-    /// The object whose user should hear of what happens to a key.
-    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
-        let export = |name: &ObjectName| {
-            let export = self.view.exports.get(name)?;
-            Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
-        };
-        let wish = |name: &ObjectName| {
-            let wish = self.view.multi_cluster_services.get(name)?;
-            Some((Kind::MultiClusterService, name.clone(), wish.meta.uid.clone()))
-        };
-        match key {
-            Key::Export(service) => export(service),
-            Key::SliceExport(slice) => {
-                let service = self.view.slices.get(slice)?.service.clone()?;
-                export(&ObjectName::new(slice.namespace.clone(), service))
-            }
-            Key::MultiClusterService(name) => wish(name),
-            Key::Import(name) => self.view.wishes_for(name).find_map(wish),
-            Key::SliceImport(name) => self.view.wishes_for(&self.view.owner_of_slice_import(name)?).find_map(wish),
-        }
+/// A slice of which only the name is of interest: it is taken.
+fn another_managers(name: &ObjectName) -> EndpointSlice {
+    let metadata = Metadata { namespace: (&*name.namespace).into(), name: (&*name.name).into(), ..Metadata::default() };
+    EndpointSlice { metadata, ..EndpointSlice::default() }
+}
+
+fn fleets_change(change: Change<Object>) -> Option<Change<fleetnet_core::model::Object>> {
+    match change {
+        Change::Applied(Object::Fleet(object) | Object::Both(object, _)) => Some(Change::Applied(object)),
+        Change::Applied(Object::Endpoints(_) | Object::Lease(_)) => None,
+        Change::Unreadable { namespace, name } => Some(Change::Unreadable { namespace, name }),
+        Change::Removed { namespace, name, uid, how } => Some(Change::Removed { namespace, name, uid, how }),
     }
 }
 
 impl Logic for Member {
-    type Source = Kind;
+    type Source = Source;
     type Object = Object;
     type Key = Key;
     type Receipt = Receipt;
 
-    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.remember_observed(source, &change);
-        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
-        self.measure_services();
+    fn observe(&mut self, source: Source, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.tell_endpoints(source, &change, at, dirty);
+        if let Source::Fleet(kind) = source
+            && let Some(change) = fleets_change(change)
+        {
+            let mut keys = Vec::new();
+            self.fleet.observe(kind, change, at, &mut keys);
+            dirty.extend(keys.into_iter().map(Key::Fleet));
+        }
     }
 
-    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+    fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        if let Some(serving) = &mut self.endpoints {
+            let mut services = Vec::new();
+            match source.input() {
+                Some(input) => serving.watch_state(input, state, at, &mut services),
+                None if source == Source::KubeControllerManagerLease => serving.lease_view(state, at),
+                None => {}
+            }
+            if serving.has_news() {
+                dirty.push(Key::Takeover);
+            }
+            dirty.extend(services.into_iter().map(Key::Endpoints));
+        }
+        if let Source::Fleet(kind) = source {
+            let mut keys = Vec::new();
+            self.fleet.watch_state(kind, state, at, &mut keys);
+            dirty.extend(keys.into_iter().map(Key::Fleet));
+        }
+    }
+
+    fn wants(&self, source: Source) -> bool {
+        match (source, source.input(), &self.endpoints) {
+            (Source::Fleet(_), _, _) => true,
+            (_, Some(input), Some(serving)) => serving.wants(input),
+            (_, None, Some(serving)) => serving.wants_lease(),
+            (_, _, None) => false,
+        }
+    }
+
+    fn leads(&mut self, _at: Timestamp, dirty: &mut Vec<Key>) {
+        if let Some(serving) = &mut self.endpoints {
+            serving.leads();
+            dirty.push(Key::Takeover);
+        }
     }
 
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
-        if !self.runs(key) {
-            return Plan::default();
+        match (key, &mut self.endpoints) {
+            (Key::Fleet(key), _) => glue::plan(self.fleet.plan(key, now)),
+            (Key::Takeover, Some(serving)) => Plan { again: serving.decide(now), ..Plan::default() },
+            (Key::Endpoints(service), Some(serving)) => plan(serving.plan(service, now)),
+            (Key::Takeover | Key::Endpoints(_), None) => Plan::default(),
         }
-        let mut plan = self.view.plan(key, glue::core_time(now));
-        self.note_blocked(key, plan.blocked.take());
-        glue::plan(plan)
     }
 
-    /// One lane for each namespace of exports, and for each cluster that slices come from.
     fn lane(&self, key: &Key) -> LaneId {
         match key {
-            Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
-                LaneId::of(&name.namespace)
-            }
-            Key::SliceImport(name) => {
-                self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c))
-            }
+            Key::Fleet(key) => self.fleet.lane(key),
+            Key::Endpoints(_) | Key::Takeover => self.lane,
         }
     }
 
-    fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Kind>> {
-        match &receipt.sample {
-            Some(Sample::SliceImported { origin, first, exported_since }) => {
-                let known = receipt
-                    .imported
-                    .as_ref()
-                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
-                if known != Known::Generation {
-                    let first = *first && known == Known::Nothing;
-                    self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));
+    fn most_in_flight(&self, lane: LaneId) -> usize {
+        match &self.endpoints {
+            Some(serving) if lane == self.lane => serving.concurrent_syncs(),
+            _ => usize::MAX,
+        }
+    }
+
+    fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Source>> {
+        match receipt {
+            Receipt::Fleet(receipt) => self.fleet.written(receipt, at),
+            Receipt::Endpoints(operation) => {
+                if let Some(serving) = &self.endpoints {
+                    serving.written(operation);
                 }
+                Vec::new()
             }
-            Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
-            None => {}
         }
-        self.measure_services();
-        glue::events(receipt.events)
     }
 
-    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
-        glue::refusal_event(self.about(key), refusal, "member-agent")
+    fn refused(&mut self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+        match (key, &self.endpoints) {
+            (Key::Fleet(key), _) => self.fleet.refused(key, refusal),
+            (Key::Endpoints(service), Some(serving)) => {
+                let told = serving.refused(service, refusal.verb, &refusal.name, &refusal.message);
+                told.into_iter().map(record).collect()
+            }
+            (Key::Endpoints(_) | Key::Takeover, _) => Vec::new(),
+        }
+    }
+}
+
+fn plan(planned: endpoints::Planned) -> Plan<Member> {
+    let request = |write: endpoints::SliceWrite| Request {
+        source: Source::Fleet(Kind::EndpointSlice),
+        namespace: (&*write.namespace).into(),
+        name: (&*write.name).into(),
+        verb: write.verb,
+        receipt: Some(Receipt::Endpoints(write.operation)),
+    };
+    Plan {
+        writes: planned.writes.into_iter().map(request).collect(),
+        events: planned.events.into_iter().map(record).collect(),
+        again: planned.again,
+    }
+}
+
+fn record(event: endpoints::ServiceEvent) -> EventRecord<Source> {
+    EventRecord {
+        source: Source::Fleet(Kind::Service),
+        namespace: (&*event.service.namespace).into(),
+        name: (&*event.service.name).into(),
+        uid: (&*event.uid).into(),
+        severity: event.severity,
+        component: endpoints::Controller::COMPONENT,
+        reason: event.reason,
+        message: event.message,
     }
 }

@@ -1,5 +1,6 @@
 //! From flags to what the agent runs on: checked, complete, and without a way to be half right.
 
+use crate::endpoints;
 use crate::flags::Flags;
 use base64::Engine as _;
 use fleetnet_agent::flags::UsageError;
@@ -18,6 +19,9 @@ const MEMBER_LEASES: [&str; 2] =
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
+/// The Lease under which this cluster's slices are made: ours alone, no Go agent does that.
+const ENDPOINT_SLICE_LEASE: &str = "endpointslice-controller.networking.fleet.azure.com";
+
 /// The parts of the agent that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
@@ -27,11 +31,13 @@ pub struct Parts {
     pub import: bool,
     /// MultiClusterServices, their ServiceImports and derived Services.
     pub multi_cluster_service: bool,
+    /// This cluster's EndpointSlices, if `--endpointslices` asks for it.
+    pub endpoint_slice: bool,
 }
 
 impl Parts {
     /// All of them.
-    pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true };
+    pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
     /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
     pub fn leases(self) -> Vec<String> {
@@ -41,6 +47,9 @@ impl Parts {
         }
         if self.multi_cluster_service {
             leases.extend(MCS_LEASES);
+        }
+        if self.endpoint_slice {
+            leases.push(ENDPOINT_SLICE_LEASE);
         }
         leases.into_iter().map(str::to_owned).collect()
     }
@@ -64,6 +73,8 @@ pub struct Settings {
     pub hub: Hub,
     /// What runs.
     pub parts: Parts,
+    /// How this cluster's slices are made, if that may ever be.
+    pub endpoints: Option<endpoints::Settings>,
 }
 
 impl Settings {
@@ -93,7 +104,10 @@ impl Settings {
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
         };
-        Ok(Self { member, hub: hub(flags)?, parts: parts(flags)? })
+        let parts = parts(flags)?;
+        let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
+        let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
+        Ok(Self { member, hub: hub(flags)?, parts, endpoints })
     }
 }
 
@@ -139,7 +153,7 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
 }
 
 fn parts(flags: &Flags) -> Result<Parts, UsageError> {
-    let mut parts = Parts { export: false, import: false, multi_cluster_service: false };
+    let mut parts = Parts { export: false, import: false, multi_cluster_service: false, endpoint_slice: false };
     if !flags.enable_networking_features {
         return Ok(parts);
     }
@@ -149,9 +163,10 @@ fn parts(flags: &Flags) -> Result<Parts, UsageError> {
             "export" => parts.export = true,
             "import" => parts.import = true,
             "multiclusterservice" => parts.multi_cluster_service = true,
+            "endpointslice" => parts.endpoint_slice = true,
             _ => {
                 return Err(UsageError(format!(
-                    "--controllers names {name:?}: use export, import, multiclusterservice, or * for all"
+                    "--controllers names {name:?}: use export, import, multiclusterservice, endpointslice, or * for all"
                 )));
             }
         }
@@ -178,7 +193,7 @@ mod tests {
         let settings = settings(&COMPLETE).expect("complete");
         assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
         assert_eq!(settings.member.derived_service_grace_micros, 60_000_000);
-        assert_eq!(settings.parts.leases().len(), 4);
+        assert_eq!(settings.parts.leases().len(), 5);
     }
 
     #[test]

@@ -55,10 +55,9 @@ impl Demand {
     }
 }
 
-/// Waits until this round is over.
-pub(crate) async fn ended(wanted: &mut Wanted, round: Round) {
-    // An engine that is gone wants nothing.
-    let _ = wanted.wait_for(|now| *now != Some(round)).await;
+/// Waits until this round is over. False if that is because the engine is gone, which wants nothing any more.
+pub(crate) async fn ended(wanted: &mut Wanted, round: Round) -> bool {
+    wanted.wait_for(|now| *now != Some(round)).await.is_ok()
 }
 
 impl<L: Logic> Engine<L> {

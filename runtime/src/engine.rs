@@ -28,7 +28,7 @@ use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
 use crate::retries::{Attempt, Leave, Retries};
 use crate::run::SourceStatus;
-use crate::slots::{ClusterIndex, Slots, Target};
+use crate::slots::{ClusterIndex, Lane, Slots, Target};
 use crate::versions::Versions;
 use crate::watch::{WatchEvent, WatchMessage};
 use crate::writer;
@@ -40,6 +40,7 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) dirty: FairQueue<L::Key>,
     /// While another leads: keys that there would be something to do for.
     left_to_leader: BTreeSet<L::Key>,
+    leads: bool,
     /// The oldest news that a key is to be planned for; forgotten with the plan.
     news: BTreeMap<L::Key, News>,
     pub(crate) again: Timers<L::Key, Timestamp>,
@@ -125,6 +126,7 @@ impl<L: Logic> Engine<L> {
             sources,
             dirty: FairQueue::default(),
             left_to_leader: BTreeSet::new(),
+            leads: false,
             news: BTreeMap::new(),
             again: Timers::default(),
             retries: Retries::new(jitter),
@@ -308,6 +310,11 @@ impl<L: Logic> Engine<L> {
 
     /// What the one that led before has not done.
     pub(crate) fn take_over(&mut self) {
+        if !std::mem::replace(&mut self.leads, true) {
+            let mut keys = Vec::new();
+            self.logic.leads(self.clock.now(), &mut keys);
+            self.mark_dirty(keys);
+        }
         let left = std::mem::take(&mut self.left_to_leader);
         self.mark_dirty(left);
     }
@@ -334,7 +341,8 @@ impl<L: Logic> Engine<L> {
             Leave::At(until) => return Some(until),
             Leave::No => return None,
         }
-        let lane = self.logic.lane(key);
+        let id = self.logic.lane(key);
+        let lane = Lane { id, most_in_flight: self.logic.most_in_flight(id) };
         if !self.slots.begin(source.cluster, target, lane, key, now) {
             return None;
         }

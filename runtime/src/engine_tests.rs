@@ -60,6 +60,23 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
     assert_eq!(observed(&world, "reaction"), (0, 0.0), "the news were the other's to react to");
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_begins_to_lead_is_told_once_before_any_plan_that_is_carried_out() {
+    let mut world = World::start(Leadership::Waiting { held_by: None });
+    world.complete().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    assert!(world.record().led_after_plans.is_empty());
+    world.record().to_plan_when_it_leads = Some("led".to_owned());
+    let plans = world.record().plans.len();
+    world.leadership.send_replace(Leadership::Leading);
+    world.pass(1).await;
+    world.wish("b", "1").await;
+    world.pass(1).await;
+    assert_eq!(world.record().led_after_plans, [plans]);
+    assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
+}
+
 /// Count and sum of seconds of a histogram.
 fn observed(world: &World, name: &str) -> (u64, f64) {
     let families = world.metrics.gather();

@@ -16,9 +16,10 @@ fn spec() -> SourceSpec<Copier> {
         cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
         resource: Source::Copy.resource(),
         namespace: None,
+        name: None,
         optional: false,
         metadata_only: false,
-        decode,
+        decode: std::sync::Arc::new(decode),
     }
 }
 

@@ -57,6 +57,16 @@ pub trait Logic: Sized + Send + 'static {
     /// The fairness lane of a key, such as the cluster that the work comes from: lanes take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
 
+    /// How many writes of a lane may be in flight at once in one cluster. What a cluster takes in all is limited anyway
+    /// ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
+    fn most_in_flight(&self, _lane: LaneId) -> usize {
+        usize::MAX
+    }
+
+    /// Called once, before the first plan whose writes are carried out. Until then another may lead: its writes come by the
+    /// watches, and plans are made to know what it has left to do.
+    fn leads(&mut self, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+
     /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;
 
@@ -138,6 +148,14 @@ pub struct Observed<O> {
     pub object: O,
 }
 
+impl<O> Observed<O> {
+    /// The same object as another type has it.
+    pub fn map<P>(self, of: impl FnOnce(O) -> P) -> Observed<P> {
+        let Self { namespace, name, uid, resource_version, object } = self;
+        Observed { namespace, name, uid, resource_version, object: of(object) }
+    }
+}
+
 /// Present and unreadable: what is held stays, and it never looks deleted. Fields that could not be read either are
 /// empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -156,7 +174,7 @@ pub struct Unreadable {
 
 /// Turns the JSON of one object (full, or metadata only where the source asks for that) into the compact value. It
 /// fails only where the metadata cannot be read; a value out of range is the object's to express.
-pub type Decoder<O> = fn(&[u8]) -> Result<Observed<O>, Unreadable>;
+pub type Decoder<O> = Arc<dyn Fn(&[u8]) -> Result<Observed<O>, Unreadable> + Send + Sync>;
 
 /// The outcome of planning one key.
 pub struct Plan<L: Logic> {
@@ -361,6 +379,8 @@ pub struct SourceSpec<L: Logic> {
     pub resource: Resource,
     /// The one namespace to watch; `None`: all.
     pub namespace: Option<String>,
+    /// The one object to watch; `None`: all. Rights to a list or a watch can be limited to that name.
+    pub name: Option<&'static str>,
     /// Absent or forbidden means that a feature is off ([`WatchState::Absent`]), not that the agent cannot work.
     pub optional: bool,
     /// Watch metadata only (PartialObjectMetadata).
@@ -375,6 +395,7 @@ impl<L: Logic> Debug for SourceSpec<L> {
             .field("source", &self.source)
             .field("resource", &self.resource)
             .field("namespace", &self.namespace)
+            .field("name", &self.name)
             .field("optional", &self.optional)
             .field("metadata_only", &self.metadata_only)
             .finish_non_exhaustive()

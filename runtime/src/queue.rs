@@ -35,7 +35,13 @@ impl<K: Clone + Ord> FairQueue<K> {
 
     /// Takes the first key of the lane whose turn it is; that lane's next turn comes after all others'.
     pub fn pop(&mut self) -> Option<K> {
-        let lane = self.turns.pop_front()?;
+        self.pop_from(|_| true).map(|(_, key)| key)
+    }
+
+    /// The same among the lanes that may go; the others keep their turns.
+    pub fn pop_from(&mut self, may_go: impl Fn(LaneId) -> bool) -> Option<(LaneId, K)> {
+        let turn = self.turns.iter().position(|lane| may_go(*lane))?;
+        let lane = self.turns.remove(turn)?;
         let keys = self.lanes.get_mut(&lane)?;
         let key = keys.pop_front()?;
         if keys.is_empty() {
@@ -44,7 +50,12 @@ impl<K: Clone + Ord> FairQueue<K> {
             self.turns.push_back(lane);
         }
         self.members.remove(&key);
-        Some(key)
+        Some((lane, key))
+    }
+
+    /// Whether a key waits in a lane that may go.
+    pub fn has(&self, may_go: impl Fn(LaneId) -> bool) -> bool {
+        self.turns.iter().any(|lane| may_go(*lane))
     }
 
     /// Number of keys that wait.

@@ -110,9 +110,10 @@ fn runner(client: &kube::Client) -> Runner<Copier> {
         cluster: Arc::clone(&cluster),
         resource: source.resource(),
         namespace: None,
+        name: None,
         optional: false,
         metadata_only: false,
-        decode,
+        decode: std::sync::Arc::new(decode),
     };
     let sources = vec![spec(Source::Wish), spec(Source::Copy)];
     Runner::new(Copier::default(), sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
@@ -214,7 +215,7 @@ async fn a_watch_that_panics_takes_the_agent_with_it() {
     let client = server(&log, Unusual::default());
     let mut runner = runner(&client);
     let broken = SourceSpec {
-        decode: |_| panic!("a decoder that panics"),
+        decode: std::sync::Arc::new(|_| panic!("a decoder that panics")),
         ..std::mem::take(&mut runner.sources).into_iter().find_map(Arc::into_inner).expect("a source")
     };
     runner.sources = vec![Arc::new(broken)];

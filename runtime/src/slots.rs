@@ -1,8 +1,9 @@
-//! Who may write now: one write in flight per target, a number of them per cluster, and the keys that wait. Pure.
+//! Who may write now: one write in flight per target, a number of them per cluster and per lane, and the keys that wait.
+//! Pure.
 //!
-//! A key that wants a busy target waits for that target; one that finds its cluster full waits for that cluster, in its
-//! lane. A freed slot is reserved for the key that has waited for it, so nobody who comes later can take it, and a
-//! cluster that is down fills its own slots only.
+//! A key that wants a busy target waits for that target; one that finds its cluster or its lane full waits for that
+//! cluster, in its lane. A freed slot is reserved for the key that has waited for it, so nobody who comes later can take
+//! it, a cluster that is down fills its own slots only, and a lane that is full holds up no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,25 +28,48 @@ pub(crate) struct Target<S> {
 /// Number of a cluster of this engine.
 pub(crate) type ClusterIndex = usize;
 
+/// Where a key waits for its turn, and how many writes of that lane may be in flight at once in one cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    pub(crate) id: LaneId,
+    pub(crate) most_in_flight: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct Slots<K, T> {
     clusters: Vec<Cluster<K>>,
-    /// Targets with a write in flight, and the keys that wait for them.
-    busy: BTreeMap<T, BTreeSet<K>>,
+    /// Targets with a write in flight.
+    busy: BTreeMap<T, Busy<K>>,
     /// Time between writes to one cluster at the ceiling.
     interval: Duration,
+}
+
+#[derive(Debug)]
+struct Busy<K> {
+    lane: LaneId,
+    /// The keys that wait for the target.
+    waiting: BTreeSet<K>,
 }
 
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
     /// Keys that were woken for a free slot and have not been planned yet.
-    reserved: BTreeSet<K>,
+    reserved: BTreeMap<K, LaneId>,
     waiting: FairQueue<K>,
+    /// Slots in flight or reserved, of the lanes that may not have all.
+    limited: BTreeMap<LaneId, Share>,
     /// The server asked for patience (Retry-After).
     paused_until: Option<Instant>,
     /// When the next write would be due if they came evenly at the ceiling. A second's worth may come at once.
     due: Option<Instant>,
+}
+
+/// What a lane has of a cluster's slots.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    taken: usize,
+    most: usize,
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
@@ -53,8 +77,9 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
         let cluster = || Cluster {
             in_flight: 0,
-            reserved: BTreeSet::new(),
+            reserved: BTreeMap::new(),
             waiting: FairQueue::default(),
+            limited: BTreeMap::new(),
             paused_until: None,
             due: None,
         };
@@ -71,36 +96,40 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
 
     /// Wakes the key when the write that is in flight for the target has ended.
     pub(crate) fn wait_for_target(&mut self, target: &T, key: &K) {
-        if let Some(waiting) = self.busy.get_mut(target) {
-            waiting.insert(key.clone());
+        if let Some(busy) = self.busy.get_mut(target) {
+            busy.waiting.insert(key.clone());
         }
     }
 
     /// Takes a slot for a write, or makes the key wait for one.
-    pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: LaneId, key: &K, now: Instant) -> bool {
+    pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: Lane, key: &K, now: Instant) -> bool {
         let slots = &mut self.clusters[cluster];
-        let has_reserved = slots.reserved.remove(key);
-        let has_room = has_reserved || (slots.waiting.is_empty() && slots.free() > 0);
+        slots.limit(lane);
+        let has_reserved = slots.give_back(key);
+        let has_room = has_reserved || slots.free() > 0 && slots.has_room(lane.id) && !slots.somebody_may_go();
         if slots.is_paused(now) || !has_room {
-            slots.waiting.push(lane, key.clone());
+            slots.waiting.push(lane.id, key.clone());
             return false;
         }
         slots.in_flight += 1;
+        slots.take(lane.id);
         slots.due = Some(slots.due.unwrap_or(now).max(now) + self.interval);
-        self.busy.insert(target.clone(), BTreeSet::new());
+        self.busy.insert(target.clone(), Busy { lane: lane.id, waiting: BTreeSet::new() });
         true
     }
 
     /// A write has ended. The keys that waited for its target.
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
+        let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
-        self.busy.remove(target).unwrap_or_default()
+        self.clusters[cluster].leave(busy.lane);
+        busy.waiting
     }
 
     /// Gives back what was reserved for a key and not used: call it when the key has been planned.
     pub(crate) fn planned(&mut self, key: &K) {
         for cluster in &mut self.clusters {
-            cluster.reserved.remove(key);
+            cluster.give_back(key);
         }
     }
 
@@ -116,9 +145,10 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         for cluster in &mut self.clusters {
             while !cluster.is_paused(now)
                 && cluster.free() > 0
-                && let Some(key) = cluster.waiting.pop()
+                && let Some((lane, key)) = cluster.next_waiting()
             {
-                cluster.reserved.insert(key.clone());
+                cluster.take(lane);
+                cluster.reserved.insert(key.clone(), lane);
                 woken.push(key);
             }
         }
@@ -127,7 +157,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
 
     /// Whether [`Slots::wake`] would wake a key.
     pub(crate) fn can_wake(&self, now: Instant) -> bool {
-        self.clusters.iter().any(|cluster| !cluster.waiting.is_empty() && cluster.free() > 0 && !cluster.is_paused(now))
+        self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
     /// When the earliest pause ends that keys wait for.
@@ -148,6 +178,46 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
 }
 
 impl<K: Clone + Ord> Cluster<K> {
+    fn limit(&mut self, lane: Lane) {
+        if lane.most_in_flight < IN_FLIGHT_PER_CLUSTER {
+            self.limited.entry(lane.id).or_default().most = lane.most_in_flight.max(1);
+        }
+    }
+
+    fn has_room(&self, lane: LaneId) -> bool {
+        self.limited.get(&lane).is_none_or(|share| share.taken < share.most)
+    }
+
+    fn somebody_may_go(&self) -> bool {
+        self.waiting.has(|lane| self.has_room(lane))
+    }
+
+    fn next_waiting(&mut self) -> Option<(LaneId, K)> {
+        let limited = &self.limited;
+        self.waiting.pop_from(|lane| limited.get(&lane).is_none_or(|share| share.taken < share.most))
+    }
+
+    fn take(&mut self, lane: LaneId) {
+        if let Some(share) = self.limited.get_mut(&lane) {
+            share.taken += 1;
+        }
+    }
+
+    fn leave(&mut self, lane: LaneId) {
+        if let Some(share) = self.limited.get_mut(&lane) {
+            share.taken -= 1;
+        }
+    }
+
+    /// True if a slot was reserved for the key.
+    fn give_back(&mut self, key: &K) -> bool {
+        let lane = self.reserved.remove(key);
+        if let Some(lane) = lane {
+            self.leave(lane);
+        }
+        lane.is_some()
+    }
+
     fn free(&self) -> usize {
         IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
     }
@@ -169,7 +239,11 @@ mod tests {
 
     const HUB: ClusterIndex = 0;
     const MEMBER: ClusterIndex = 1;
-    const LANE: LaneId = LaneId(0);
+    const LANE: Lane = lane(0);
+
+    const fn lane(number: u64) -> Lane {
+        Lane { id: LaneId(number), most_in_flight: usize::MAX }
+    }
 
     /// Slots of two clusters, the hub full with writes of keys from 1000 on.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
@@ -222,13 +296,35 @@ mod tests {
         let now = Instant::now();
         let mut slots = hub_full(now);
         for key in 0..10 {
-            slots.begin(HUB, &key, LaneId(1), &key, now);
+            slots.begin(HUB, &key, lane(1), &key, now);
         }
-        slots.begin(HUB, &900, LaneId(2), &900, now);
+        slots.begin(HUB, &900, lane(2), &900, now);
         for target in 1000..1003 {
             slots.end(HUB, &target);
         }
         assert_eq!(slots.wake(now), [0, 900, 1]);
+    }
+
+    #[test]
+    fn a_lane_that_may_not_have_all_slots_waits_for_its_own_and_holds_up_nobody() {
+        let now = Instant::now();
+        let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
+        let narrow = Lane { id: LaneId(1), most_in_flight: 2 };
+        let begun = (0..4).map(|key| slots.begin(HUB, &key, narrow, &key, now)).collect::<Vec<_>>();
+        assert_eq!(begun, [true, true, false, false]);
+        assert!(!slots.can_wake(now));
+        assert!(slots.begin(HUB, &900, lane(2), &900, now), "those who wait could not go");
+        slots.end(HUB, &900);
+        assert!(slots.wake(now).is_empty(), "the lane is as full as it was");
+        slots.end(HUB, &0);
+        assert!(slots.can_wake(now));
+        assert_eq!(slots.wake(now), [2]);
+        assert!(slots.wake(now).is_empty(), "the slot is spoken for");
+        assert!(slots.begin(HUB, &2, narrow, &2, now));
+        slots.end(HUB, &1);
+        assert_eq!(slots.wake(now), [3]);
+        slots.planned(&3);
+        assert!(slots.begin(HUB, &4, narrow, &4, now), "what was reserved and not used is free again");
     }
 
     #[test]

@@ -129,6 +129,10 @@ pub(crate) struct Record {
     pub(crate) unreadable: Vec<String>,
     /// What the agent does not want. Set by the test; the engine sees it at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
+    /// How many plans had been made each time that it was told that it leads.
+    pub(crate) led_after_plans: Vec<usize>,
+    /// What it then asks for.
+    pub(crate) to_plan_when_it_leads: Option<String>,
 }
 
 /// Keeps in the hub, and in the member where asked, a copy of each wish.
@@ -229,6 +233,13 @@ impl Logic for Copier {
 
     fn wants(&self, source: Source) -> bool {
         !lock(&self.record).unwanted.contains(&source)
+    }
+
+    fn leads(&mut self, _at: Timestamp, dirty: &mut Vec<String>) {
+        let mut record = lock(&self.record);
+        let plans = record.plans.len();
+        record.led_after_plans.push(plans);
+        dirty.extend(record.to_plan_when_it_leads.take());
     }
 
     fn plan(&mut self, key: &String, _now: Timestamp) -> Plan<Self> {
@@ -629,9 +640,10 @@ impl World {
                 cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Wish | Source::Local))]),
                 resource: source.resource(),
                 namespace: None,
+                name: None,
                 optional: source == Source::Namespace,
                 metadata_only: false,
-                decode,
+                decode: std::sync::Arc::new(decode),
             })
         };
         let (recorder, postings) = Recorder::new("toy-0".to_owned(), clock.clone(), metrics.clone());

@@ -85,7 +85,9 @@ pub(crate) async fn watch<L: Logic>(
             tokio::select! {
                 // Nothing more of a round that is over.
                 biased;
-                () = demand::ended(&mut wanted, round) => {}
+                engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
+                    return;
+                },
                 () = watcher.run() => return,
             }
             metrics.unwatched(&spec.cluster.name, spec.resource.kind);

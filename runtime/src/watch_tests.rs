@@ -187,15 +187,17 @@ struct Fixture {
     task: JoinHandle<()>,
 }
 
+#[derive(Default)]
 struct Options {
     optional: bool,
     metadata_only: bool,
     namespace: Option<String>,
+    name: Option<&'static str>,
 }
 
 impl Fixture {
     fn start() -> Self {
-        Self::with(Options { optional: false, metadata_only: false, namespace: None })
+        Self::with(Options::default())
     }
 
     fn with(options: Options) -> Self {
@@ -221,9 +223,10 @@ impl Fixture {
             cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
             resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
             namespace: options.namespace,
+            name: options.name,
             optional: options.optional,
             metadata_only: options.metadata_only,
-            decode,
+            decode: std::sync::Arc::new(decode),
         };
         let (out, told) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let registry = Registry::new();
@@ -331,7 +334,7 @@ async fn a_message_carries_its_source_and_when_it_was_read() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
     let namespace = Some("fleet".to_owned());
-    let mut fixture = Fixture::with(Options { optional: false, metadata_only: true, namespace });
+    let mut fixture = Fixture::with(Options { metadata_only: true, namespace, ..Options::default() });
     let request = fixture.next_request().await;
     assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
     assert_eq!(request.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
@@ -339,6 +342,15 @@ async fn a_namespace_and_metadata_only_are_asked_for_in_watch_and_list() {
     let request = fixture.next_request().await;
     assert_eq!(request.path, "/apis/things.test/v1/namespaces/fleet/things");
     assert_eq!(request.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_is_asked_for_by_its_name_in_watch_and_list() {
+    let mut fixture = Fixture::with(Options { name: Some("one"), ..Options::default() });
+    let request = fixture.next_request().await;
+    assert!(request.query.ends_with("&fieldSelector=metadata.name%3Done"), "{}", request.query);
+    request.answer(422, json!({"message": "no"}));
+    assert_eq!(fixture.next_request().await.query, "limit=500&fieldSelector=metadata.name%3Done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -714,7 +726,7 @@ async fn a_quiet_watch_whose_check_fails_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min() {
     for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
-        let mut fixture = Fixture::with(Options { optional, metadata_only: false, namespace: None });
+        let mut fixture = Fixture::with(Options { optional, ..Options::default() });
         let mut asked_at = Vec::new();
         for _ in 0..12 {
             let request = fixture.next_request().await;

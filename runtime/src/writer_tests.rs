@@ -61,9 +61,10 @@ async fn carried_out(
         cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
         resource: Source::Copy.resource(),
         namespace: None,
+        name: None,
         optional: false,
         metadata_only,
-        decode,
+        decode: std::sync::Arc::new(decode),
     });
     let request = Request { source: Source::Copy, namespace: "ns".into(), name: "a".into(), verb, receipt: None };
     let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;

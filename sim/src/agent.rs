@@ -2,7 +2,6 @@
 
 use crate::server::FLEET_SYSTEM;
 use fleetnet_core::member::Settings;
-use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
@@ -12,6 +11,7 @@ use fleetnet_runtime::run::{RunError, Runner, SourceStatus};
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_runtime::{LaneId, Logic, SourceSpec};
 use hub_agent::Hub;
+use member_agent::endpoints::{self, Serving};
 use member_agent::{Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::future::Future;
@@ -57,6 +57,8 @@ pub struct Setup {
     pub lease: LeaseTimes,
     /// How long a derived Service outlives its last exporter; of no account for the hub agent.
     pub derived_service_grace: Duration,
+    /// How a member agent makes the EndpointSlices of its cluster; none: it does not. Of no account for the hub agent.
+    pub endpointslices: Option<endpoints::Settings>,
 }
 
 /// The defaults of the agents, on the system's clock and with an identity like theirs.
@@ -69,6 +71,7 @@ impl Setup {
             clock: Clock::system(),
             lease: LeaseTimes::default(),
             derived_service_grace: DERIVED_SERVICE_GRACE,
+            endpointslices: None,
         }
     }
 }
@@ -113,7 +116,9 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
 /// Where it has no metrics.
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let hub_namespace = member_namespace(member_name);
-    let sources = member_agent::sources(&hub_namespace, &member, hub);
+    let endpoints = setup.endpointslices.as_ref();
+    let sources = member_agent::sources(&hub_namespace, &member, hub, endpoints);
+    let parts = Parts { endpoint_slice: endpoints.is_some(), ..Parts::ALL };
     let settings = Settings {
         cluster: member_name.into(),
         hub_namespace,
@@ -122,9 +127,10 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     };
     let registry = Registry::new();
     let latencies = Latencies::new(member_name, &registry)?;
+    let serving = endpoints.map(|settings| Serving::new(settings, &registry)).transpose()?;
     let name = format!("member-agent of {member_name}");
-    let start = Start { name, cluster: member, leases: Parts::ALL.leases(), setup };
-    start.run(Member::new(settings, Parts::ALL, latencies), sources, registry)
+    let start = Start { name, cluster: member, leases: parts.leases(), setup };
+    start.run(Member::new(settings, parts, latencies, serving), sources, registry)
 }
 
 /// What both agents are started with.
@@ -137,11 +143,8 @@ struct Start {
 }
 
 impl Start {
-    fn run<L>(self, logic: L, sources: Vec<SourceSpec<L>>, registry: Registry) -> anyhow::Result<Agent>
-    where
-        L: Logic<Source = Kind, Object = Object>,
-    {
-        let Setup { identity, clock, lease: times, derived_service_grace: _ } = self.setup;
+    fn run<L: Logic>(self, logic: L, sources: Vec<SourceSpec<L>>, registry: Registry) -> anyhow::Result<Agent> {
+        let Setup { identity, clock, lease: times, .. } = self.setup;
         let lease = LeaseConfig {
             client: self.cluster.requests.clone(),
             namespace: FLEET_SYSTEM.to_owned(),

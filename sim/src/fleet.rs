@@ -153,6 +153,7 @@ impl Fleet {
             clock: self.clock.clone(),
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
+            endpointslices: None,
         };
         let line = Line::default();
         let agent = match place {

@@ -187,14 +187,7 @@ impl Controller {
     }
 
     /// An object is gone. Pushes the Services to plan.
-    pub fn remove(
-        &mut self,
-        input: Input,
-        namespace: &str,
-        name: &str,
-        at: Timestamp,
-        dirty: &mut Vec<ObjectName>,
-    ) {
+    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let is_ready = self.is_ready();
         match input {
             Input::Service => {

@@ -46,7 +46,8 @@ pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token
 
 fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) -> Request<Body> {
     let path = spec.resource.collection_path(spec.namespace.as_deref());
-    Request::get(format!("{path}?{query}"))
+    let selector = spec.name.map(|name| format!("&fieldSelector=metadata.name%3D{name}")).unwrap_or_default();
+    Request::get(format!("{path}?{query}{selector}"))
         .header(header::ACCEPT, accept)
         // Events come one by one; a compressor would hold them back to fill a block.
         .header(header::ACCEPT_ENCODING, "identity")

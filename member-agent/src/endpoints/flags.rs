@@ -1,0 +1,149 @@
+//! The controller's command line: kube-controller-manager's flags for it, and our own.
+
+use super::controller::Timing;
+use super::serving::Settings;
+use super::takeover::Mode;
+use clap::{Args, ValueEnum};
+use endpointslice::Config;
+use fleetnet_agent::flags::UsageError;
+use fleetnet_agent::go::parse_duration;
+use std::time::Duration;
+
+/// Fewest and most syncs at once, as kube-controller-manager takes them.
+const CONCURRENT_SYNCS: std::ops::RangeInclusive<usize> = 1..=50;
+
+/// What the EndpointSlice controller takes.
+#[derive(Clone, Debug, Args)]
+pub struct EndpointFlags {
+    /// Make this cluster's EndpointSlices from its pods: auto (while kube-controller-manager does not), on, or off.
+    #[arg(long = "endpointslices", value_name = "MODE", default_value = "auto", value_enum)]
+    pub mode: ModeFlag,
+
+    /// The controller's name, in the label endpointslice.kubernetes.io/managed-by of slices that it makes. The default is
+    /// kube-controller-manager's, so that either goes on with the other's slices.
+    #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = DEFAULT_NAME)]
+    pub managed_by: String,
+
+    /// With --endpointslices=auto: serve once kube-controller-manager's Lease was not renewed, and nobody else changed its
+    /// slices, for so long.
+    #[arg(long = "endpointslices-takeover-after", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
+    pub takeover_after: Duration,
+
+    /// Endpoints in one EndpointSlice at most; 1 to 1000. More make fewer and larger writes.
+    #[arg(long, value_name = "NUMBER", default_value = "100")]
+    pub max_endpoints_per_slice: usize,
+
+    /// Writes of EndpointSlices from pods under way at once; 1 to 50.
+    #[arg(long, value_name = "NUMBER", default_value = "5")]
+    pub concurrent_service_endpoint_syncs: usize,
+
+    /// Gather changes of pods for so long before their Service's slices are written: fewer writes, later.
+    #[arg(long = "endpointslice-updates-batch-period", value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    pub batch_period: Duration,
+}
+
+const DEFAULT_NAME: &str = "endpointslice-controller.k8s.io";
+
+/// [`Mode`] as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeFlag {
+    /// While kube-controller-manager does not.
+    Auto,
+    /// Whoever else does.
+    On,
+    /// Never.
+    Off,
+}
+
+impl EndpointFlags {
+    /// Checks the flags. None where the controller never serves.
+    ///
+    /// # Errors
+    /// Names the first flag that is out of range.
+    pub fn settings(&self) -> Result<Option<Settings>, UsageError> {
+        let mode = match self.mode {
+            ModeFlag::Auto => Mode::Auto,
+            ModeFlag::On => Mode::On,
+            ModeFlag::Off => Mode::Off,
+        };
+        let flag = |flag: &str, error: &dyn std::fmt::Display| UsageError(format!("{flag}: {error}"));
+        let config = Config::new(self.managed_by.as_str())
+            .map_err(|error| flag("--endpointslices-managed-by", &error))?
+            .with_max_endpoints_per_slice(self.max_endpoints_per_slice)
+            .map_err(|error| flag("--max-endpoints-per-slice", &error))?;
+        let syncs = self.concurrent_service_endpoint_syncs;
+        if !CONCURRENT_SYNCS.contains(&syncs) {
+            let (bound, wrong) = if syncs < *CONCURRENT_SYNCS.start() {
+                (CONCURRENT_SYNCS.start(), "less")
+            } else {
+                (CONCURRENT_SYNCS.end(), "more")
+            };
+            return Err(UsageError(format!(
+                "--concurrent-service-endpoint-syncs must not be {wrong} than {bound}, but got {syncs}"
+            )));
+        }
+        let settings = Settings {
+            mode,
+            takeover_after: self.takeover_after,
+            config,
+            timing: Timing { batch_period: self.batch_period },
+            concurrent_syncs: syncs,
+        };
+        Ok((mode != Mode::Off).then_some(settings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        endpoints: EndpointFlags,
+    }
+
+    fn settings(arguments: &[&str]) -> Result<Option<Settings>, String> {
+        let line = Line::try_parse_from(["agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
+        line.endpoints.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_kube_controller_managers_and_serve_while_it_does_not() {
+        let settings = settings(&[]).expect("valid").expect("may serve");
+        assert_eq!((settings.mode, settings.takeover_after), (Mode::Auto, Duration::from_secs(180)));
+        assert_eq!(settings.config.controller_name(), "endpointslice-controller.k8s.io");
+        assert_eq!((settings.config.max_endpoints_per_slice(), settings.concurrent_syncs), (100, 5));
+        assert_eq!(settings.timing.batch_period, Duration::ZERO);
+    }
+
+    #[test]
+    fn off_is_nothing_at_all() {
+        assert!(settings(&["--endpointslices=off"]).expect("valid").is_none());
+        assert_eq!(settings(&["--endpointslices=on"]).expect("valid").map(|settings| settings.mode), Some(Mode::On));
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_named_with_its_bound() {
+        let table = [
+            (
+                "--concurrent-service-endpoint-syncs=0",
+                "--concurrent-service-endpoint-syncs must not be less than 1, but got 0",
+            ),
+            (
+                "--concurrent-service-endpoint-syncs=51",
+                "--concurrent-service-endpoint-syncs must not be more than 50, but got 51",
+            ),
+            ("--max-endpoints-per-slice=0", "--max-endpoints-per-slice"),
+            ("--max-endpoints-per-slice=1001", "--max-endpoints-per-slice"),
+            ("--endpointslices-managed-by=not a label value", "--endpointslices-managed-by"),
+            ("--endpointslices=maybe", "--endpointslices"),
+            ("--endpointslices-takeover-after=3", "--endpointslices-takeover-after"),
+        ];
+        for (argument, named) in table {
+            let error = settings(&[argument]).expect_err("must be refused");
+            assert!(error.contains(named), "{argument}: {error}");
+        }
+    }
+}

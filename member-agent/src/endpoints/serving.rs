@@ -1,0 +1,196 @@
+//! [`Serving`]: the controller and the question whether it is to serve, together.
+
+use super::controller::{Controller, Planned, ServiceEvent, Timing};
+use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
+use super::view::{Input, Object};
+use super::writes::Operation;
+use endpointslice::Config;
+use endpointslice::metrics::{Metrics, MetricsOptions};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::WatchState;
+use fleetnet_runtime::clock::Timestamp;
+use prometheus::{IntGauge, Registry};
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// How this cluster's slices are made, if they are.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether to serve: [`Mode::Off`] costs nothing at all.
+    pub mode: Mode,
+    /// Under [`Mode::Auto`]: how long there must be no sign of another.
+    pub takeover_after: Duration,
+    /// The manager's name, the size of slices, and the like.
+    pub config: Config,
+    /// When Services are planned.
+    pub timing: Timing,
+    /// How many writes may be under way at once.
+    pub concurrent_syncs: usize,
+}
+
+/// The EndpointSlice controller, on or off.
+pub struct Serving {
+    controller: Controller,
+    takeover: Takeover,
+    decision: Option<Decision>,
+    concurrent_syncs: usize,
+    /// Until it leads, slices that others change may be another replica's work.
+    leads: bool,
+    /// Something was seen that may change the decision.
+    has_news: bool,
+    is_serving: IntGauge,
+}
+
+impl Serving {
+    /// Knows nothing yet.
+    ///
+    /// # Errors
+    /// The registry has its metrics already.
+    pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
+        let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
+        let is_serving = IntGauge::new(
+            "fleetnet_endpointslices_serving",
+            "1 while this agent makes the EndpointSlices of its cluster (--endpointslices), 0 while another does",
+        )?;
+        registry.register(Box::new(is_serving.clone()))?;
+        let mut serving = Self {
+            controller: Controller::new(settings.config.clone(), settings.timing, Some(metrics)),
+            takeover: Takeover::new(settings.mode, settings.takeover_after),
+            decision: None,
+            concurrent_syncs: settings.concurrent_syncs,
+            leads: false,
+            has_news: false,
+            is_serving,
+        };
+        if settings.mode == Mode::On {
+            let _nothing_is_known_yet = serving.decide(Timestamp::default());
+        }
+        Ok(serving)
+    }
+
+    /// Whether to watch this.
+    #[must_use]
+    pub fn wants(&self, input: Input) -> bool {
+        self.controller.wants(input)
+    }
+
+    /// Whether to watch kube-controller-manager's Lease.
+    #[must_use]
+    pub const fn wants_lease(&self) -> bool {
+        self.takeover.wants_lease()
+    }
+
+    /// How many writes may be under way at once.
+    #[must_use]
+    pub const fn concurrent_syncs(&self) -> usize {
+        self.concurrent_syncs
+    }
+
+    /// Whether anything was seen since the last call for which to decide anew.
+    pub fn has_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    /// From now on what is planned is carried out.
+    pub fn leads(&mut self) {
+        self.leads = true;
+    }
+
+    /// An object is new or changed. Pushes the Services to plan.
+    pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        self.controller.apply(object, at, dirty);
+        if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
+            self.takeover.slices_changed(changed);
+            self.has_news = true;
+        }
+    }
+
+    /// An object is gone. Pushes the Services to plan.
+    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        self.controller.remove(input, namespace, name, at, dirty);
+    }
+
+    /// An object is there that cannot be read.
+    pub fn unreadable(&mut self, input: Input, namespace: &str, name: &str) {
+        self.controller.unreadable(input, namespace, name);
+    }
+
+    /// What the view of an input is worth has changed. Pushes the Services to plan.
+    pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        self.controller.watch_state(input, state, dirty);
+        if input == Input::EndpointSlice {
+            self.takeover.slices_view(state, at);
+            self.has_news = true;
+        }
+        if state == WatchState::Absent {
+            warn!(
+                ?input,
+                "EndpointSlices of this cluster cannot be served: that kind may not be read; apply \
+                 deploy/endpointslices.yaml, or say --endpointslices=off"
+            );
+        }
+    }
+
+    /// What the view of kube-controller-manager's Lease is worth has changed.
+    pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
+        self.takeover.lease_view(state, at);
+        self.has_news = true;
+    }
+
+    /// kube-controller-manager's Lease is there in this state.
+    pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
+        self.takeover.lease_seen(lease, at);
+        self.has_news = true;
+    }
+
+    /// It was deleted.
+    pub fn lease_gone(&mut self, at: Timestamp) {
+        self.takeover.lease_gone(at);
+        self.has_news = true;
+    }
+
+    /// Begins or ends to serve, as things are. Says when to ask again.
+    pub fn decide(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let decision = self.takeover.decide(now);
+        let before = self.decision.replace(decision);
+        if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
+            say(decision);
+        }
+        self.is_serving.set(decision.serves.into());
+        // Who begins plans once pods and Nodes are known, who ends plans nothing.
+        self.controller.set_serving(decision.serves, &mut Vec::new());
+        decision.again
+    }
+
+    /// What there is to do for a Service.
+    pub fn plan(&mut self, service: &ObjectName, now: Timestamp) -> Planned {
+        self.controller.plan(service, now)
+    }
+
+    /// A write was carried out.
+    pub fn written(&self, operation: Operation) {
+        self.controller.written(operation);
+    }
+
+    /// The server refused a write for its content. Says what to tell.
+    #[must_use]
+    pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
+        self.controller.refused(service, verb, slice, why)
+    }
+}
+
+fn say(Decision { serves, why, again: _ }: Decision) {
+    let reason = match why {
+        Why::Asked => "as --endpointslices says",
+        Why::NotKnown => "not all is known yet that tells who else does: it stays as it was",
+        Why::LeaseNotReadable => {
+            "kube-controller-manager's Lease may not be read, so nobody can tell whether it does: apply \
+             deploy/endpointslices.yaml, or say --endpointslices=on or off"
+        }
+        Why::LeaseRenewed => "kube-controller-manager renews its Lease",
+        Why::SlicesChanged => "slices under the manager's name were changed by another hand",
+        Why::Waiting => "there has been no sign of another for less than --endpointslices-takeover-after",
+        Why::Nobody => "there is no sign of another",
+    };
+    info!(serves, "EndpointSlices of this cluster: {reason}");
+}

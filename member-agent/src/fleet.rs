@@ -1,0 +1,150 @@
+//! [`Fleet`]: the agent's part in the fleet. Core's view and plans, and what is measured and told when a write is done.
+
+use crate::latency::Latencies;
+use crate::observed::{Known, Observed};
+use crate::settings::Parts;
+use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::member::{Key, Settings, View};
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::{Plan, Sample};
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
+use std::collections::BTreeMap;
+use tracing::warn;
+
+/// The view of what is exported and imported, the parts that run, and their measurements.
+pub(crate) struct Fleet {
+    view: View,
+    parts: Parts,
+    latencies: Latencies,
+    observed: Observed,
+    /// What stands in the way of a key, so that it is said once.
+    blocked: BTreeMap<Key, String>,
+}
+
+impl Fleet {
+    /// Knows nothing yet.
+    pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies) -> Self {
+        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: BTreeMap::new() }
+    }
+
+    fn runs(&self, key: &Key) -> bool {
+        match key {
+            Key::Export(_) | Key::SliceExport(_) => self.parts.export,
+            Key::Import(_) | Key::SliceImport(_) => self.parts.import,
+            Key::MultiClusterService(_) => self.parts.multi_cluster_service,
+        }
+    }
+
+    /// An imported slice that is gone takes with it what it remembered of its latency, also what an earlier process wrote.
+    fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
+        let Change::Removed { namespace, name, .. } = change else { return };
+        match source {
+            Kind::EndpointSliceImport => self.observed.forget(name),
+            Kind::EndpointSlice => {
+                let slice = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
+                if let Some(generation) = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation) {
+                    self.observed.note(&slice.name, generation);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Observes the Services that the hub has judged since the last call.
+    fn measure_services(&mut self) {
+        for latency in self.view.service_latencies() {
+            self.latencies.service_exported(&latency);
+        }
+    }
+
+    fn note_blocked(&mut self, key: &Key, why: Option<String>) {
+        match why {
+            None => {
+                self.blocked.remove(key);
+            }
+            Some(why) if self.blocked.get(key) == Some(&why) => {}
+            Some(why) => {
+                warn!(?key, "{why}");
+                self.blocked.insert(key.clone(), why);
+            }
+        }
+    }
+
+    /// The object whose user should hear of what happens to a key.
+    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
+        let export = |name: &ObjectName| {
+            let export = self.view.exports.get(name)?;
+            Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
+        };
+        let wish = |name: &ObjectName| {
+            let wish = self.view.multi_cluster_services.get(name)?;
+            Some((Kind::MultiClusterService, name.clone(), wish.meta.uid.clone()))
+        };
+        match key {
+            Key::Export(service) => export(service),
+            Key::SliceExport(slice) => {
+                let service = self.view.slices.get(slice)?.service.clone()?;
+                export(&ObjectName::new(slice.namespace.clone(), service))
+            }
+            Key::MultiClusterService(name) => wish(name),
+            Key::Import(name) => self.view.wishes_for(name).find_map(wish),
+            Key::SliceImport(name) => self.view.wishes_for(&self.view.owner_of_slice_import(name)?).find_map(wish),
+        }
+    }
+
+    pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.remember_observed(source, &change);
+        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
+        self.measure_services();
+    }
+
+    pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+    }
+
+    pub(crate) fn plan(&mut self, key: &Key, now: Timestamp) -> Plan {
+        if !self.runs(key) {
+            return Plan::default();
+        }
+        let mut plan = self.view.plan(key, glue::core_time(now));
+        self.note_blocked(key, plan.blocked.take());
+        plan
+    }
+
+    /// One lane for each namespace of exports, and for each cluster that slices come from.
+    pub(crate) fn lane(&self, key: &Key) -> LaneId {
+        match key {
+            Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
+                LaneId::of(&name.namespace)
+            }
+            Key::SliceImport(name) => {
+                self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c))
+            }
+        }
+    }
+
+    pub(crate) fn written<S: From<Kind>>(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<S>> {
+        match &receipt.sample {
+            Some(Sample::SliceImported { origin, first, exported_since }) => {
+                let known = receipt
+                    .imported
+                    .as_ref()
+                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
+                if known != Known::Generation {
+                    let first = *first && known == Known::Nothing;
+                    self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));
+                }
+            }
+            Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
+            None => {}
+        }
+        self.measure_services();
+        glue::events(receipt.events)
+    }
+
+    pub(crate) fn refused<S: From<Kind>>(&mut self, key: &Key, refusal: &Refusal<S>) -> Vec<EventRecord<S>> {
+        glue::refusal_event(self.about(key), refusal, "member-agent")
+    }
+}

@@ -1,0 +1,259 @@
+//! What the agent watches: the kinds of the fleet, and for this cluster's own EndpointSlices pods, Nodes and one Lease.
+//!
+//! Services and EndpointSlices are watched once for both. Each event is decoded into what either needs: a slice for the
+//! controller only if it bears the controller's name, so that others cost nothing.
+
+use crate::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
+use crate::endpoints::{self, Input, Settings};
+use crate::logic::Member;
+use crate::{export, import};
+use endpointslice::model::Metadata;
+use fleetnet_agent::glue;
+use fleetnet_core::model::{self as fleet, Kind};
+use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Decoder, Observed, Resource, SourceSpec, Unreadable};
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A kind that the agent watches, each in one cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A kind of the fleet; Services and EndpointSlices among them.
+    Fleet(Kind),
+    /// Pods of this cluster, all namespaces.
+    Pod,
+    /// Nodes of this cluster.
+    Node,
+    /// The Lease of this cluster's kube-controller-manager.
+    KubeControllerManagerLease,
+}
+
+impl From<Kind> for Source {
+    fn from(kind: Kind) -> Self {
+        Self::Fleet(kind)
+    }
+}
+
+impl Source {
+    /// What it is to the EndpointSlice controller, if anything.
+    pub(crate) const fn input(self) -> Option<Input> {
+        match self {
+            Self::Fleet(Kind::Service) => Some(Input::Service),
+            Self::Fleet(Kind::EndpointSlice) => Some(Input::EndpointSlice),
+            Self::Pod => Some(Input::Pod),
+            Self::Node => Some(Input::Node),
+            Self::Fleet(_) | Self::KubeControllerManagerLease => None,
+        }
+    }
+}
+
+/// An object, as those have it who want to know of it.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
+pub enum Object {
+    /// The fleet's.
+    Fleet(fleet::Object),
+    /// A Service, or a slice with the controller's name: the fleet's and the controller's.
+    Both(fleet::Object, endpoints::Object),
+    /// The controller's.
+    Endpoints(endpoints::Object),
+    /// A Lease.
+    Lease(LeaseSeen),
+}
+
+impl From<fleet::Object> for Object {
+    fn from(object: fleet::Object) -> Self {
+        Self::Fleet(object)
+    }
+}
+
+/// What the member agent watches: its whole cluster, and its namespace in the hub; for the EndpointSlice controller, if it
+/// may ever serve, what that needs besides.
+pub fn sources(
+    hub_namespace: &str,
+    member: &Arc<Cluster>,
+    hub: &Arc<Cluster>,
+    endpoints: Option<&Settings>,
+) -> Vec<SourceSpec<Member>> {
+    let local = export::LOCAL.into_iter().chain(import::LOCAL).map(|kind| glue::source(kind, member, None));
+    let remote =
+        export::REMOTE.into_iter().chain(import::REMOTE).map(|kind| glue::source(kind, hub, Some(hub_namespace)));
+    let mut sources: Vec<SourceSpec<Member>> = local.chain(remote).collect();
+    if let Some(settings) = endpoints {
+        sources.iter_mut().for_each(|spec| decode_for_both(spec, settings));
+        sources.extend(of_endpoints(member, settings));
+    }
+    sources
+}
+
+fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Member>; 3] {
+    let core = |kind, plural| Resource { group: "", version: "v1", kind, plural };
+    let spec = |source, resource, decode| SourceSpec {
+        source,
+        cluster: Arc::clone(member),
+        resource,
+        namespace: None,
+        name: None,
+        // Who asked for it by name is to hear that it cannot be done.
+        optional: settings.mode == Mode::Auto,
+        metadata_only: false,
+        decode,
+    };
+    let lease = Resource { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases" };
+    [
+        spec(Source::Pod, core("Pod", "pods"), decoder(|pod| Object::Endpoints(endpoints::Object::Pod(pod)))),
+        spec(Source::Node, core("Node", "nodes"), decoder(|node| Object::Endpoints(endpoints::Object::Node(node)))),
+        SourceSpec {
+            namespace: Some(LEASE_NAMESPACE.to_owned()),
+            name: Some(LEASE_NAME),
+            optional: true,
+            ..spec(Source::KubeControllerManagerLease, lease, decoder(|lease| Object::Lease(seen(&lease))))
+        },
+    ]
+}
+
+/// Services and slices are read for the controller too.
+fn decode_for_both(spec: &mut SourceSpec<Member>, settings: &Settings) {
+    match spec.source {
+        Source::Fleet(Kind::Service) => {
+            spec.decode = both(Kind::Service, |_| true, endpoints::Object::Service);
+        }
+        Source::Fleet(Kind::EndpointSlice) => {
+            let manager = Finder::new(settings.config.controller_name().as_bytes()).into_owned();
+            let bears_its_name = move |json: &[u8]| manager.find(json).is_some();
+            spec.decode = both(Kind::EndpointSlice, bears_its_name, endpoints::Object::EndpointSlice);
+        }
+        _ => {}
+    }
+}
+
+fn both<T: DeserializeOwned + 'static>(
+    kind: Kind,
+    is_wanted: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
+    of: fn(T) -> endpoints::Object,
+) -> Decoder<Object> {
+    Arc::new(move |json| {
+        let observed = glue::observe(kind, json)?;
+        if !is_wanted(json) {
+            return Ok(observed.map(Object::Fleet));
+        }
+        match serde_json::from_slice(json) {
+            Ok(object) => Ok(observed.map(|fleet| Object::Both(fleet, of(object)))),
+            Err(error) => Err(Unreadable {
+                namespace: observed.namespace,
+                name: observed.name,
+                uid: observed.uid,
+                resource_version: observed.resource_version,
+                why: error.to_string(),
+            }),
+        }
+    })
+}
+
+/// Only the metadata, where the rest cannot be read.
+#[derive(Default, Deserialize)]
+struct WithMetadata {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+/// A kind that only the controller reads.
+fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object> {
+    Arc::new(move |json| {
+        let WithMetadata { metadata } = serde_json::from_slice(json).unwrap_or_default();
+        let (namespace, name, uid) = ((&*metadata.namespace).into(), (&*metadata.name).into(), (&*metadata.uid).into());
+        let unreadable = |why: String| Unreadable { why, ..Unreadable::default() };
+        let version = metadata.resource_version.parse();
+        let resource_version = version.map_err(|_| unreadable("its resourceVersion is no number".to_owned()))?;
+        match serde_json::from_slice(json) {
+            Ok(object) => Ok(Observed { namespace, name, uid, resource_version, object: of(object) }),
+            Err(error) => Err(Unreadable { namespace, name, uid, resource_version, why: error.to_string() }),
+        }
+    })
+}
+
+#[derive(Deserialize)]
+struct Lease {
+    #[serde(default)]
+    spec: LeaseSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeaseSpec {
+    renew_time: Option<jiff::Timestamp>,
+    lease_duration_seconds: Option<u32>,
+}
+
+fn seen(lease: &Lease) -> LeaseSeen {
+    LeaseSeen {
+        renewed: lease.spec.renew_time.map(|time| Timestamp::from_microseconds(time.as_microsecond())),
+        duration: Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or_default().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpointslice::Config;
+    use fleetnet_core::ids::ObjectName;
+
+    const OURS: &str = "endpointslice-controller.k8s.io";
+
+    fn slice(managed_by: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"namespace":"ns","name":"web-1","uid":"u","resourceVersion":"7",
+                "labels":{{"kubernetes.io/service-name":"web","endpointslice.kubernetes.io/managed-by":"{managed_by}"}}}},
+                "addressType":"IPv4","endpoints":[{{"addresses":["10.0.0.1"]}}],"ports":[]}}"#
+        )
+    }
+
+    fn decode_slice(json: &str) -> Object {
+        let manager = Finder::new(Config::default().controller_name().as_bytes()).into_owned();
+        let decode =
+            both(Kind::EndpointSlice, move |json| manager.find(json).is_some(), endpoints::Object::EndpointSlice);
+        decode(json.as_bytes()).expect("readable").object
+    }
+
+    #[test]
+    fn a_slice_with_the_controllers_name_is_read_for_both_and_others_for_the_fleet_only() {
+        let Object::Both(fleet::Object::EndpointSlice(fleet), endpoints::Object::EndpointSlice(lean)) =
+            decode_slice(&slice(OURS))
+        else {
+            panic!("read for both");
+        };
+        assert_eq!(fleet.meta.name, ObjectName::new("ns", "web-1"));
+        assert_eq!((&*lean.metadata.name, lean.endpoints.len()), ("web-1", 1));
+        assert!(matches!(decode_slice(&slice("somebody-else")), Object::Fleet(_)));
+    }
+
+    #[test]
+    fn what_only_the_controller_reads_has_its_metadata_even_where_it_is_nonsense() {
+        let decode = decoder(|pod| Object::Endpoints(endpoints::Object::Pod(pod)));
+        let json =
+            r#"{"metadata":{"namespace":"ns","name":"web-0","uid":"u","resourceVersion":"7"},"spec":"nonsense"}"#;
+        let unreadable = decode(json.as_bytes()).expect_err("nonsense");
+        assert_eq!((&*unreadable.namespace, &*unreadable.name, unreadable.resource_version), ("ns", "web-0", 7));
+        let observed = decode(json.replace(r#""nonsense""#, "{}").as_bytes()).expect("readable");
+        assert_eq!(
+            (&*observed.namespace, &*observed.name, &*observed.uid, observed.resource_version),
+            ("ns", "web-0", "u", 7)
+        );
+    }
+
+    #[test]
+    fn a_lease_says_when_it_was_renewed_and_for_how_long() {
+        let decode = decoder(|lease| Object::Lease(seen(&lease)));
+        let json = r#"{"metadata":{"namespace":"kube-system","name":"kube-controller-manager","uid":"u","resourceVersion":"7"},
+            "spec":{"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"2027-01-15T08:00:00.000001Z"}}"#;
+        let observed = decode(json.as_bytes()).expect("readable");
+        let renewed = Some(Timestamp::from_microseconds(1_800_000_000_000_001));
+        assert_eq!(observed.object, Object::Lease(LeaseSeen { renewed, duration: Duration::from_secs(15) }));
+        let empty = json.replace(r#""leaseDurationSeconds":15,"renewTime":"2027-01-15T08:00:00.000001Z""#, r#""x":1"#);
+        assert_eq!(decode(empty.as_bytes()).expect("readable").object, Object::Lease(LeaseSeen::default()));
+    }
+}
