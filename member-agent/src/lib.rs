@@ -51,12 +51,16 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     launch::launch(process, async |registry| {
         let kubeconfig = flags.common.kubeconfig.as_deref();
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
-        let hub = Arc::new(connect_hub(&settings.hub).await?);
+        let hub = match &settings.hub {
+            Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
+            None => None,
+        };
+        let hub = hub.as_ref().map(|hub| (&*settings.member.hub_namespace, hub));
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
         let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
         Ok(Part {
             logic: Member::new(settings.member.clone(), settings.parts, latencies, endpoints),
-            sources: sources(&settings.member.hub_namespace, &member, &hub, settings.endpoints.as_ref()),
+            sources: sources(&member, hub, settings.endpoints.as_ref()),
             own_cluster: member,
             leases: settings.parts.leases(),
         })
@@ -66,15 +70,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Process, String> {
     let addresses = launch::addresses(flags.addresses())?;
     let mut notes = common::notes(&flags.common);
-    notes.push(format!(
-        "member {} with hub namespace {}, running {:?}",
-        settings.member.cluster, settings.member.hub_namespace, settings.parts
-    ));
-    if fleetnet_core::names::cluster_of(&settings.member.hub_namespace).as_ref() != Some(&settings.member.cluster) {
-        notes.push(format!(
-            "hub namespace {} is not fleet-member-{}: the hub agent knows members by that name and passes over others",
-            settings.member.hub_namespace, settings.member.cluster
-        ));
+    match &settings.hub {
+        Some(_) => notes.extend(notes_on_fleet(settings)),
+        None => notes.push("this cluster's EndpointSlices only: no fleet is joined".to_owned()),
     }
     Ok(Process {
         name: "member-agent",
@@ -86,6 +84,20 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Pro
         warning: common::klog_warning(ignored),
         notes,
     })
+}
+
+fn notes_on_fleet(settings: &Settings) -> Vec<String> {
+    let mut notes = vec![format!(
+        "member {} with hub namespace {}, running {:?}",
+        settings.member.cluster, settings.member.hub_namespace, settings.parts
+    )];
+    if fleetnet_core::names::cluster_of(&settings.member.hub_namespace).as_ref() != Some(&settings.member.cluster) {
+        notes.push(format!(
+            "hub namespace {} is not fleet-member-{}: the hub agent knows members by that name and passes over others",
+            settings.member.hub_namespace, settings.member.cluster
+        ));
+    }
+    notes
 }
 
 async fn connect_hub(hub: &Hub) -> Result<Cluster, ClientError> {

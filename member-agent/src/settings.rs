@@ -36,6 +36,9 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// None of them.
+    pub const NONE: Self = Self { export: false, import: false, multi_cluster_service: false, endpoint_slice: false };
+
     /// All of them.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
@@ -69,8 +72,8 @@ pub enum Hub {
 pub struct Settings {
     /// What core needs to know.
     pub member: member::Settings,
-    /// How the hub is reached.
-    pub hub: Hub,
+    /// How the hub is reached; none where only this cluster's EndpointSlices are made.
+    pub hub: Option<Hub>,
     /// What runs.
     pub parts: Parts,
     /// How this cluster's slices are made, if that may ever be.
@@ -87,15 +90,20 @@ impl Settings {
         if flags.enable_v1alpha1_apis {
             return Err(UsageError("--enable-v1alpha1-apis=true is not supported: leave the flag out".to_owned()));
         }
-        let cluster = cluster_id(flags)?;
+        if flags.fleet_system_namespace.is_empty() {
+            return Err(UsageError("--fleet-system-namespace must name a namespace".to_owned()));
+        }
+        let parts = parts(flags)?;
+        let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
+        let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
+        // Who makes EndpointSlices only needs no fleet.
+        let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
+        let cluster = if alone { flags.member_cluster_id.clone().unwrap_or_default() } else { cluster_id(flags)? };
         let hub_namespace = match flags.hub_namespace.as_deref() {
             Some("") => return Err(UsageError("--hub-namespace must name a namespace".to_owned())),
             Some(namespace) => namespace.into(),
             None => names::member_namespace(&cluster),
         };
-        if flags.fleet_system_namespace.is_empty() {
-            return Err(UsageError("--fleet-system-namespace must name a namespace".to_owned()));
-        }
         let grace = flags.derived_service_grace;
         let member = member::Settings {
             cluster: cluster.into(),
@@ -104,10 +112,8 @@ impl Settings {
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
         };
-        let parts = parts(flags)?;
-        let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
-        let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
-        Ok(Self { member, hub: hub(flags)?, parts, endpoints })
+        let hub = if alone { None } else { Some(hub(flags)?) };
+        Ok(Self { member, hub, parts, endpoints })
     }
 }
 
@@ -153,7 +159,7 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
 }
 
 fn parts(flags: &Flags) -> Result<Parts, UsageError> {
-    let mut parts = Parts { export: false, import: false, multi_cluster_service: false, endpoint_slice: false };
+    let mut parts = Parts::NONE;
     if !flags.enable_networking_features {
         return Ok(parts);
     }
@@ -194,6 +200,24 @@ mod tests {
         assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
         assert_eq!(settings.member.derived_service_grace_micros, 60_000_000);
         assert_eq!(settings.parts.leases().len(), 5);
+    }
+
+    #[test]
+    fn who_makes_endpoint_slices_only_needs_no_fleet() {
+        let alone = settings(&["--controllers=endpointslice"]).expect("complete");
+        assert!(alone.hub.is_none() && alone.endpoints.is_some());
+        assert_eq!(alone.parts.leases(), [ENDPOINT_SLICE_LEASE]);
+        let error = settings(&["--controllers=endpointslice,export"]).expect_err("a hub is missing");
+        assert!(error.contains("MEMBER_CLUSTER_NAME"), "{error}");
+    }
+
+    #[test]
+    fn a_controller_that_is_off_holds_no_lease() {
+        let mut arguments = COMPLETE.to_vec();
+        arguments.push("--endpointslices=off");
+        let off = settings(&arguments).expect("complete");
+        assert!(off.endpoints.is_none() && !off.parts.endpoint_slice);
+        assert_eq!(off.parts.leases().len(), 4);
     }
 
     #[test]

@@ -71,18 +71,22 @@ impl From<fleet::Object> for Object {
     }
 }
 
-/// What the member agent watches: its whole cluster, and its namespace in the hub; for the EndpointSlice controller, if it
-/// may ever serve, what that needs besides.
+/// What the member agent watches: its whole cluster, and its namespace in the hub where it belongs to a fleet; for the
+/// EndpointSlice controller, if it may ever serve, what that needs besides.
 pub fn sources(
-    hub_namespace: &str,
     member: &Arc<Cluster>,
-    hub: &Arc<Cluster>,
+    hub: Option<(&str, &Arc<Cluster>)>,
     endpoints: Option<&Settings>,
 ) -> Vec<SourceSpec<Member>> {
-    let local = export::LOCAL.into_iter().chain(import::LOCAL).map(|kind| glue::source(kind, member, None));
-    let remote =
-        export::REMOTE.into_iter().chain(import::REMOTE).map(|kind| glue::source(kind, hub, Some(hub_namespace)));
-    let mut sources: Vec<SourceSpec<Member>> = local.chain(remote).collect();
+    let mut kinds = vec![Kind::Service, Kind::EndpointSlice];
+    if hub.is_some() {
+        kinds = export::LOCAL.into_iter().chain(import::LOCAL).collect();
+    }
+    let mut sources: Vec<_> = kinds.into_iter().map(|kind| glue::source(kind, member, None)).collect();
+    if let Some((namespace, hub)) = hub {
+        let remote = export::REMOTE.into_iter().chain(import::REMOTE);
+        sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
+    }
     if let Some(settings) = endpoints {
         sources.iter_mut().for_each(|spec| decode_for_both(spec, settings));
         sources.extend(of_endpoints(member, settings));

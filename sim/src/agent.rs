@@ -117,7 +117,7 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let hub_namespace = member_namespace(member_name);
     let endpoints = setup.endpointslices.as_ref();
-    let sources = member_agent::sources(&hub_namespace, &member, hub, endpoints);
+    let sources = member_agent::sources(&member, Some((&hub_namespace, hub)), endpoints);
     let parts = Parts { endpoint_slice: endpoints.is_some(), ..Parts::ALL };
     let settings = Settings {
         cluster: member_name.into(),
