@@ -5,6 +5,7 @@
 //! ground (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the floor's)
 //! floor  (import and change by hand)  ── follow (a watch that decodes nothing), templates (bodies as the agents made them)
 //! import, churn, restart (what is measured) ── stages, table (where the time of a change goes) ── report (JSON, targets)
+//! slices (apart: the library of EndpointSlices alone, in memory)
 //! ```
 
 pub mod bare;
@@ -20,6 +21,7 @@ pub mod quantiles;
 pub mod report;
 pub mod restart;
 pub mod size;
+pub mod slices;
 pub mod stages;
 pub mod table;
 pub mod templates;

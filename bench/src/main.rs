@@ -4,12 +4,13 @@ use anyhow::Context as _;
 use bench::ground::Ground;
 use bench::report::Report;
 use bench::size::{SMOKE, Size};
+use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
 use bench::{churn, import, restart};
 use clap::{Parser, Subcommand};
 
-/// Measures the agents on real control planes, against the same writes made by hand.
+/// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
 ///
 /// Builds of `dev` are for --smoke: take figures with `cargo run --release -p bench -- all`.
 #[derive(Debug, Parser)]
@@ -22,7 +23,7 @@ struct Arguments {
     smoke: bool,
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 enum What {
     /// All Services exported and imported at once; writes, and memory after it.
     Import(Size),
@@ -30,13 +31,30 @@ enum What {
     Churn(Size),
     /// The agents started again.
     Restart(Size),
-    /// All of it.
+    /// All of these.
     All(Size),
+    /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
+    #[command(name = "endpointslice")]
+    EndpointSlice(slices::Options),
+    /// Two files of such lines, of another program and of this one, as a table and against the targets.
+    Compare(compare::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     let Arguments { what, smoke } = Arguments::parse();
-    let report = fleetnet_tests::run(measure(what, smoke))?;
+    if smoke && matches!(what, What::EndpointSlice(_) | What::Compare(_)) {
+        anyhow::bail!("--smoke is for control planes: here take --generate FOLDER --pods 10, and --milliseconds 1");
+    }
+    let (churns, restarts, size) = match what {
+        What::Import(size) => (false, false, size),
+        What::Churn(size) => (true, false, size),
+        What::Restart(size) => (false, true, size),
+        What::All(size) => (true, true, size),
+        What::EndpointSlice(options) => return slices::run(&options, print_line),
+        What::Compare(options) => return compare_files(&options),
+    };
+    let size = if smoke { SMOKE } else { size };
+    let report = fleetnet_tests::run(measure(churns, restarts, size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}", report.table());
     if let Some(churn) = &report.churn {
@@ -45,18 +63,23 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(what: What, smoke: bool) -> anyhow::Result<Report> {
-    let (churns, restarts, size) = match what {
-        What::Import(size) => (false, false, size),
-        What::Churn(size) => (true, false, size),
-        What::Restart(size) => (false, true, size),
-        What::All(size) => (true, true, size),
-    };
-    let size = if smoke { SMOKE } else { size };
+async fn measure(churns: bool, restarts: bool, size: Size) -> anyhow::Result<Report> {
     let mut ground = Ground::take().await?;
     let users = Users::of(&ground, World::of_agents(&ground)).await?;
     let (import, floor) = import::measure(&ground, &users, size).await?;
     let churn = if churns { Some(churn::measure(&ground, &users, &floor, size).await?) } else { None };
     let restart = if restarts { Some(restart::measure(&mut ground, &users, size).await?) } else { None };
     Ok(Report::new(size, import, churn, restart))
+}
+
+fn print_line(line: &slices::line::Line) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(line).context("figures are JSON")?);
+    Ok(())
+}
+
+fn compare_files(options: &compare::Options) -> anyhow::Result<()> {
+    let comparison = compare::run(options)?;
+    print!("{}", comparison.markdown());
+    eprint!("{}", bench::report::table(&comparison.targets()));
+    Ok(())
 }

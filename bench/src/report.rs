@@ -52,14 +52,20 @@ impl Report {
     /// The targets as a table for people.
     #[must_use]
     pub fn table(&self) -> String {
-        let mut table = String::from("target                                                  at most       value\n");
-        for Target { name, at_most, value, met } in &self.targets {
-            let verdict = if *met { "" } else { "  MISSED" };
-            // Writing to a string cannot fail.
-            let _ = writeln!(table, "{name:<52} {at_most:>10.1} {value:>11.2}{verdict}");
-        }
-        table
+        table(&self.targets)
     }
+}
+
+/// `targets` as a table for people.
+#[must_use]
+pub fn table(targets: &[Target]) -> String {
+    let mut table = String::from("target                                                  at most       value\n");
+    for Target { name, at_most, value, met } in targets {
+        let verdict = if *met { "" } else { "  MISSED" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(table, "{name:<52} {at_most:>10.1} {value:>11.2}{verdict}");
+    }
+    table
 }
 
 fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) -> Vec<Target> {
@@ -88,6 +94,8 @@ fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) ->
     targets
 }
 
-fn target(name: &str, at_most: f64, value: f64) -> Target {
+/// A figure against what it is to be at most.
+#[must_use]
+pub fn target(name: &str, at_most: f64, value: f64) -> Target {
     Target { name: name.to_owned(), at_most, value, met: value <= at_most }
 }

@@ -9,16 +9,16 @@ use tokio::process::Command;
 const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
-async fn bench(arguments: &[&str]) -> anyhow::Result<Value> {
+async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(binaries::of_agent("bench").await?).args(arguments).kill_on_drop(true).output().await?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{:?}:\n{told}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| format!("what it prints is no JSON:\n{told}"))
+    String::from_utf8(output.stdout).context("it prints letters")
 }
 
 #[test]
 fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow::Result<()> {
-    let report = run(bench(&["all", "--smoke"]))?;
+    let report: Value = serde_json::from_str(&run(print(&["all", "--smoke"]))?).context("it prints JSON")?;
 
     // For a Service and its slices: what users write, and what the ledgers of a first export and a first import add up to.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
@@ -50,5 +50,62 @@ fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow
     assert_eq!((&restart["writes"], &restart["writes_with_changes"]), (&json!(0), &json!(3)), "{restart}");
     assert_eq!(restart["fresh_change"]["count"], 1);
     assert_eq!(report["targets"].as_array().map(Vec::len), Some(12));
+    Ok(())
+}
+
+/// A scenario: name, mode, writes (created, updated, deleted), slices' lengths, allocations.
+type Expected = (&'static str, &'static str, [u64; 3], &'static [u64], f64);
+
+const SLICE_SCENARIOS: [Expected; 22] = [
+    ("create-10", "full", [1, 0, 0], &[10], 68.0),
+    ("create-120", "full", [2, 0, 0], &[20, 100], 193.0),
+    ("hints-removal-10", "full", [0, 1, 0], &[10], 75.0),
+    ("hints-removal-120", "full", [0, 2, 0], &[20, 100], 202.0),
+    ("noop-10", "full", [0, 0, 0], &[10], 61.0),
+    ("noop-120", "full", [0, 0, 0], &[20, 100], 179.0),
+    ("noop-prefersamezone-10", "full", [0, 0, 0], &[10], 61.0),
+    ("noop-prefersamezone-120", "full", [0, 0, 0], &[20, 100], 179.0),
+    ("noop-topology-auto-10", "full", [0, 0, 0], &[10], 69.0),
+    ("noop-topology-auto-120", "full", [0, 0, 0], &[20, 100], 188.0),
+    ("one-unready-10", "full", [0, 1, 0], &[10], 75.0),
+    ("one-unready-10", "incremental", [0, 1, 0], &[10], 61.0),
+    ("one-unready-120", "full", [0, 1, 0], &[20, 100], 194.0),
+    ("one-unready-120", "incremental", [0, 1, 0], &[20, 100], 64.0),
+    ("podmap-10", "selected", [0, 0, 0], &[], 2.0),
+    ("podmap-120", "selected", [0, 0, 0], &[], 2.0),
+    ("port-change-10", "full", [0, 1, 0], &[10], 75.0),
+    ("port-change-120", "full", [0, 2, 0], &[20, 100], 202.0),
+    ("replace-one-10", "full", [0, 1, 0], &[10], 77.0),
+    ("replace-one-10", "incremental", [0, 1, 0], &[10], 63.0),
+    ("replace-one-120", "full", [0, 1, 0], &[20, 100], 196.0),
+    ("replace-one-120", "incremental", [0, 1, 0], &[20, 100], 66.0),
+];
+
+#[test]
+fn the_bench_of_endpoint_slices_counts_writes_slices_and_allocations_of_each_scenario() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [scenarios, slices, lines] = ["scenarios", "slices", "lines.json"].map(|name| folder.path().join(name));
+    let [scenarios, slices, lines] = [&scenarios, &slices, &lines].map(|path| path.to_str().expect("made of letters"));
+    run(print(&["endpointslice", "--generate", scenarios, "--pods", "10,120"]))?;
+    let arguments = ["endpointslice", "--folder", scenarios, "--slices", slices, "--milliseconds", "1"];
+    let printed = run(print(&arguments))?;
+    let measured: Vec<Value> = printed.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    ensure!(measured.len() == SLICE_SCENARIOS.len(), "{} lines", measured.len());
+    for (line, (name, mode, writes, lengths, allocations)) in measured.iter().zip(SLICE_SCENARIOS) {
+        assert_eq!((&line["name"], &line["mode"]), (&json!(name), &json!(mode)));
+        assert_eq!(json!([line["creates"], line["updates"], line["deletes"]]), json!(writes), "{line}");
+        assert_eq!(line["slice_lengths"], json!(lengths), "{line}");
+        if mode != "selected" {
+            assert_eq!(line["endpoints"], line["distinct_endpoints"], "{line}");
+        }
+        let counted = line["allocs_op"].as_f64().context("allocations")?;
+        assert!((counted - allocations).abs() <= allocations * 0.03, "{counted} allocations: {line}");
+    }
+
+    std::fs::write(lines, printed)?;
+    let table = run(print(&["compare", lines, lines, "--slices", slices, slices]))?;
+    assert_eq!(table.lines().count(), 2 + SLICE_SCENARIOS.len(), "{table}");
+    assert_eq!(table.matches("| same |").count(), SLICE_SCENARIOS.len() - 2, "all but those of selectors: {table}");
+    assert!(!table.contains("DIFFER"), "{table}");
     Ok(())
 }

@@ -1,0 +1,103 @@
+//! The library of EndpointSlices alone, on scenarios in files: what a reconcile and an event cost the processor.
+//!
+//! ```text
+//!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► line (JSON)     ─┬─► compare
+//!                                 ├─► incremental (one pod's event, on a state)   ─┤                    │
+//!                                 └─► selected    (which Services select a pod)   ─┴─► outcome (slices) ─┘
+//!                                          meter (processor time, allocations), memory (answers writes)
+//! ```
+//!
+//! Writes are answered from memory. Only reading files is outside of what is measured: pods become backends inside.
+
+pub mod compare;
+pub mod full;
+pub mod generate;
+pub mod incremental;
+pub mod line;
+pub mod memory;
+pub mod meter;
+pub mod outcome;
+pub mod scenario;
+pub mod selected;
+
+use crate::slices::line::Line;
+use crate::slices::meter::Meter;
+use crate::slices::scenario::Scenario;
+use anyhow::Context as _;
+use regex::Regex;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The folder of scenario files, `*.json`.
+    #[arg(long, value_name = "FOLDER", required_unless_present = "generate")]
+    folder: Option<PathBuf>,
+    /// Only scenarios whose name this pattern matches.
+    #[arg(long, value_name = "PATTERN", default_value = "")]
+    only: Regex,
+    /// Processor time to spend on each scenario and mode.
+    #[arg(long, default_value_t = 1000)]
+    milliseconds: u64,
+    /// How to plan.
+    #[arg(long, value_enum, default_value_t = Mode::Both)]
+    mode: Mode,
+    /// Keeps the slices that there are after each scenario in this folder, for `compare --slices`.
+    #[arg(long, value_name = "FOLDER")]
+    slices: Option<PathBuf>,
+    /// Writes scenario files to this folder and measures nothing.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "folder")]
+    generate: Option<PathBuf>,
+    /// The numbers of pods to generate scenarios of.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 1000, 5000])]
+    pods: Vec<usize>,
+}
+
+/// How to plan.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Mode {
+    /// Over all pods and slices.
+    Full,
+    /// From what changed, where that is one pod.
+    Incremental,
+    /// One after the other.
+    Both,
+}
+
+/// Does what `options` say, and gives every measured line to `print`.
+///
+/// # Errors
+/// A file cannot be read or written, or a scenario is not what it should be.
+pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    if let Some(folder) = &options.generate {
+        return generate::write(folder, &options.pods);
+    }
+    let folder = options.folder.as_deref().context("clap wants a folder where nothing is generated")?;
+    let meter = Meter::new(Duration::from_millis(options.milliseconds));
+    for file in scenario::files(folder, &options.only)? {
+        let scenario = Scenario::read(&file)?;
+        let measured = measure(&scenario, options.mode, meter);
+        for line in measured.with_context(|| format!("scenario {}", file.display()))? {
+            print(&line)?;
+        }
+        if let (Some(folder), true) = (&options.slices, scenario.services.is_empty()) {
+            outcome::write(folder, &scenario.name, &full::reconcile(&scenario)?.0)?;
+        }
+    }
+    Ok(())
+}
+
+fn measure(scenario: &Scenario, mode: Mode, meter: Meter) -> anyhow::Result<Vec<Line>> {
+    if !scenario.services.is_empty() {
+        return Ok(if mode == Mode::Incremental { Vec::new() } else { vec![selected::measure(scenario, meter)?] });
+    }
+    let mut lines = Vec::new();
+    if mode != Mode::Incremental {
+        lines.push(full::measure(scenario, meter)?);
+    }
+    if mode != Mode::Full {
+        lines.extend(incremental::measure(scenario, meter)?);
+    }
+    Ok(lines)
+}

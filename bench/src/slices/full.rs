@@ -1,0 +1,42 @@
+//! A reconcile over all pods and slices.
+
+use crate::slices::line::Line;
+use crate::slices::memory::{self, Memory};
+use crate::slices::meter::Meter;
+use crate::slices::outcome::Outcome;
+use crate::slices::scenario::Scenario;
+use endpointslice::model::EndpointSlice;
+use endpointslice::plan::WriteCounts;
+use endpointslice::{PlanRequest, plan_pods};
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// What a reconcile costs: pods to backends, plan, writes.
+///
+/// # Errors
+/// The scenario's limit is out of range.
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
+    let Scenario { name, service, pods, existing, .. } = scenario;
+    let (config, zones, writer) = (scenario.config()?, scenario.zones(), Memory::default());
+    let mut hints = scenario.hints();
+    let request = PlanRequest { service, existing, trigger_time: None, config: &config };
+    let cost = meter.measure(|| {
+        black_box(writer.apply(&plan_pods(&request, pods, &zones, &mut hints))?);
+        Ok(())
+    })?;
+    let (slices, counts) = reconcile(scenario)?;
+    Ok(Line::of(name, "full", pods.len(), cost).after(&Outcome::of(&slices), counts))
+}
+
+/// The slices that there are after a reconcile, and how many writes it took.
+///
+/// # Errors
+/// As [`measure`].
+pub fn reconcile(scenario: &Scenario) -> anyhow::Result<(Vec<Arc<EndpointSlice>>, WriteCounts)> {
+    let Scenario { service, pods, existing, .. } = scenario;
+    let config = scenario.config()?;
+    let request = PlanRequest { service, existing, trigger_time: None, config: &config };
+    let plan = plan_pods(&request, pods, &scenario.zones(), &mut scenario.hints());
+    let written = Memory::default().apply(&plan)?;
+    Ok((memory::slices(existing, written), plan.counts()))
+}

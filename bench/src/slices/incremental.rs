@@ -1,0 +1,141 @@
+//! One pod's event on a state that is kept.
+//!
+//! The state is built from the slices that a scenario begins with; the event is the one pod in which its pods differ from
+//! them. It is measured there and back: the pod changes, is planned and written, and the answer is taken in; then it
+//! changes back, in the same way. So each run begins where the one before it began.
+
+use crate::slices::full;
+use crate::slices::line::Line;
+use crate::slices::memory::Memory;
+use crate::slices::meter::{Meter, Stopwatch};
+use crate::slices::outcome::Outcome;
+use crate::slices::scenario::Scenario;
+use anyhow::{Context as _, ensure};
+use endpointslice::apply::Written;
+use endpointslice::hints::ServiceHints;
+use endpointslice::model::{Addresses, Endpoint, Pod, PodIp, TargetRef};
+use endpointslice::plan::{Update, WriteCounts};
+use endpointslice::{Incremental, NodeZones, PlanRequest, plan_pods};
+use std::sync::Arc;
+
+const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0 };
+
+/// What an event costs; none where a scenario is not about one pod.
+///
+/// # Errors
+/// The scenario is not what it should be, or its event leads elsewhere than a reconcile over everything.
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>> {
+    let Some(event) = event(scenario)? else { return Ok(None) };
+    let mut world = World::before(scenario, &event)?;
+    let full_plans = world.state.full_plans();
+    let counts = world.take(&event.before, &event.after)?;
+    let outcome = Outcome::of(&world.state.slices());
+    let (wanted, wanted_counts) = full::reconcile(scenario)?;
+    ensure!(counts == wanted_counts, "one event takes other writes than a full plan");
+    ensure!(outcome == Outcome::of(&wanted), "one event leads to other slices than a full plan");
+    world.take(&event.after, &event.before)?;
+
+    let mut is_there = false;
+    let cost = meter.measure(|| {
+        let (from, to) = if is_there { (&event.after, &event.before) } else { (&event.before, &event.after) };
+        is_there = !is_there;
+        ensure!(world.take(from, to)? == ONE_UPDATE, "an event is one update");
+        Ok(())
+    })?;
+    ensure!(world.state.full_plans() == full_plans, "an event was planned in full");
+    let line = Line::of(&scenario.name, "incremental", scenario.pods.len(), cost).after(&outcome, counts);
+    Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
+}
+
+/// One pod, as slices show it and as it is. The names may differ: it was replaced.
+struct Event {
+    before: Pod,
+    after: Pod,
+}
+
+/// The event of a scenario, if its plan is to exchange one endpoint.
+fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
+    let Scenario { service, pods, existing, .. } = scenario;
+    let config = scenario.config()?;
+    let request = PlanRequest { service, existing, trigger_time: None, config: &config };
+    let plan = plan_pods(&request, pods, &scenario.zones(), &mut scenario.hints());
+    if plan.counts() != ONE_UPDATE {
+        return Ok(None);
+    }
+    let update = plan.families.iter().flat_map(|family| &family.draft.updates).next().context("it is counted")?;
+    let Some((gone, new)) = exchanged(update) else { return Ok(None) };
+    let target = new.target_ref.as_deref().context("an endpoint of a pod names it")?;
+    let after = pods.iter().find(|pod| pod.metadata.name == target.name).context("an endpoint names a pod")?;
+    Ok(Some(Event { before: shown_by(gone, after)?, after: after.clone() }))
+}
+
+/// The endpoint that goes and the one that comes, if it is one each.
+fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
+    let (before, after) = (&update.before.endpoints, &update.after.endpoints);
+    let only = |those: &'_ [Endpoint], others: &[Endpoint]| {
+        let mut those = those.iter().enumerate().filter(|(_, it)| !others.contains(it));
+        those.next().filter(|_| those.next().is_none()).map(|(at, _)| at)
+    };
+    Some((&before[only(before, after)?], &after[only(after, before)?]))
+}
+
+/// The pod that `endpoint` shows, otherwise like `pod`.
+fn shown_by(endpoint: &Endpoint, pod: &Pod) -> anyhow::Result<Pod> {
+    let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else {
+        anyhow::bail!("an endpoint of a pod has one address and names it");
+    };
+    let TargetRef { name, uid, .. } = &**target;
+    let mut pod = pod.clone();
+    pod.metadata.name = name.clone();
+    pod.metadata.uid = uid.clone();
+    pod.spec.node_name = endpoint.node_name.clone().unwrap_or_default();
+    pod.status.pod_ip = ip.clone();
+    pod.status.pod_ips = vec![PodIp { ip: ip.clone() }];
+    pod.status.readiness.is_ready = endpoint.is_ready();
+    Ok(pod)
+}
+
+/// A state, and what it is fed and planned with.
+struct World {
+    state: Incremental,
+    zones: NodeZones,
+    hints: ServiceHints,
+    writer: Memory,
+    planning: Stopwatch,
+}
+
+impl World {
+    /// As it is before `event`: there is nothing to write.
+    fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Self> {
+        let state = Incremental::new(Arc::new(scenario.service.clone()), Arc::new(scenario.config()?));
+        let (zones, hints) = (scenario.zones(), scenario.hints());
+        let mut world = Self { state, zones, hints, writer: Memory::default(), planning: Stopwatch::default() };
+        let others = scenario.pods.iter().filter(|pod| pod.metadata.name != event.after.metadata.name);
+        for pod in others.chain([&event.before]) {
+            world.state.set_pod(pod, &world.zones);
+        }
+        for slice in &scenario.existing {
+            world.state.set_slice(Arc::clone(slice));
+        }
+        ensure!(world.state.plan(None, &mut world.hints).is_empty(), "something else than one pod differs");
+        Ok(world)
+    }
+
+    /// A pod's event: it changes, that is planned and written, and the answers are taken in.
+    fn take(&mut self, from: &Pod, to: &Pod) -> anyhow::Result<WriteCounts> {
+        self.planning.start();
+        if from.metadata.name != to.metadata.name {
+            self.state.remove_pod(&from.metadata.name);
+        }
+        self.state.set_pod(to, &self.zones);
+        let plan = self.state.plan(None, &mut self.hints);
+        self.planning.stop();
+        for write in self.writer.apply(&plan)? {
+            match write {
+                Written::Created(slice) | Written::Updated(slice) => self.state.set_slice(Arc::new(slice)),
+                Written::Deleted(slice) => self.state.remove_slice(&slice.metadata.name),
+            }
+        }
+        Ok(plan.counts())
+    }
+}

@@ -1,0 +1,106 @@
+//! [`Meter`]: what a piece of work costs one thread.
+
+use std::time::Duration;
+
+/// Runs work over and over.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    budget: Duration,
+}
+
+/// What one piece of work costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// How often it was timed.
+    pub iterations: u64,
+    /// Processor time, in nanoseconds.
+    pub nanoseconds: f64,
+    /// How often memory was asked for.
+    pub allocations: f64,
+    /// How much of it.
+    pub bytes: f64,
+}
+
+/// Runs before anything is measured, and runs over which allocations are counted. An even number, so that work that goes
+/// to and fro is where it began.
+const WARM_UP: u64 = 4;
+const COUNTED: u64 = 4;
+
+impl Meter {
+    /// A meter that spends `budget` of processor time on timing.
+    #[must_use]
+    pub const fn new(budget: Duration) -> Self {
+        Self { budget }
+    }
+
+    /// What `work` costs. Allocations are counted in runs of their own, which are not timed.
+    ///
+    /// # Errors
+    /// That of the work.
+    pub fn measure(self, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
+        let mut repeat = |times: u64| (0..times).try_for_each(|_| work());
+        repeat(WARM_UP)?;
+        let mut outcome = Ok(());
+        let counted = allocation_counter::measure(|| outcome = repeat(COUNTED));
+        outcome?;
+        let (iterations, taken) = self.time(repeat)?;
+        #[allow(clippy::cast_precision_loss, reason = "figures of fewer than 2^52")]
+        let each = |sum: u64, times: u64| sum as f64 / times as f64;
+        Ok(Cost {
+            iterations,
+            nanoseconds: each(u64::try_from(taken.as_nanos())?, iterations),
+            allocations: each(counted.count_total, COUNTED),
+            bytes: each(counted.bytes_total, COUNTED),
+        })
+    }
+
+    /// Runs in batches that grow, so that the clock is read seldom.
+    fn time(self, mut repeat: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<(u64, Duration)> {
+        let began = processor_time();
+        let (mut done, mut batch) = (0, 2);
+        loop {
+            repeat(batch)?;
+            done += batch;
+            let taken = processor_time().saturating_sub(began);
+            if taken >= self.budget {
+                return Ok((done, taken));
+            }
+            if taken < self.budget / 8 {
+                batch *= 2;
+            }
+        }
+    }
+}
+
+/// The processor time of a part of the work; reading the clock twice is in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stopwatch {
+    began: Duration,
+    taken: Duration,
+    times: u32,
+}
+
+impl Stopwatch {
+    /// The part begins.
+    pub fn start(&mut self) {
+        self.began = processor_time();
+    }
+
+    /// It ends.
+    pub fn stop(&mut self) {
+        self.taken += processor_time().saturating_sub(self.began);
+        self.times += 1;
+    }
+
+    /// What it took each time.
+    #[must_use]
+    pub fn mean_nanoseconds(&self) -> f64 {
+        self.taken.as_secs_f64() * 1e9 / f64::from(self.times)
+    }
+}
+
+/// What this thread has taken of the processor.
+fn processor_time() -> Duration {
+    let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(taken).unwrap_or_default()
+}

@@ -1,0 +1,70 @@
+//! [`Outcome`]: the slices that there are after a reconcile, apart from which endpoint is in which.
+
+use anyhow::Context as _;
+use endpointslice::model::{Endpoint, EndpointPort, EndpointSlice};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What there is after a reconcile, as far as placement does not matter.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Outcome {
+    /// The endpoints of all slices, each once, with their ports and hints, as text.
+    pub endpoints: BTreeSet<String>,
+    /// How many endpoints each slice has, sorted.
+    pub slice_lengths: Vec<usize>,
+}
+
+impl Outcome {
+    /// What `slices` come to.
+    #[must_use]
+    pub fn of(slices: &[Arc<EndpointSlice>]) -> Self {
+        let mut slice_lengths: Vec<_> = slices.iter().map(|slice| slice.endpoints.len()).collect();
+        slice_lengths.sort_unstable();
+        let mut endpoints = BTreeSet::new();
+        for slice in slices {
+            let mut ports = slice.ports.clone();
+            ports.sort_unstable();
+            endpoints.extend(slice.endpoints.iter().map(|endpoint| text(slice, &ports, endpoint)));
+        }
+        Self { endpoints, slice_lengths }
+    }
+}
+
+fn text(slice: &EndpointSlice, ports: &[EndpointPort], endpoint: &Endpoint) -> String {
+    let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints } = endpoint;
+    let target =
+        target_ref.as_deref().map(|target| (target.kind.as_str(), &target.namespace, &target.name, &target.uid));
+    let (address_type, addresses) = (slice.address_type.as_str(), &addresses[..]);
+    format!(
+        "{address_type} {ports:?} {addresses:?} {conditions:?} {hostname:?} {target:?} {node_name:?} {zone:?} {hints:?}"
+    )
+}
+
+/// Keeps `slices`, those after the scenario `name`, in `folder`.
+///
+/// # Errors
+/// They cannot be written.
+pub fn write(folder: &Path, name: &str, slices: &[Arc<EndpointSlice>]) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let slices: Vec<_> = slices.iter().map(|slice| &**slice).collect();
+    let (file, text) = (file(folder, name), serde_json::to_vec(&slices).context("slices are JSON")?);
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// What the slices come to that were kept in `folder`: a list of them, in Kubernetes' JSON.
+///
+/// # Errors
+/// They cannot be read.
+pub fn read(folder: &Path, name: &str) -> anyhow::Result<Outcome> {
+    let file = file(folder, name);
+    let text = fs::read(&file).with_context(|| format!("cannot read the slices {}", file.display()))?;
+    let slices: Vec<EndpointSlice> =
+        serde_json::from_slice(&text).with_context(|| format!("{} is no list of EndpointSlices", file.display()))?;
+    Ok(Outcome::of(&slices.into_iter().map(Arc::new).collect::<Vec<_>>()))
+}
+
+fn file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.json"))
+}

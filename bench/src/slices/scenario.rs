@@ -1,0 +1,108 @@
+//! [`Scenario`]: a Service and its world, as a file has them.
+
+use anyhow::Context as _;
+use endpointslice::hints::ServiceHints;
+use endpointslice::model::{EndpointSlice, Node, Pod, Service};
+use endpointslice::{Config, NodeZones};
+use regex::Regex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One reconcile of `service`; or, where there are `services`, which of them select the first pod. Objects are Kubernetes'
+/// JSON. Unknown fields are skipped.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// How many endpoints a slice may get.
+    pub max_endpoints_per_slice: usize,
+    /// Whether the cluster shares endpoints out by zone.
+    #[serde(default)]
+    pub topology_cache: bool,
+    /// The Service.
+    #[serde(default)]
+    pub service: Service,
+    /// The pods that it selects.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub pods: Vec<Pod>,
+    /// The Nodes.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub nodes: Vec<Node>,
+    /// The slices that there are.
+    #[serde(default, deserialize_with = "shared_slices", serialize_with = "write_shared_slices")]
+    pub existing: Vec<Arc<EndpointSlice>>,
+    /// The Services of a namespace.
+    #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
+}
+
+impl Scenario {
+    /// The scenario in `file`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no scenario.
+    pub fn read(file: &Path) -> anyhow::Result<Self> {
+        let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is no scenario", file.display()))
+    }
+
+    /// How slices are made.
+    ///
+    /// # Errors
+    /// The limit of a slice is out of range.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        Ok(Config::default().with_max_endpoints_per_slice(self.max_endpoints_per_slice)?)
+    }
+
+    /// The zones of its Nodes.
+    #[must_use]
+    pub fn zones(&self) -> NodeZones {
+        self.nodes.iter().collect()
+    }
+
+    /// Who decides about hints; it keeps what it knows from one reconcile to the next.
+    #[must_use]
+    pub fn hints(&self) -> ServiceHints {
+        if !self.topology_cache {
+            return ServiceHints { topology: None, ..ServiceHints::new() };
+        }
+        let mut hints = ServiceHints::new();
+        // It answers which Services to plan again: it has none yet.
+        let _ = hints.set_nodes(&self.nodes);
+        hints
+    }
+}
+
+/// The scenario files of `folder` that `only` matches without their ending, by name.
+///
+/// # Errors
+/// The folder cannot be read, or none matches.
+pub fn files(folder: &Path, only: &Regex) -> anyhow::Result<Vec<PathBuf>> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let path = entry.with_context(unreadable)?.path();
+        let is_scenario = path.extension().is_some_and(|ending| ending == "json");
+        if is_scenario && path.file_stem().and_then(|name| name.to_str()).is_some_and(|name| only.is_match(name)) {
+            files.push(path);
+        }
+    }
+    anyhow::ensure!(!files.is_empty(), "{} has no scenario file that matches `{only}`", folder.display());
+    files.sort_unstable();
+    Ok(files)
+}
+
+fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn shared_slices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<EndpointSlice>>, D::Error> {
+    Ok(null_is_empty(deserializer)?.into_iter().map(Arc::new).collect())
+}
+
+fn write_shared_slices<S: Serializer>(slices: &[Arc<EndpointSlice>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(slices.iter().map(|slice| &**slice))
+}

@@ -1,0 +1,31 @@
+//! Which Services a pod's event concerns.
+
+use crate::slices::line::Line;
+use crate::slices::meter::Meter;
+use crate::slices::scenario::Scenario;
+use anyhow::{Context as _, ensure};
+use endpointslice::selector::{SelectorIndex, selects};
+use std::collections::BTreeSet;
+use std::hint::black_box;
+
+/// What it costs to find the Services that select the first pod.
+///
+/// # Errors
+/// There is no pod, or the index finds others than those that do.
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
+    let Scenario { name, services, pods, .. } = scenario;
+    let labels = &pods.first().context("a scenario with Services has a pod")?.metadata.labels;
+    let mut index = SelectorIndex::default();
+    for service in services {
+        index.insert(&service.metadata.name, &service.spec.selector);
+    }
+    let found = index.selecting(labels);
+    let selecting = services.iter().filter(|service| selects(&service.spec.selector, labels));
+    let selecting: BTreeSet<_> = selecting.map(|service| service.metadata.name.clone()).collect();
+    ensure!(found == selecting, "the index finds {found:?}, not {selecting:?}");
+    let cost = meter.measure(|| {
+        black_box(index.selecting(black_box(labels)));
+        Ok(())
+    })?;
+    Ok(Line { endpoints: found.len(), ..Line::of(name, "selected", services.len(), cost) })
+}
