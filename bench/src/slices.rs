@@ -4,10 +4,11 @@
 //!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► line (JSON)     ─┬─► compare
 //!                                 ├─► incremental (one pod's event, on a state)   ─┤                    │
 //!                                 └─► selected    (which Services select a pod)   ─┴─► outcome (slices) ─┘
-//!                                          meter (processor time, allocations), memory (answers writes)
+//!                                          meter (processor time, allocations), memory (writes, metrics)
 //! ```
 //!
-//! Writes are answered from memory. Only reading files is outside of what is measured: pods become backends inside.
+//! Writes are answered from memory. Only reading files is outside of what is measured: pods become backends inside, writes
+//! are tracked and metrics counted, as upstream's reconciler does.
 
 pub mod compare;
 pub mod full;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// The scenario's limit is out of range.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     let Scenario { name, service, pods, existing, .. } = scenario;
-    let (config, zones, writer) = (scenario.config()?, scenario.zones(), Memory::default());
-    let mut hints = scenario.hints();
+    let (config, zones, mut hints) = (scenario.config()?, scenario.zones(), scenario.hints());
+    let mut memory = Memory::new(&config, existing)?;
     let request = PlanRequest { service, existing, trigger_time: None, config: &config };
     let cost = meter.measure(|| {
-        black_box(writer.apply(&plan_pods(&request, pods, &zones, &mut hints))?);
+        black_box(memory.apply(service, &plan_pods(&request, pods, &zones, &mut hints))?);
         Ok(())
     })?;
     let (slices, counts) = reconcile(scenario)?;
@@ -37,6 +37,6 @@ pub fn reconcile(scenario: &Scenario) -> anyhow::Result<(Vec<Arc<EndpointSlice>>
     let config = scenario.config()?;
     let request = PlanRequest { service, existing, trigger_time: None, config: &config };
     let plan = plan_pods(&request, pods, &scenario.zones(), &mut scenario.hints());
-    let written = Memory::default().apply(&plan)?;
+    let written = Memory::new(&config, existing)?.apply(service, &plan)?;
     Ok((memory::slices(existing, written), plan.counts()))
 }

@@ -1,11 +1,10 @@
 //! Scenario files, so that a measurement needs none from elsewhere.
 
-use crate::slices::memory::{self, Memory};
+use crate::slices::full;
 use crate::slices::scenario::Scenario;
 use anyhow::Context as _;
 use endpointslice::model::{Node, Pod, Service, TargetPort};
 use endpointslice::names::ANNOTATION_TOPOLOGY_MODE;
-use endpointslice::{PlanRequest, plan_pods};
 use serde_json::{from_value, json};
 use std::fs;
 use std::path::Path;
@@ -113,11 +112,7 @@ fn node(number: usize) -> Result<Node, serde_json::Error> {
 
 /// The same with the slices that it should have.
 fn settle(scenario: Scenario) -> anyhow::Result<Scenario> {
-    let config = scenario.config()?;
-    let Scenario { service, pods, .. } = &scenario;
-    let request = PlanRequest { service, existing: &[], trigger_time: None, config: &config };
-    let plan = plan_pods(&request, pods, &scenario.zones(), &mut scenario.hints());
-    let existing = memory::slices(&[], Memory::default().apply(&plan)?);
+    let (existing, _) = full::reconcile(&scenario)?;
     Ok(Scenario { existing, ..scenario })
 }
 

@@ -100,16 +100,18 @@ struct World {
     state: Incremental,
     zones: NodeZones,
     hints: ServiceHints,
-    writer: Memory,
+    memory: Memory,
     planning: Stopwatch,
 }
 
 impl World {
     /// As it is before `event`: there is nothing to write.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Self> {
-        let state = Incremental::new(Arc::new(scenario.service.clone()), Arc::new(scenario.config()?));
+        let config = scenario.config()?;
+        let memory = Memory::new(&config, &scenario.existing)?;
+        let state = Incremental::new(Arc::new(scenario.service.clone()), Arc::new(config));
         let (zones, hints) = (scenario.zones(), scenario.hints());
-        let mut world = Self { state, zones, hints, writer: Memory::default(), planning: Stopwatch::default() };
+        let mut world = Self { state, zones, hints, memory, planning: Stopwatch::default() };
         let others = scenario.pods.iter().filter(|pod| pod.metadata.name != event.after.metadata.name);
         for pod in others.chain([&event.before]) {
             world.state.set_pod(pod, &world.zones);
@@ -130,7 +132,7 @@ impl World {
         self.state.set_pod(to, &self.zones);
         let plan = self.state.plan(None, &mut self.hints);
         self.planning.stop();
-        for write in self.writer.apply(&plan)? {
+        for write in self.memory.apply(self.state.service(), &plan)? {
             match write {
                 Written::Created(slice) | Written::Updated(slice) => self.state.set_slice(Arc::new(slice)),
                 Written::Deleted(slice) => self.state.remove_slice(&slice.metadata.name),

@@ -1,39 +1,75 @@
-//! [`Memory`]: a writer that answers at once, and what came of its answers.
+//! [`Memory`]: carries out plans as a controller does, on an API server that answers at once; and what came of it.
 
 use anyhow::Context as _;
 use endpointslice::apply::Written;
-use endpointslice::model::EndpointSlice;
+use endpointslice::metrics::{Metrics, MetricsOptions, SyncResult};
+use endpointslice::model::{EndpointSlice, Service};
 use endpointslice::plan::{Plan, Update};
-use endpointslice::{SliceWriter, apply};
+use endpointslice::tracker::{SharedTracker, SliceTracker, TrackedWriter};
+use endpointslice::{Config, SliceWriter, apply};
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Answers what an API server would store: the slice with a name and a generation of its own.
-#[derive(Debug, Default)]
+/// Carries out plans, tracks its writes and counts in metrics: all that upstream's reconciler does.
+#[derive(Debug)]
 pub struct Memory {
-    created: AtomicU64,
+    tracker: Tracker,
+    metrics: Metrics,
+    /// How many slices there are in the beginning: those that are created are numbered from there.
+    existing: u64,
 }
 
 impl Memory {
-    /// Carries out `plan`.
+    /// An API server that has these slices.
+    ///
+    /// # Errors
+    /// None: the metrics are registered once.
+    pub fn new(config: &Config, existing: &[Arc<EndpointSlice>]) -> anyhow::Result<Self> {
+        let metrics = Metrics::new(&prometheus::Registry::new(), config, MetricsOptions::default())?;
+        Ok(Self { tracker: Tracker::default(), metrics, existing: existing.len().try_into()? })
+    }
+
+    /// Carries out `plan`. Slices that it creates have the same names whenever it is carried out.
     ///
     /// # Errors
     /// None that memory makes: it answers at once and refuses nothing.
-    pub fn apply(&self, plan: &Plan) -> anyhow::Result<Vec<Written>> {
-        let applied = apply(plan, self, NonZeroUsize::MIN).now_or_never().context("memory answers at once")?;
+    pub fn apply(&mut self, service: &Service, plan: &Plan) -> anyhow::Result<Vec<Written>> {
+        self.metrics.planned(service, plan);
+        let server = Server { created: self.existing.into() };
+        let writer = TrackedWriter::new(&server, &self.tracker, service);
+        let applied = apply(plan, &writer, NonZeroUsize::MIN).now_or_never().context("memory answers at once")?;
+        self.metrics.applied(service, plan, &applied);
+        self.metrics.synced(SyncResult::Success);
         Ok(applied.written)
     }
 }
 
-impl SliceWriter for Memory {
+/// A tracker behind a lock.
+#[derive(Debug, Default)]
+struct Tracker(Mutex<SliceTracker>);
+
+impl SharedTracker for Tracker {
+    fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T {
+        act(&mut self.0.lock())
+    }
+}
+
+/// Answers what an API server would store: the slice with a name and a generation of its own.
+#[derive(Debug)]
+struct Server {
+    created: AtomicU64,
+}
+
+impl SliceWriter for Server {
     type Error = Infallible;
 
     async fn create(&self, slice: &EndpointSlice) -> Result<EndpointSlice, Infallible> {
-        let number = self.created.fetch_add(1, Ordering::Relaxed);
+        let number = 1 + self.created.fetch_add(1, Ordering::Relaxed);
         let mut stored = slice.clone();
         stored.metadata.name = format!("{}{number:05}", slice.metadata.generate_name).into();
         stored.metadata.uid = stored.metadata.name.clone();
