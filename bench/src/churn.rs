@@ -103,7 +103,7 @@ pub async fn measure(ground: &Ground, users: &Arc<Users>, floor: &Arc<Floor>, si
     let before = ground.scrape().await?;
     let passed = in_turns(&changes, floor, size).await?;
     let after = ground.scrape().await?;
-    let memory = ground.memory().await?;
+    let memory = ground.memory()?;
     let ledger = ground.settled_since(&mark).await?;
     let by_agents: Vec<Passed> = passed.iter().filter_map(|(agents, _)| *agents).collect();
     let by_hand: Vec<Passed> = passed.iter().map(|(_, floor)| *floor).collect();

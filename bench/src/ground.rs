@@ -30,7 +30,7 @@ pub enum Role {
 }
 
 /// Resident memory of a process, in MiB.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Memory {
     /// Now.
     pub resident_mib: f64,
@@ -165,15 +165,10 @@ impl Ground {
 
     /// What each agent takes of memory.
     #[allow(clippy::missing_errors_doc)]
-    pub async fn memory(&self) -> anyhow::Result<BTreeMap<Role, Memory>> {
+    pub fn memory(&self) -> anyhow::Result<BTreeMap<Role, Memory>> {
         let mut memory = BTreeMap::new();
         for (role, agent) in &self.agents {
-            let path = format!("/proc/{}/status", agent.pid());
-            let status = tokio::fs::read_to_string(&path).await.with_context(|| path.clone())?;
-            let read = |field| mib(&status, field).with_context(|| format!("no {field} in {path}"));
-            let of_agent =
-                Memory { resident_mib: read("VmRSS:")?, allocated_mib: read("RssAnon:")?, peak_mib: read("VmHWM:")? };
-            memory.insert(*role, of_agent);
+            memory.insert(*role, memory_of(agent.pid())?);
         }
         Ok(memory)
     }
@@ -185,8 +180,22 @@ pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
 }
 
+/// What a process takes of memory.
+///
+/// # Errors
+/// Where it is gone.
+pub fn memory_of(pid: i32) -> anyhow::Result<Memory> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let read = |field| mib(&status, field).with_context(|| format!("no {field} in {path}"));
+    Ok(Memory { resident_mib: read("VmRSS:")?, allocated_mib: read("RssAnon:")?, peak_mib: read("VmHWM:")? })
+}
+
 /// Processor time of all threads of a process that there are, to the nanosecond.
-fn processor_time(pid: i32) -> anyhow::Result<Duration> {
+///
+/// # Errors
+/// Where it is gone.
+pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let folder = format!("/proc/{pid}/task");
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {

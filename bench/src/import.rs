@@ -54,7 +54,7 @@ pub struct Writes {
 /// Where a server refuses or something that should come does not.
 pub async fn measure(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(Import, Arc<Floor>)> {
     let (agents_seconds, ledger) = by_agents(ground, users, size).await?;
-    let memory = ground.memory().await?;
+    let memory = ground.memory()?;
     let floor = Floor::lay(ground, users, size).await?;
     let begun = Instant::now();
     timeout(IMPORT, floor.import_all()).await.context("the import by hand does not end")??;

@@ -1,6 +1,7 @@
 //! `bench`: measures and prints JSON; a table for people goes to standard error.
 
 use anyhow::Context as _;
+use bench::controllers;
 use bench::ground::Ground;
 use bench::report::Report;
 use bench::size::{SMOKE, Size};
@@ -33,6 +34,8 @@ enum What {
     Restart(Size),
     /// All of these.
     All(Size),
+    /// The member agent's EndpointSlice controller beside kube-controller-manager's.
+    Controllers(controllers::Size),
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
     #[command(name = "endpointslice")]
     EndpointSlice(slices::Options),
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         What::Churn(size) => (true, false, size),
         What::Restart(size) => (false, true, size),
         What::All(size) => (true, true, size),
+        What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
     };
@@ -60,6 +64,13 @@ fn main() -> anyhow::Result<()> {
     if let Some(churn) = &report.churn {
         eprint!("\n{}", bench::table::of(churn));
     }
+    Ok(())
+}
+
+fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
+    let report = fleetnet_tests::run(controllers::measure(size))?;
+    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
+    eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
     Ok(())
 }
 

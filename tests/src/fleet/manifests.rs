@@ -10,6 +10,8 @@ use serde_json::Value;
 pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
 /// A member agent, in its cluster.
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
+/// What a member agent needs besides to make its cluster's EndpointSlices.
+pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
 /// What the hub holds for a member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
 /// The id in [`HUB_MEMBER`] that others take the place of.

@@ -1,0 +1,54 @@
+//! The member agent's EndpointSlice controller beside kube-controller-manager's, end to end: each on a control plane of its
+//! own with the same pods, the same changes in turn, seen by the same kind of watch.
+
+pub mod cluster;
+pub mod contender;
+pub mod report;
+pub mod scenes;
+pub mod seen;
+
+use cluster::Cluster;
+use contender::Contender;
+use report::Report;
+use scenes::Scenes;
+use serde::Serialize;
+
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, clap::Args, Serialize)]
+pub struct Size {
+    /// Services.
+    #[arg(long, default_value_t = 20)]
+    pub services: usize,
+    /// Pods of each.
+    #[arg(long, default_value_t = 50)]
+    pub pods: usize,
+    /// Times that one pod becomes unready, or ready again.
+    #[arg(long, default_value_t = 300)]
+    pub flaps: usize,
+    /// Times that many pods of one Service change.
+    #[arg(long, default_value_t = 60)]
+    pub rollouts: usize,
+    /// Pods that change in each, 2 ms apart.
+    #[arg(long, default_value_t = 30)]
+    pub rollout_pods: usize,
+    /// Pods in all for the second half of the run, with as many flaps.
+    #[arg(long, default_value_t = 10_000)]
+    pub many_pods: usize,
+}
+
+/// A size at which everything happens and nothing takes long.
+pub const SMOKE: Size = Size { services: 2, pods: 4, flaps: 4, rollouts: 2, rollout_pods: 3, many_pods: 12 };
+
+/// Measures both.
+///
+/// # Errors
+/// Where a control plane or a contender cannot be had, or a change is not published.
+pub async fn measure(size: Size) -> anyhow::Result<Report> {
+    let mut scenes = Vec::new();
+    for contender in Contender::ALL {
+        let cluster = Cluster::start(contender).await?;
+        cluster.populate(0..size.services, size.pods).await?;
+        scenes.push(Scenes::new(cluster));
+    }
+    scenes::both(&mut scenes, size).await
+}

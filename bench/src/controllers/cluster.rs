@@ -1,0 +1,151 @@
+//! A cluster with Nodes, Services and pods as bare objects: whoever patches a pod's status plays its kubelet.
+
+use super::contender::Contender;
+use super::seen::Seen;
+use crate::bare::Bare;
+use anyhow::Context as _;
+use fleetnet_tests::control_plane::{ControlPlane, Options};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Value, json};
+use std::ops::Range;
+use tokio::time::Instant;
+
+/// Where everything is.
+const NAMESPACE: &str = "work";
+/// Nodes that the pods are spread over.
+const NODES: usize = 10;
+/// Objects made at once.
+const AT_ONCE: usize = 16;
+/// Addresses with one third octet.
+const ADDRESSES: usize = 250;
+
+/// A control plane with what runs in it, but nobody yet who makes slices.
+pub struct Cluster {
+    /// Whose it is.
+    pub contender: Contender,
+    /// The control plane.
+    pub control_plane: ControlPlane,
+    /// What an independent watch shows of its slices.
+    pub seen: Seen,
+    user: Bare,
+}
+
+/// A pod by the numbers of its Service and its own.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Pod {
+    /// Its Service's.
+    pub service: usize,
+    /// Its own.
+    pub index: usize,
+    /// Of all pods: its address follows from it.
+    pub number: usize,
+}
+
+impl Pod {
+    /// Its address.
+    #[must_use]
+    pub fn address(self) -> String {
+        format!("10.1.{}.{}", self.number / ADDRESSES, 1 + self.number % ADDRESSES)
+    }
+
+    fn name(self) -> String {
+        format!("{}-{:03}", service_name(self.service), self.index)
+    }
+
+    fn object(self) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": self.name(), "labels": {"app": service_name(self.service)}},
+            "spec": {"nodeName": format!("node-{}", self.number % NODES), "containers": [{"name": "app", "image": "app"}]},
+        })
+    }
+
+    fn status(self, is_ready: bool, at: &str) -> Value {
+        let status = if is_ready { "True" } else { "False" };
+        json!({"status": {
+            "phase": "Running",
+            "podIP": self.address(),
+            "podIPs": [{"ip": self.address()}],
+            "conditions": [{"type": "Ready", "status": status, "lastTransitionTime": at}],
+        }})
+    }
+}
+
+fn service_name(number: usize) -> String {
+    format!("app-{number:04}")
+}
+
+/// Any time will do: it is one that a trigger time is made of.
+const TRANSITION: &str = "2026-01-01T00:00:00Z";
+
+impl Cluster {
+    /// Starts a control plane with Nodes.
+    ///
+    /// # Errors
+    /// Where it does not come up; so of all that follows.
+    pub async fn start(contender: Contender) -> anyhow::Result<Self> {
+        let name = format!("cluster of {contender:?}").to_lowercase();
+        let control_plane = ControlPlane::start(Options { name, ..Options::default() }).await?;
+        contender.admit(&control_plane).await?;
+        control_plane.create_namespace(NAMESPACE).await?;
+        let kubeconfig = control_plane.admin_kubeconfig()?;
+        let cluster =
+            fleetnet_runtime::client::Cluster::discover(control_plane.name(), Some(&kubeconfig), "bench").await?;
+        let user = Bare::new(cluster);
+        for node in 0..NODES {
+            let zone = format!("zone-{}", node % 3);
+            let body = json!({
+                "apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": format!("node-{node}"), "labels": {"topology.kubernetes.io/zone": zone}},
+            });
+            user.create("/api/v1/nodes", &body).await?;
+        }
+        let seen =
+            Seen::start(&user, &format!("/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices")).await?;
+        Ok(Self { contender, control_plane, seen, user })
+    }
+
+    /// Makes Services with ready pods.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn populate(&self, services: Range<usize>, pods_each: usize) -> anyhow::Result<()> {
+        let pods = services.clone().flat_map(|service| pods_of(service, pods_each));
+        stream::iter(pods)
+            .map(|pod| async move {
+                self.user.create(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), &pod.object()).await?;
+                self.set_ready(pod, true).await
+            })
+            .buffer_unordered(AT_ONCE)
+            .try_for_each(|_| async { Ok(()) })
+            .await?;
+        for service in services {
+            let name = service_name(service);
+            let body = json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+                "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+            });
+            self.user.create(&format!("/api/v1/namespaces/{NAMESPACE}/services"), &body).await?;
+        }
+        Ok(())
+    }
+
+    /// Turns a pod ready or unready; tells when that was asked for.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Instant> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
+        let at = Instant::now();
+        self.user.patch(&path, &pod.status(is_ready, TRANSITION)).await.context("a pod's status")?;
+        Ok(at)
+    }
+
+    /// How often slices were written since a mark, by whomever.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
+        let ledger = self.control_plane.audit().since(mark).await?;
+        Ok(ledger.filter(|entry| entry.resource == "endpointslices").count())
+    }
+}
+
+/// The pods of a Service.
+pub fn pods_of(service: usize, pods_each: usize) -> impl Iterator<Item = Pod> {
+    (0..pods_each).map(move |index| Pod { service, index, number: service * pods_each + index })
+}

@@ -1,0 +1,184 @@
+//! What happens in both clusters, in turn: a start over what is there, single changes, rollouts, a restart, many pods.
+
+use super::Size;
+use super::cluster::{Cluster, Pod, pods_of};
+use super::contender::Running;
+use super::report::{Figures, Report};
+use crate::quantiles::Quantiles;
+use anyhow::Context as _;
+use futures::future::try_join_all;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Between two pods of a rollout.
+const STEP: Duration = Duration::from_millis(2);
+/// Between two changes: whoever has to see its own write does so meanwhile.
+const PAUSE: Duration = Duration::from_millis(25);
+/// After a rollout and after a restart: longer than a stale controller waits before it looks again.
+const SETTLE: Duration = Duration::from_millis(1_300);
+/// How long a start may take.
+const START: Duration = Duration::from_secs(120);
+
+/// One contender in its cluster.
+pub struct Scenes {
+    cluster: Cluster,
+    running: Option<Running>,
+    unready: BTreeSet<Pod>,
+    figures: Figures,
+}
+
+/// Plays everything in both, in turn, and puts the figures together.
+///
+/// # Errors
+/// Where a contender does not publish what it has to.
+pub async fn both(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Report> {
+    for each in &mut *scenes {
+        each.start(size.services, size.pods).await?;
+    }
+    let flaps = flap_all(scenes, size.services, size).await?;
+    let rollouts = roll_out_all(scenes, size).await?;
+    for (index, each) in scenes.iter_mut().enumerate() {
+        each.figures.flap = Quantiles::of(flaps[index].clone());
+        each.figures.rollout = Quantiles::of(rollouts[index].clone());
+        each.take_stock()?;
+        each.restart(size).await?;
+    }
+    let services = (size.many_pods / size.pods).max(size.services);
+    for each in &mut *scenes {
+        each.grow(size.services..services, size.pods).await?;
+    }
+    let flaps = flap_all(scenes, services, size).await?;
+    for (index, each) in scenes.iter_mut().enumerate() {
+        each.figures.many.flap = Quantiles::of(flaps[index].clone());
+        each.take_stock_of_many().await?;
+    }
+    Ok(Report::new(size, scenes.iter().map(|each| (each.cluster.contender, each.figures.clone())).collect()))
+}
+
+async fn flap_all(scenes: &mut [Scenes], services: usize, size: Size) -> anyhow::Result<Vec<Vec<Duration>>> {
+    let mut samples = vec![Vec::new(); scenes.len()];
+    for flap in 0..size.flaps {
+        let service = flap % services;
+        let index = (flap / services) % size.pods;
+        let pod = Pod { service, index, number: service * size.pods + index };
+        for turn in 0..scenes.len() {
+            // Who goes first changes.
+            let each = (turn + flap) % scenes.len();
+            samples[each].push(scenes[each].flap(pod).await?);
+            sleep(PAUSE).await;
+        }
+    }
+    Ok(samples)
+}
+
+async fn roll_out_all(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Vec<Vec<Duration>>> {
+    let mut samples = vec![Vec::new(); scenes.len()];
+    let mut marks = Vec::new();
+    for each in &*scenes {
+        marks.push(each.cluster.control_plane.audit().mark().await?);
+    }
+    for rollout in 0..size.rollouts {
+        for turn in 0..scenes.len() {
+            let each = (turn + rollout) % scenes.len();
+            samples[each].push(scenes[each].roll_out(rollout % size.services, size).await?);
+        }
+        sleep(SETTLE).await;
+    }
+    for (each, mark) in scenes.iter_mut().zip(marks) {
+        each.figures.rollout_writes = each.cluster.slice_writes_since(mark).await?;
+    }
+    Ok(samples)
+}
+
+impl Scenes {
+    /// Nobody makes slices yet.
+    #[must_use]
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster, running: None, unready: BTreeSet::new(), figures: Figures::default() }
+    }
+
+    fn running(&self) -> anyhow::Result<&Running> {
+        self.running.as_ref().context("nobody runs")
+    }
+
+    async fn start(&mut self, services: usize, pods_each: usize) -> anyhow::Result<()> {
+        let mark = self.cluster.control_plane.audit().mark().await?;
+        let pods = (0..services).flat_map(|service| pods_of(service, pods_each));
+        let all = self.cluster.seen.expect(pods.map(|pod| (pod.address(), true)).collect());
+        let begun = Instant::now();
+        self.running = Some(self.cluster.contender.start(&self.cluster.control_plane).await?);
+        let shown = all.shown_within(START).await;
+        let shown = shown.with_context(|| self.running.as_ref().map(Running::tail).unwrap_or_default())?;
+        self.figures.start_milliseconds = crate::quantiles::milliseconds(shown - begun);
+        sleep(SETTLE).await;
+        self.figures.start_writes = self.cluster.slice_writes_since(mark).await?;
+        Ok(())
+    }
+
+    /// From the patch of a pod's status until its slice shows it.
+    async fn flap(&mut self, pod: Pod) -> anyhow::Result<Duration> {
+        let becomes_ready = self.toggle(pod);
+        let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
+        let asked = self.cluster.set_ready(pod, becomes_ready).await?;
+        Ok(expected.shown().await? - asked)
+    }
+
+    /// From the patch of the last pod until all show.
+    async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<Duration> {
+        let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
+        let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
+        let wanted = pods.iter().zip(&becomes).map(|(pod, ready)| (pod.address(), *ready)).collect();
+        let expected = self.cluster.seen.expect(wanted);
+        let begun = Instant::now();
+        let cluster = &self.cluster;
+        let changes = pods.iter().zip(&becomes).zip(0_u32..).map(|((pod, ready), step)| async move {
+            tokio::time::sleep_until(begun + STEP * step).await;
+            cluster.set_ready(*pod, *ready).await
+        });
+        let asked = try_join_all(changes).await?.into_iter().max().context("a rollout has pods")?;
+        Ok(expected.shown().await?.saturating_duration_since(asked))
+    }
+
+    fn toggle(&mut self, pod: Pod) -> bool {
+        let becomes_ready = self.unready.remove(&pod);
+        if !becomes_ready {
+            self.unready.insert(pod);
+        }
+        becomes_ready
+    }
+
+    fn take_stock(&mut self) -> anyhow::Result<()> {
+        self.figures.memory = self.running()?.memory()?;
+        self.figures.processor_seconds = self.running()?.processor_time()?.as_secs_f64();
+        Ok(())
+    }
+
+    /// Ends it and starts it again; then one change shows that it is there. That change's write is not counted.
+    async fn restart(&mut self, size: Size) -> anyhow::Result<()> {
+        self.running.take().context("nobody runs")?.stop().await?;
+        let mark = self.cluster.control_plane.audit().mark().await?;
+        self.running = Some(self.cluster.contender.start(&self.cluster.control_plane).await?);
+        let pod = Pod { service: 0, index: size.pods - 1, number: size.pods - 1 };
+        let begun = Instant::now();
+        self.flap(pod).await.with_context(|| self.running.as_ref().map(Running::tail).unwrap_or_default())?;
+        self.figures.restart_milliseconds = crate::quantiles::milliseconds(begun.elapsed());
+        sleep(SETTLE * 2).await;
+        self.figures.restart_writes = self.cluster.slice_writes_since(mark).await?.saturating_sub(1);
+        Ok(())
+    }
+
+    async fn grow(&mut self, services: std::ops::Range<usize>, pods_each: usize) -> anyhow::Result<()> {
+        let pods = services.clone().flat_map(|service| pods_of(service, pods_each));
+        let all = self.cluster.seen.expect(pods.map(|pod| (pod.address(), true)).collect());
+        self.cluster.populate(services, pods_each).await?;
+        all.shown_within(START).await?;
+        Ok(())
+    }
+
+    async fn take_stock_of_many(&mut self) -> anyhow::Result<()> {
+        self.figures.many.memory = self.running()?.memory()?;
+        self.figures.many.processor_seconds = self.running()?.processor_time()?.as_secs_f64();
+        self.running.take().context("nobody runs")?.stop().await
+    }
+}

@@ -1,0 +1,177 @@
+//! A watch of EndpointSlices that knows which addresses they show as ready, and when all that somebody waits for is so.
+
+use crate::bare::Bare;
+use crate::limits::{CHANGE, WATCH_SECONDS};
+use anyhow::{Context as _, ensure};
+use futures::{AsyncBufReadExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// What a watch has shown so far.
+pub struct Seen {
+    shown: Arc<Mutex<Shown>>,
+    task: JoinHandle<()>,
+}
+
+/// An address, and whether it is to be shown as ready.
+pub type Wanted = (String, bool);
+
+#[derive(Default)]
+struct Shown {
+    /// By slice, its addresses.
+    slices: HashMap<String, HashMap<String, bool>>,
+    waiting: Option<(Vec<Wanted>, oneshot::Sender<Instant>)>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    r#type: String,
+    object: Slice,
+}
+
+#[derive(Deserialize)]
+struct Slice {
+    metadata: Metadata,
+    #[serde(default)]
+    endpoints: Option<Vec<Endpoint>>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    addresses: Vec<String>,
+    #[serde(default)]
+    conditions: Conditions,
+}
+
+#[derive(Default, Deserialize)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+impl Seen {
+    /// Watches the slices at `path`.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
+        let request = format!("{path}?watch=true&timeoutSeconds={WATCH_SECONDS}");
+        let stream = bare.watches().request_stream(http::Request::get(request).body(Vec::new())?).await;
+        let mut lines = Box::pin(stream.with_context(|| path.to_owned())?).lines();
+        let shown = Arc::new(Mutex::new(Shown::default()));
+        let noted = Arc::clone(&shown);
+        let task = tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.try_next().await {
+                noted.lock().take(&line, Instant::now());
+            }
+            // Whoever waits learns it.
+            noted.lock().waiting = None;
+        });
+        Ok(Self { shown, task })
+    }
+
+    /// From when on all of this is shown; asked before it is brought about. One at a time.
+    #[must_use]
+    pub fn expect(&self, wanted: Vec<Wanted>) -> Expected {
+        let (sender, receiver) = oneshot::channel();
+        let mut shown = self.shown.lock();
+        shown.waiting = Some((wanted, sender));
+        shown.tell(Instant::now());
+        Expected { receiver }
+    }
+}
+
+/// Something that a watch is to show.
+pub struct Expected {
+    receiver: oneshot::Receiver<Instant>,
+}
+
+impl Expected {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// Where it takes longer than a change may.
+    pub async fn shown(self) -> anyhow::Result<Instant> {
+        self.shown_within(CHANGE).await
+    }
+
+    /// The same with a limit of one's own.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn shown_within(self, limit: Duration) -> anyhow::Result<Instant> {
+        let shown = timeout(limit, self.receiver).await;
+        ensure!(shown.is_ok(), "what was to be published is not shown within {limit:?}");
+        shown?.context("the watch of slices has ended")
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shown {
+    fn take(&mut self, line: &str, at: Instant) {
+        let Ok(Event { r#type, object }) = serde_json::from_str(line) else { return };
+        if r#type == "DELETED" {
+            self.slices.remove(&object.metadata.name);
+        } else {
+            let endpoints = object.endpoints.unwrap_or_default().into_iter();
+            let states = endpoints.flat_map(|endpoint| {
+                let is_ready = endpoint.conditions.ready.unwrap_or(true);
+                endpoint.addresses.into_iter().map(move |address| (address, is_ready))
+            });
+            self.slices.insert(object.metadata.name, states.collect());
+        }
+        self.tell(at);
+    }
+
+    fn tell(&mut self, at: Instant) {
+        let is_so = |(address, is_ready): &Wanted| {
+            let mut states = self.slices.values().filter_map(|slice| slice.get(address)).peekable();
+            states.peek().is_some() && states.all(|state| state == is_ready)
+        };
+        if self.waiting.as_ref().is_some_and(|(wanted, _)| wanted.iter().all(is_so))
+            && let Some((_, sender)) = self.waiting.take()
+        {
+            // Who waited may have given up.
+            let _ = sender.send(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(kind: &str, slice: &str, address: &str, ready: bool) -> String {
+        format!(
+            r#"{{"type":"{kind}","object":{{"metadata":{{"name":"{slice}"}},
+                "endpoints":[{{"addresses":["{address}"],"conditions":{{"ready":{ready}}}}}]}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_is_waited_for_is_told_once_no_slice_says_otherwise() {
+        let mut shown = Shown::default();
+        let (sender, mut told) = oneshot::channel();
+        shown.waiting = Some((vec![("10.0.0.1".to_owned(), false)], sender));
+        let now = Instant::now();
+        shown.take(&line("ADDED", "a", "10.0.0.1", true), now);
+        shown.take(&line("ADDED", "b", "10.0.0.1", false), now);
+        assert!(told.try_recv().is_err(), "one of two still shows it as ready");
+        shown.take(&line("DELETED", "a", "10.0.0.1", true), now);
+        assert_eq!(told.try_recv(), Ok(now));
+    }
+}
