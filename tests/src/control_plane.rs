@@ -22,6 +22,17 @@ use xtask::controlplane::{Program, locate};
 pub const ADMIN: &str = "admin";
 /// What the user name of a service account begins with.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+/// The user that a kube-controller-manager with Leases of its own works as; its controllers are service accounts of
+/// kube-system by their names.
+pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+/// How long such a one holds its Lease without renewing it, between two renewals, and how long it tries: as short as
+/// whole seconds allow, on a machine that is busy with other work.
+const ELECTION: [&str; 4] = [
+    "--leader-elect=true",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=300ms",
+];
 /// How long a service account's token is good for: longer than anything here runs.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
@@ -40,6 +51,8 @@ pub struct Options {
     /// Between two compactions of the store, which forget what was before the one before; upstream's five minutes
     /// otherwise.
     pub compaction_interval: Option<Duration>,
+    /// Whether Services may have addresses of both families; IPv4 is the first.
+    pub dual_stack: bool,
 }
 
 /// A control plane that runs. It ends when this is dropped, or when our process ends, however that ends.
@@ -251,21 +264,38 @@ impl ControlPlane {
         self.controller_manager.iter().chain([&self.api_server, &self.etcd])
     }
 
+    /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it: it works
+    /// under its Lease in kube-system, and each controller as its own service account. The control plane must have been
+    /// started with the user [`CONTROLLER_MANAGER`].
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
+        let mut arguments = self.controller_manager_arguments(&controllers.join(","));
+        arguments.extend(ELECTION.map(OsString::from));
+        arguments.push("--use-service-account-credentials=true".into());
+        arguments.extend([OsString::from("--kubeconfig"), self.kubeconfig(CONTROLLER_MANAGER).await?.into_os_string()]);
+        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
+    }
+
     async fn start_controller_manager(&self, controllers: &[String]) -> anyhow::Result<Process> {
-        let arguments = [
-            OsString::from("--kubeconfig"),
-            self.admin_kubeconfig()?.into_os_string(),
-            "--leader-elect=false".into(),
+        let mut arguments = self.controller_manager_arguments(&controllers.join(","));
+        arguments.push("--leader-elect=false".into());
+        arguments.extend([OsString::from("--kubeconfig"), self.admin_kubeconfig()?.into_os_string()]);
+        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
+    }
+
+    fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {
+        vec![
             // Nothing listens: nobody asks it anything.
             "--secure-port=0".into(),
-            format!("--controllers={}", controllers.join(",")).into(),
+            format!("--controllers={controllers}").into(),
             // What the tokens that it puts into Secrets are signed with, and the authority that it puts beside them.
             "--service-account-private-key-file".into(),
             self.folder.join("certificates/apiserver.key").into_os_string(),
             "--root-ca-file".into(),
             self.folder.join("certificates/apiserver.crt").into_os_string(),
-        ];
-        start(Program::ControllerManager, &self.name, &self.folder, arguments.to_vec(), None).await
+        ]
     }
 }
 
@@ -317,6 +347,11 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
+/// Where Services' addresses are taken from.
+const IPV4: &str = "10.0.0.0/16";
+/// See [`IPV4`].
+const DUAL_STACK: &str = "10.0.0.0/16,2001:db8:1::/112";
+
 fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
     let mut arguments = flags(&[
         ("--etcd-servers", etcd_url),
@@ -324,7 +359,7 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
         ("--bind-address", "127.0.0.1"),
         ("--advertise-address", "127.0.0.1"),
         ("--endpoint-reconciler-type", "none"),
-        ("--service-cluster-ip-range", "10.0.0.0/16"),
+        ("--service-cluster-ip-range", if options.dual_stack { DUAL_STACK } else { IPV4 }),
         ("--authorization-mode", "RBAC"),
         ("--service-account-issuer", "https://kubernetes.default.svc"),
         ("--disable-admission-plugins", "ServiceAccount"),

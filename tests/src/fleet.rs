@@ -129,7 +129,7 @@ impl Fleet {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
         let name = format!("member-agent of {}", member.cluster_id);
-        Ok(AgentSpec::new("member-agent", &name)
+        Ok(on_free_ports(AgentSpec::new("member-agent", &name))
             .variable("HUB_SERVER_URL", &hub.server_url)
             .variable("HUB_CERTIFICATE_AUTHORITY", hub.authority_base64())
             .variable("CONFIG_PATH", hub.write_token(self.hub.folder())?)
@@ -137,12 +137,6 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
-            .flag("--hub-metrics-bind-address", FREE)
-            .flag("--hub-health-probe-bind-address", FREE)
-            .flag("--member-metrics-bind-address", FREE)
-            .flag("--member-health-probe-bind-address", FREE)
-            .flag("--metrics-bind-address", FREE)
-            .flag("--health-probe-bind-address", FREE)
             .keep(to_hub)
             .keep(to_own))
     }
@@ -185,6 +179,16 @@ async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Op
 
 /// A port that the kernel chooses; the agent says in its log which.
 const FREE: &str = "127.0.0.1:0";
+
+/// A member agent with all its admin ports.
+pub(crate) fn on_free_ports(spec: AgentSpec) -> AgentSpec {
+    spec.flag("--hub-metrics-bind-address", FREE)
+        .flag("--hub-health-probe-bind-address", FREE)
+        .flag("--member-metrics-bind-address", FREE)
+        .flag("--member-health-probe-bind-address", FREE)
+        .flag("--metrics-bind-address", FREE)
+        .flag("--health-probe-bind-address", FREE)
+}
 
 impl Member {
     fn new(index: usize, control_plane: &'static ControlPlane, test: u32) -> Self {

@@ -8,6 +8,7 @@
 //!   └─ control_plane (etcd + kube-apiserver) ── audit (who wrote what, counted exactly)
 //! agent (hub-agent, member-agent)
 //!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
+//! endpoints (a cluster whose EndpointSlices an agent makes; pods and Nodes as nobody but the test reports them)
 //! eventually (waits on a watch, and tells what it saw last)
 //! scenes (what is played and asserted) ── stage (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
@@ -18,6 +19,7 @@ pub mod audit;
 pub mod binaries;
 pub mod conformance;
 pub mod control_plane;
+pub mod endpoints;
 pub mod eventually;
 pub mod fleet;
 pub mod gate;

@@ -1,7 +1,6 @@
-//! Where a derived Service's packets would go: the ready endpoints of its slices, at every event of these, as kube-proxy
+//! Where a Service's packets would go: the ready endpoints of its slices, at every event of these, as kube-proxy
 //! sees them.
 
-use crate::fleet::FLEET_SYSTEM;
 use crate::limits::EVENTUALLY;
 use anyhow::{Context as _, bail, ensure};
 use futures::StreamExt as _;
@@ -32,10 +31,12 @@ impl Drop for Routes {
 }
 
 impl Routes {
-    pub(crate) fn watch(client: &Client, derived: &str) -> Self {
+    /// From now on, of a Service of that name.
+    #[must_use]
+    pub fn watch(client: &Client, namespace: &str, service: &str) -> Self {
         let (see, seen) = watch::channel(Vec::new());
-        let api = Api::namespaced(client.clone(), FLEET_SYSTEM);
-        let task = tokio::spawn(follow(api, format!("kubernetes.io/service-name={derived}"), see));
+        let api = Api::namespaced(client.clone(), namespace);
+        let task = tokio::spawn(follow(api, format!("kubernetes.io/service-name={service}"), see));
         Self { seen, task }
     }
 
@@ -68,6 +69,18 @@ impl Routes {
         ensure!(!seen.is_empty(), "nothing was seen");
         let moment = seen.iter().position(BTreeSet::is_empty);
         ensure!(moment.is_none(), "nowhere to go after event {moment:?} of {seen:?}");
+        Ok(())
+    }
+
+    /// That these were among the addresses at every moment since the watch began.
+    ///
+    /// # Errors
+    /// Where one was not, or nothing was seen.
+    pub fn always_led_to(&self, addresses: &[&str]) -> anyhow::Result<()> {
+        let seen = self.seen.borrow();
+        ensure!(!seen.is_empty(), "nothing was seen");
+        let moment = seen.iter().position(|held| addresses.iter().any(|address| !held.contains(*address)));
+        ensure!(moment.is_none(), "not all of {addresses:?} after event {moment:?} of {seen:?}");
         Ok(())
     }
 

@@ -147,6 +147,18 @@ impl User {
         Ok(())
     }
 
+    /// Patches the status of an object.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn merge_status<K>(&self, name: &str, status: Value) -> anyhow::Result<K>
+    where
+        K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    {
+        let patch = Patch::Merge(json!({"status": status}));
+        Ok(self.api::<K>().patch_status(name, &PatchParams::default(), &patch).await?)
+    }
+
     /// Waits until the imported slices of the Service derived for a MultiClusterService hold exactly these addresses.
     ///
     /// # Errors
@@ -253,14 +265,18 @@ impl User {
     /// Watches what is routed to the Service derived for a MultiClusterService, from now on.
     #[must_use]
     pub fn routes(&self, wish: &str) -> Routes {
-        Routes::watch(&self.client, &self.derived_name(wish))
+        Routes::watch(&self.client, FLEET_SYSTEM, &self.derived_name(wish))
     }
 
     fn derived_name(&self, wish: &str) -> String {
         format!("{}-{wish}", self.namespace)
     }
 
-    async fn create<K>(&self, object: Value) -> anyhow::Result<K>
+    /// Makes an object of that JSON, without `apiVersion` and `kind`.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn create<K>(&self, object: Value) -> anyhow::Result<K>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {

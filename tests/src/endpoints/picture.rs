@@ -1,0 +1,97 @@
+//! Slices as text, a line for each, ordered: what they say of endpoints, without names, labels and versions.
+//!
+//! ```text
+//! IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1, 10.1.0.2 unready web-1
+//! IPv6 no ports: nobody
+//! ```
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
+
+/// Draws slices.
+pub fn draw<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
+    let mut lines: Vec<String> = slices.into_iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+fn line(slice: &EndpointSlice) -> String {
+    let mut ports: Vec<String> = slice.ports.iter().flatten().map(port).collect();
+    ports.sort();
+    let mut endpoints: Vec<String> = slice.endpoints.iter().flatten().map(endpoint).collect();
+    endpoints.sort();
+    let or = |drawn: Vec<String>, nothing: &str| if drawn.is_empty() { nothing.to_owned() } else { drawn.join(", ") };
+    format!("{} {}: {}", slice.address_type, or(ports, "no ports"), or(endpoints, "nobody"))
+}
+
+fn port(port: &EndpointPort) -> String {
+    let number = port.port.map(|number| number.to_string()).unwrap_or_default();
+    let (name, protocol) = (port.name.as_deref().unwrap_or_default(), port.protocol.as_deref().unwrap_or_default());
+    format!("{name} {number}/{protocol}").trim_start().to_owned()
+}
+
+fn endpoint(endpoint: &Endpoint) -> String {
+    let mut drawn = format!("{} {}", endpoint.addresses.join("+"), conditions(endpoint));
+    let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
+    if let Some(pod) = pod.and_then(|pod| pod.name.as_deref()) {
+        drawn.push_str(&format!(" {pod}"));
+    }
+    if let Some(zone) = &endpoint.zone {
+        drawn.push_str(&format!(" in {zone}"));
+    }
+    drawn + &endpoint.hints.as_ref().map(hints).unwrap_or_default()
+}
+
+/// What the three conditions come to; where they come to nothing that makes sense, as they are.
+fn conditions(endpoint: &Endpoint) -> String {
+    let conditions = endpoint.conditions.clone().unwrap_or_default();
+    let known = match (conditions.ready, conditions.serving, conditions.terminating) {
+        (Some(true), Some(true), Some(false)) => "ready",
+        (Some(false), Some(false), Some(false)) => "unready",
+        (Some(true), Some(false), Some(false)) => "published",
+        (Some(false), Some(true), Some(true)) => "terminating-serving",
+        (Some(false), Some(false), Some(true)) => "terminating",
+        other => return format!("{other:?}"),
+    };
+    known.to_owned()
+}
+
+fn hints(hints: &EndpointHints) -> String {
+    let zones: Vec<&str> = hints.for_zones.iter().flatten().map(|zone| zone.name.as_str()).collect();
+    let nodes: Vec<&str> = hints.for_nodes.iter().flatten().map(|node| node.name.as_str()).collect();
+    let of = |what: &str, names: &[&str]| {
+        if names.is_empty() { String::new() } else { format!(" for {what} {}", names.join("+")) }
+    };
+    of("zones", &zones) + &of("nodes", &nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::draw;
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use serde_json::{Value, json};
+
+    fn slice(ports: Value, endpoints: Value) -> EndpointSlice {
+        serde_json::from_value(json!({"addressType": "IPv4", "ports": ports, "endpoints": endpoints})).expect("a slice")
+    }
+
+    #[test]
+    fn a_picture_shows_what_matters_to_who_routes() {
+        let web = slice(
+            json!([{"name": "http", "port": 8080, "protocol": "TCP"}]),
+            json!([
+                {"addresses": ["10.1.0.2"], "conditions": {"ready": false, "serving": false, "terminating": false}},
+                {"addresses": ["10.1.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
+                 "targetRef": {"kind": "Pod", "name": "web-0"}, "zone": "zone-1",
+                 "hints": {"forZones": [{"name": "zone-1"}], "forNodes": [{"name": "node-1"}]}},
+            ]),
+        );
+        let placeholder = slice(json!([]), json!([]));
+        assert_eq!(
+            draw([&placeholder, &web]),
+            [
+                "IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1 for nodes node-1, 10.1.0.2 unready",
+                "IPv4 no ports: nobody",
+            ]
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! [`Workload`]: Services, pods and Nodes, and the slices that come of them.
+
+use super::picture;
+use crate::eventually;
+use crate::routes::Routes;
+use crate::user::User;
+use anyhow::Context as _;
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Slices by `<namespace>/<name>`.
+type Slices = BTreeMap<String, EndpointSlice>;
+
+/// What a user runs in one namespace.
+pub struct Workload {
+    /// The user.
+    pub user: User,
+    /// The Node that pods are on.
+    pub node: String,
+    client: Client,
+    namespace: String,
+}
+
+/// A pod as its kubelet would report it.
+#[derive(Clone, Debug)]
+pub struct PodSketch {
+    name: String,
+    app: String,
+    addresses: Vec<String>,
+    ready: bool,
+    ports: Vec<(String, u16)>,
+}
+
+impl PodSketch {
+    /// A ready pod with the label `app` of that value and these addresses, of either family.
+    #[must_use]
+    pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
+        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, ports: Vec::new() }
+    }
+
+    /// The same, not ready.
+    #[must_use]
+    pub fn unready(self) -> Self {
+        Self { ready: false, ..self }
+    }
+
+    /// The same with a port of a container under a name.
+    #[must_use]
+    pub fn port(mut self, name: &str, number: u16) -> Self {
+        self.ports.push((name.to_owned(), number));
+        self
+    }
+}
+
+impl Workload {
+    /// Nothing but a Node, `node-<namespace>`.
+    ///
+    /// # Errors
+    /// Where the server refuses; so of all that follows.
+    pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
+        let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
+        let workload = Self { user, node, client, namespace: namespace.to_owned() };
+        let node: Node = serde_json::from_value(json!({"metadata": {"name": workload.node}}))?;
+        Api::all(workload.client.clone()).create(&PostParams::default(), &node).await?;
+        Ok(workload)
+    }
+
+    /// Changes the labels of the Node.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn label_node(&self, labels: Value) -> anyhow::Result<()> {
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        Api::<Node>::all(self.client.clone()).patch(&self.node, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Makes a Service that selects the pods whose label `app` is its name, with port 80 (`http`) to 8080.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn service(&self, name: &str) -> anyhow::Result<Service> {
+        self.service_with(name, json!({})).await
+    }
+
+    /// The same with something else in its spec: null takes a field away.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
+        self.labelled_service(name, json!({}), spec).await
+    }
+
+    /// The same with labels.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn labelled_service(&self, name: &str, labels: Value, spec: Value) -> anyhow::Result<Service> {
+        let mut service = json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+        });
+        for (field, value) in spec.as_object().context("a spec is an object")? {
+            service["spec"][field] = value.clone();
+        }
+        self.user.create(service).await
+    }
+
+    /// Makes a pod and reports its status.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn pod(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
+        let ports: Vec<Value> =
+            pod.ports.iter().map(|(name, number)| json!({"name": name, "containerPort": number})).collect();
+        let made = self.user.create::<Pod>(json!({
+            "metadata": {"name": pod.name, "labels": {"app": pod.app}},
+            "spec": {"nodeName": self.node, "containers": [{"name": "main", "image": "main", "ports": ports}]},
+        }));
+        made.await?;
+        self.report(pod).await
+    }
+
+    /// Ready pods of a Service, `<service>-0` and so on, with these addresses.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn pods(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
+        for (index, address) in addresses.iter().enumerate() {
+            self.pod(&PodSketch::new(&format!("{service}-{index}"), service, &[address])).await?;
+        }
+        Ok(())
+    }
+
+    /// Reports the status of a pod that is there.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn report(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
+        let addresses: Vec<Value> = pod.addresses.iter().map(|address| json!({"ip": address})).collect();
+        let ready = if pod.ready { "True" } else { "False" };
+        let status = json!({
+            "phase": "Running", "podIP": pod.addresses.first(), "podIPs": addresses,
+            "conditions": [{"type": "Ready", "status": ready}],
+        });
+        self.user.merge_status(&pod.name, status).await
+    }
+
+    /// Asks for the end of a pod, which lasts: no kubelet says that its containers have ended.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
+        self.user.delete::<Pod>(name).await
+    }
+
+    /// Removes a pod at once.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn remove_pod(&self, name: &str) -> anyhow::Result<()> {
+        self.user.api::<Pod>().delete(name, &DeleteParams::default().grace_period(0)).await?;
+        Ok(())
+    }
+
+    /// Deletes every slice of the namespace, as somebody does by hand.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn delete_slices(&self) -> anyhow::Result<()> {
+        let slices = self.user.api::<EndpointSlice>();
+        slices.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        Ok(())
+    }
+
+    /// The slices of a Service as they are now.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn slices(&self, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
+        let labels = format!("kubernetes.io/service-name={service}");
+        Ok(self.user.api::<EndpointSlice>().list(&ListParams::default().labels(&labels)).await?.items)
+    }
+
+    /// The only slice of a Service as it is now.
+    ///
+    /// # Errors
+    /// Where there is none or another.
+    pub async fn slice(&self, service: &str) -> anyhow::Result<EndpointSlice> {
+        let mut slices = self.slices(service).await?;
+        let slice = slices.pop().filter(|_| slices.is_empty());
+        slice.with_context(|| format!("{service} has one slice"))
+    }
+
+    /// Waits until the slices of a Service are these, as [`picture::draw`] draws them.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees(&self, service: &str, expected: &[&str]) -> anyhow::Result<Slices> {
+        self.sees_all(service, &format!("slices\n    {}", expected.join("\n    ")), |held| {
+            picture::draw(held.values()) == expected
+        })
+        .await
+    }
+
+    /// Waits until a Service has one slice, with exactly these labels beside those with its name and its manager's.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
+        let all: BTreeMap<&str, &str> =
+            [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
+                .into_iter()
+                .chain(expected.iter().copied())
+                .collect();
+        let has_them = |slice: &EndpointSlice| {
+            let labels = slice.metadata.labels.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
+            labels.eq(all.iter().map(|(key, value)| (*key, *value)))
+        };
+        let what = format!("one slice with the labels {all:?}");
+        let held = self.sees_all(service, &what, |held| held.len() == 1 && held.values().all(has_them)).await?;
+        held.into_values().next().context("there is one")
+    }
+
+    /// Waits until all slices of a Service together fulfil a condition.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_all(
+        &self,
+        service: &str,
+        what: &str,
+        condition: impl FnMut(&Slices) -> bool,
+    ) -> anyhow::Result<Slices> {
+        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={service}"));
+        eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
+    }
+
+    /// Waits until whatever was asked for before has been seen by whoever makes slices: it makes those of a new Service.
+    ///
+    /// # Errors
+    /// If nobody does.
+    pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
+        self.service(marker).await?;
+        self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)
+    }
+
+    /// Watches what is routed to a Service, from now on.
+    #[must_use]
+    pub fn routes(&self, service: &str) -> Routes {
+        Routes::watch(&self.client, &self.namespace, service)
+    }
+}
