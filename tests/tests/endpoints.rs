@@ -2,10 +2,10 @@
 //! upstream's integration tests and the conformance suite ask of whoever makes EndpointSlices, and ours besides.
 
 mod endpoints {
+    pub(crate) mod auto;
     pub(crate) mod bad_input;
     pub(crate) mod conformance;
     pub(crate) mod integration;
-    pub(crate) mod takeover;
 
     /// Serves whoever else does.
     const ON: (&str, &str) = ("--endpointslices", "on");

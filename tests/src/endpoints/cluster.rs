@@ -7,7 +7,7 @@ use crate::control_plane::{CONTROLLER_MANAGER, ControlPlane, Options};
 use crate::eventually::Deadline;
 use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports};
 use crate::limits::POLL;
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -159,19 +159,29 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
     Ok(control_plane)
 }
 
-/// Waits until an agent says in its metrics whether it makes the slices of its cluster.
+/// Whether an agent makes the slices of its cluster now, as its metrics say.
+///
+/// # Errors
+/// Where they do not say.
+pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
+    let (_, metrics) = agent.get("/metrics").await?;
+    let said = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_endpointslices_serving "));
+    match said {
+        Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        _ => bail!("fleetnet_endpointslices_serving is {said:?}\n{metrics}"),
+    }
+}
+
+/// Waits until that is so or is not so.
 ///
 /// # Errors
 /// If that does not come.
 pub async fn serves(agent: &Agent, expected: bool) -> anyhow::Result<()> {
-    let series = format!("fleetnet_endpointslices_serving {}", i32::from(expected));
     let deadline = Deadline::start();
-    loop {
-        let (_, metrics) = agent.get("/metrics").await?;
-        if metrics.lines().any(|line| line == series) {
-            return Ok(());
-        }
-        deadline.check().with_context(|| format!("no {series}\n{}", agent.log().tail()))?;
+    while is_serving(agent).await? != expected {
+        deadline.check().with_context(|| format!("it does not serve={expected}\n{}", agent.log().tail()))?;
         tokio::time::sleep(POLL).await;
     }
+    Ok(())
 }

@@ -32,6 +32,7 @@ pub struct PodSketch {
     app: String,
     addresses: Vec<String>,
     ready: bool,
+    since: Option<String>,
     ports: Vec<(String, u16)>,
 }
 
@@ -40,13 +41,19 @@ impl PodSketch {
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, ports: Vec::new() }
+        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, since: None, ports: Vec::new() }
     }
 
     /// The same, not ready.
     #[must_use]
     pub fn unready(self) -> Self {
         Self { ready: false, ..self }
+    }
+
+    /// The same, and since when it is ready or not: a time as Kubernetes writes it.
+    #[must_use]
+    pub fn since(self, time: &str) -> Self {
+        Self { since: Some(time.to_owned()), ..self }
     }
 
     /// The same with a port of a container under a name.
@@ -132,7 +139,7 @@ impl Workload {
         let ready = if pod.ready { "True" } else { "False" };
         let status = json!({
             "phase": "Running", "podIP": pod.addresses.first(), "podIPs": addresses,
-            "conditions": [{"type": "Ready", "status": ready}],
+            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": pod.since}],
         });
         self.user.merge_status(&pod.name, status).await
     }

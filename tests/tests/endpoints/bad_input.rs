@@ -1,1 +1,159 @@
+//! Bad input that only a real server can show.
 
+use super::ON;
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::agent::Agent;
+use fleetnet_tests::control_plane::ControlPlane;
+use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving};
+use fleetnet_tests::eventually::Deadline;
+use fleetnet_tests::fleet::{MEMBER_AGENT, manifests};
+use fleetnet_tests::limits::POLL;
+use fleetnet_tests::run;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// Addresses that a pod's status may hold and an EndpointSlice may not.
+const FORBIDDEN: [&str; 7] = ["127.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "ff02::1"];
+
+#[test]
+fn a_pod_with_an_address_that_slices_may_not_hold_keeps_none_of_the_others_from_being_published() -> anyhow::Result<()>
+{
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "forbidden").await?;
+        let workload = cluster.workload().await?;
+        let _agent = cluster.serve(&[ON]).await?;
+        let mark = cluster.mark().await?;
+        workload.service_with("web", json!({"ipFamilyPolicy": "RequireDualStack"})).await?;
+        for (index, address) in FORBIDDEN.into_iter().enumerate() {
+            let refused = workload.user.create::<EndpointSlice>(json!({
+                "metadata": {"name": "by-hand"}, "endpoints": [{"addresses": [address]}], "ports": [],
+                "addressType": if address.contains(':') { "IPv6" } else { "IPv4" },
+            }));
+            ensure!(refused.await.is_err(), "the server has nothing against {address}: it is no case");
+            workload.pod(&PodSketch::new(&format!("bad-{index}"), "web", &[address])).await?;
+        }
+        workload.pod(&PodSketch::new("good", "web", &["10.1.0.1", "2001:db8::1"])).await?;
+        let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready good", "IPv6 http 8080/TCP: 2001:db8::1 ready good"];
+        workload.sees("web", &published).await?;
+
+        // Also in a slice that is there: the write is not refused, and the one of the next change neither.
+        workload.pod(&PodSketch::new("better", "web", &["10.1.0.2", "fe80::2"])).await?;
+        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready better", published[1]]).await?;
+        let written = cluster.written_by(MEMBER_AGENT, mark).await?;
+        ensure!(written.0.iter().all(|write| write.status < 400), "{written}");
+        Ok(())
+    })
+}
+
+#[test]
+fn what_is_edited_by_hand_in_a_slice_is_repaired() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "edited").await?;
+        let workload = cluster.workload().await?;
+        let _agent = cluster.serve(&[ON]).await?;
+        workload.labelled_service("web", json!({"tier": "front"}), json!({})).await?;
+        workload.pods("web", &["10.1.0.1", "10.1.0.2"]).await?;
+        let published = "IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1";
+        workload.sees("web", &[published]).await?;
+        let slice = workload.slice("web").await?.metadata;
+        let name = slice.name.context("a name")?;
+        let edit = async |patch: Value| workload.user.merge::<EndpointSlice>(&name, patch).await;
+
+        for (what, patch) in [
+            ("labels", json!({"metadata": {"labels": {"tier": "back", "of-nobody": "yes"}}})),
+            ("endpoints", json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})),
+            ("ports", json!({"ports": [{"name": "http", "port": 6666, "protocol": "TCP"}]})),
+        ] {
+            edit(patch).await?;
+            workload.sees("web", &[published]).await.context(what)?;
+            workload.sees_labels("web", &[("tier", "front")]).await.context(what)?;
+        }
+
+        // What says that it is another's is another's; what is ours and says so still is made again beside it.
+        edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "somebody-else"}}})).await?;
+        workload.sees("web", &[published, published]).await?;
+        edit(json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})).await?;
+        workload.settle("marker").await?;
+        let theirs = "IPv4 http 8080/TCP: 10.66.0.1 (None, None, None)";
+        workload.sees("web", &[published, theirs]).await?;
+        edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": MANAGER}}})).await?;
+        workload.sees("web", &[published]).await.context("given back, one slice is enough").map(drop)
+    })
+}
+
+/// Takes away what `deploy/endpointslices.yaml` gives. The next test that takes the cluster gives it anew.
+async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
+    let (name, how) = ("fleetnet-endpointslices", DeleteParams::default());
+    Api::<ClusterRoleBinding>::all(control_plane.admin()).delete(name, &how).await?;
+    Api::<RoleBinding>::namespaced(control_plane.admin(), "kube-system").delete(name, &how).await?;
+    let may = Api::<SubjectAccessReview>::all(control_plane.admin());
+    let deadline = Deadline::start();
+    for (group, resource, namespace) in
+        [("", "pods", ""), ("", "nodes", ""), ("coordination.k8s.io", "leases", "kube-system")]
+    {
+        let review: SubjectAccessReview = serde_json::from_value(json!({
+            "metadata": {},
+            "spec": {"user": MEMBER_AGENT, "resourceAttributes": {
+                "verb": "list", "group": group, "resource": resource, "namespace": namespace,
+                "name": if resource == "leases" { "kube-controller-manager" } else { "" },
+            }},
+        }))?;
+        // The server heeds it a moment later.
+        while may.create(&PostParams::default(), &review).await?.status.context("an answer")?.allowed {
+            deadline.check().with_context(|| format!("{resource} may still be read"))?;
+            sleep(POLL).await;
+        }
+    }
+    Ok(())
+}
+
+/// An agent says something with all of these.
+async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
+    let what = format!("something with {parts:?}");
+    agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
+}
+
+#[test]
+fn without_its_rights_auto_stays_off_and_says_why_and_is_ready() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "no-rights-auto").await?;
+        let workload = cluster.workload().await?;
+        take_rights_away(cluster.control_plane).await?;
+        let mark = cluster.mark().await?;
+        let agent = cluster.serve(&[("--endpointslices-takeover-after", "1ms")]).await?;
+        says(&agent, &["kube-controller-manager's Lease may not be read", "deploy/endpointslices.yaml"]).await?;
+        workload.service("web").await?;
+        ensure!(!is_serving(&agent).await?, "{}", agent.log().tail());
+        agent.ready().await?;
+        ensure!(agent.terminate().await? == fleetnet_tests::process::Ended::Exited(0), "{}", agent.log().tail());
+        cluster.agent_wrote(mark, &[]).await
+    })
+}
+
+#[test]
+fn without_its_rights_on_is_not_ready_and_says_which_are_missing_and_serves_once_it_has_them() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "no-rights-on").await?;
+        let workload = cluster.workload().await?;
+        workload.service("web").await?;
+        workload.pods("web", &["10.1.0.1"]).await?;
+        take_rights_away(cluster.control_plane).await?;
+        let mark = cluster.mark().await?;
+        let agent = cluster.agent(&[ON]).await?.start().await?;
+        for kind in ["pods", "nodes"] {
+            says(&agent, &["WARN", "cannot watch", &format!("{kind} is forbidden"), "grant"]).await?;
+            let (status, said) = agent.get("/readyz").await?;
+            ensure!(status == 503 && said.contains(&format!("[-]member/{kind}: ")), "{status} {said}");
+        }
+        cluster.agent_wrote(mark, &[]).await?;
+
+        manifests::apply(cluster.control_plane, manifests::ENDPOINT_SLICES).await?;
+        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready web-0"]).await?;
+        agent.ready().await
+    })
+}

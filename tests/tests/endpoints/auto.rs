@@ -1,0 +1,159 @@
+//! `--endpointslices=auto` beside a kube-controller-manager that comes and goes.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::audit::{Ledger, Mark};
+use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
+use fleetnet_tests::eventually;
+use fleetnet_tests::fleet::MEMBER_AGENT;
+use fleetnet_tests::process::Process;
+use fleetnet_tests::routes::Routes;
+use fleetnet_tests::run;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::Api;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long there must be no sign of another.
+const AFTER: Duration = Duration::from_secs(3);
+const AUTO: [(&str, &str); 2] = [("--endpointslices", "auto"), ("--endpointslices-takeover-after", "3s")];
+/// A renewal may be this old when its holder is killed, and be seen that much later: the retry period of the election.
+const RENEWAL: Duration = Duration::from_millis(600);
+/// The controller as kube-controller-manager runs it.
+const THEIRS: &str = "system:serviceaccount:kube-system:endpointslice-controller";
+
+/// A cluster with kube-controller-manager, which has published two Services.
+struct Scene {
+    cluster: Cluster,
+    workload: Workload,
+    leases: Api<Lease>,
+}
+
+impl Scene {
+    async fn set(namespace: &str) -> anyhow::Result<(Self, Process)> {
+        let cluster = Cluster::take(Kind::WithoutControllerManager, namespace).await?;
+        let workload = cluster.workload().await?;
+        let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
+        let scene = Self { cluster, workload, leases };
+        let controller_manager = scene.start_controller_manager().await?;
+        for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
+            scene.workload.service(service).await?;
+            scene.workload.pods(service, addresses).await?;
+        }
+        scene.workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1"]).await?;
+        scene.workload.sees("api", &["IPv4 http 8080/TCP: 10.1.1.1 ready api-0, 10.1.1.2 ready api-1"]).await?;
+        Ok((scene, controller_manager))
+    }
+
+    async fn start_controller_manager(&self) -> anyhow::Result<Process> {
+        self.cluster.control_plane.start_elected_controller_manager(&["endpointslice-controller"]).await
+    }
+
+    /// When kube-controller-manager has renewed its Lease after `before`.
+    async fn renewed(&self, before: Option<MicroTime>) -> anyhow::Result<Option<MicroTime>> {
+        let renewal = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.renew_time.clone());
+        let what = format!("a renewal after {before:?}");
+        let lease = eventually::object(&self.leases, "kube-controller-manager", &what, |lease| renewal(lease) > before);
+        Ok(renewal(&lease.await?))
+    }
+
+    /// What each of the two wrote to slices since a mark.
+    async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
+        let (ours, theirs) =
+            (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
+        Ok([ours, theirs])
+    }
+
+    /// Has a pod of `web` become ready, or not ready.
+    async fn report(&self, is_ready: bool) -> anyhow::Result<()> {
+        let pod = PodSketch::new("web-1", "web", &["10.1.0.2"]);
+        self.workload.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
+    }
+}
+
+/// What is routed to `web` while one of its pods comes and goes.
+struct Flapping {
+    routes: Routes,
+    is_ready: bool,
+    changes: usize,
+}
+
+impl Flapping {
+    fn watch(workload: &Workload) -> Self {
+        Self { routes: workload.routes("web"), is_ready: true, changes: 0 }
+    }
+
+    /// Changes the readiness of the pod and waits until that is published.
+    async fn change(&mut self, scene: &Scene) -> anyhow::Result<()> {
+        self.is_ready = !self.is_ready;
+        self.changes += 1;
+        scene.report(self.is_ready).await?;
+        let both = ["10.1.0.1:8080", "10.1.0.2:8080"];
+        self.routes.are(if self.is_ready { &both } else { &both[..1] }).await
+    }
+}
+
+#[test]
+fn auto_writes_nothing_beside_a_kube_controller_manager_at_work() -> anyhow::Result<()> {
+    run(async {
+        let (scene, _controller_manager) = Scene::set("beside").await?;
+        let mark = scene.cluster.mark().await?;
+        let agent = scene.cluster.serve(&AUTO).await?;
+        let started = Instant::now();
+        let mut flapping = Flapping::watch(&scene.workload);
+        // Beyond the time after which it would take over.
+        while started.elapsed() < AFTER * 2 {
+            flapping.change(&scene).await?;
+            scene.renewed(scene.renewed(None).await?).await?;
+        }
+        serves(&agent, false).await?;
+        let written = scene.cluster.control_plane.audit().since(mark).await?.of_user(MEMBER_AGENT);
+        let resources: BTreeSet<&str> = written.0.iter().map(|entry| entry.resource.as_str()).collect();
+        assert_eq!(resources, BTreeSet::from(["leases"]), "{written}");
+        let [_, theirs] = scene.writes(mark).await?;
+        assert_eq!(theirs.count(), flapping.changes, "{theirs}");
+        Ok(())
+    })
+}
+
+#[test]
+fn auto_takes_over_from_a_kube_controller_manager_and_gives_back_and_no_endpoint_is_lost() -> anyhow::Result<()> {
+    run(async {
+        let (scene, controller_manager) = Scene::set("takeover").await?;
+        let agent = scene.cluster.serve(&AUTO).await?;
+        let mut web = Flapping::watch(&scene.workload);
+        let mut api = scene.workload.routes("api");
+        let all_of_api = ["10.1.1.1:8080", "10.1.1.2:8080"];
+        api.are(&all_of_api).await?;
+        web.change(&scene).await?;
+        web.change(&scene).await?;
+
+        let mark = scene.cluster.mark().await?;
+        controller_manager.end().await?;
+        let ended = Instant::now();
+        serves(&agent, true).await?;
+        ensure!(ended.elapsed() >= AFTER - RENEWAL, "it took over after {:?}", ended.elapsed());
+        web.change(&scene).await.context("the agent serves")?;
+        let [ours, theirs] = scene.writes(mark).await?;
+        assert_eq!((ours.count(), theirs.count()), (1, 0), "all was as it should be but for the change:\n{ours}");
+
+        let (mark, before) = (scene.cluster.mark().await?, web.changes);
+        let _controller_manager = scene.start_controller_manager().await?;
+        while is_serving(&agent).await? {
+            web.change(&scene).await?;
+        }
+        let [while_it_stopped, _] = scene.writes(mark).await?;
+        for _ in 0..4 {
+            web.change(&scene).await.context("kube-controller-manager serves")?;
+        }
+        let [ours, theirs] = scene.writes(mark).await?;
+        assert_eq!(ours, while_it_stopped, "who has stopped writes nothing more");
+        assert!(theirs.count() >= 4, "{theirs}");
+        assert_eq!(ours.count() + theirs.count(), web.changes - before, "one write for each change:\n{ours}{theirs}");
+
+        web.routes.always_led_to(&["10.1.0.1:8080"])?;
+        api.always_led_to(&all_of_api)?;
+        Ok(())
+    })
+}
