@@ -9,10 +9,11 @@ pub(crate) use accept::{Form, MetadataForm, MetadataVersion};
 pub(crate) use query::Query;
 
 use crate::audit::Entry;
-use crate::auth::{Call, User};
+use crate::auth::{Call, User, Verb};
 use crate::faults::{self, Answer, Fault};
 use crate::limits;
 use crate::registry::{Definition, Registry, ResourceId};
+use crate::selector::FieldSelector;
 use crate::server::MemKube;
 use crate::service::{Body, BoxError, Reply};
 use crate::status::{Cause, Details, Named, Status};
@@ -119,6 +120,19 @@ async fn perform(
     reply
 }
 
+/// As authorization sees it: who asks for a collection by the name of one object asks for that object.
+fn as_authorized(call: &Call, query: &Query) -> Call {
+    let mut authorized = call.clone();
+    if matches!(call.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
+        && authorized.target.name.is_empty()
+        && let Ok(fields) = FieldSelector::parse(query.text("fieldSelector"))
+        && let Some(name) = fields.required("metadata.name")
+    {
+        authorized.target.name = name.into();
+    }
+    authorized
+}
+
 /// The request, if it may be made and means something.
 fn permitted(
     server: &MemKube,
@@ -131,8 +145,9 @@ fn permitted(
     if let Some(status) = &fault.refuse {
         return Err(Reply::from(status));
     }
-    if !server.0.manners().policy.allows(&call) {
-        return Err(Reply::from(&refused(&call)));
+    let authorized = as_authorized(&call, &query);
+    if !server.0.manners().policy.allows(&authorized) {
+        return Err(Reply::from(&refused(&authorized)));
     }
     let definition = known(server, &call)?;
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());

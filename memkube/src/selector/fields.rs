@@ -34,6 +34,12 @@ impl FieldSelector {
         self.0.iter().map(|requirement| requirement.name.as_str())
     }
 
+    /// The one value that a field must have, if it asks for that.
+    pub fn required(&self, name: &str) -> Option<&str> {
+        let requirement = self.0.iter().find(|requirement| requirement.equal && requirement.name == name)?;
+        Some(&requirement.value)
+    }
+
     /// Whether it selects all.
     #[must_use]
     pub fn is_all(&self) -> bool {

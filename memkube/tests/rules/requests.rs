@@ -95,6 +95,19 @@ async fn what_the_policy_forbids_is_refused_as_rbac_does() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_asks_for_a_collection_by_the_name_of_one_object_asks_for_that_object() {
+    let mut options = Options::new(clock(), 1);
+    options.policy = Arc::new(|call: &Call| call.verb == Verb::List && &*call.target.name == "mine");
+    let server = Server::with(options);
+    assert_eq!(server.get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dmine")).await.code, 200);
+    for selector in ["", "?fieldSelector=metadata.name!%3Dmine", "?fieldSelector=metadata.namespace%3Dmine"] {
+        assert_eq!(server.get(&format!("{CONFIG_MAPS}{selector}")).await.code, 403, "{selector}");
+    }
+    let other = server.get(&format!("{CONFIG_MAPS}?fieldSelector=metadata.name%3Dother")).await;
+    assert!(other.refusal().1.starts_with("configmaps \"other\" is forbidden: "), "{}", other.refusal().1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_ledger_has_who_did_what_and_what_came_of_it() {
     let server = Server::new();
     server.config_map("a").await;
