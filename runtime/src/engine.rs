@@ -376,7 +376,7 @@ pub(crate) fn target_of<L: Logic>(request: &Request<L>) -> Target<L::Source> {
 
 fn version_asked_for(verb: &Verb) -> u64 {
     match verb {
-        Verb::Patch { resource_version, .. } => *resource_version,
+        Verb::Patch { resource_version, .. } | Verb::Replace { resource_version, .. } => *resource_version,
         Verb::Create { .. } | Verb::Delete { .. } => 0,
     }
 }

@@ -92,7 +92,7 @@ pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Of a server's message about a refused write this much is kept.
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
 /// A plan that wants to be made again at once is made again after this.
-pub const AGAIN_SOONEST: Duration = Duration::from_millis(20);
+pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
 /// The engine sleeps at most so long: a wall clock that was set forward is noticed by then.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Events that wait when the agent stops are posted within this or dropped.

@@ -72,7 +72,9 @@ impl<L: Logic> Engine<L> {
             Seen::Gone => {
                 let meant = match &ended.request.verb {
                     Verb::Delete { uid } => Some(uid),
-                    Verb::Create { .. } | Verb::Patch { .. } => ended.held_before.as_ref().map(|(uid, _)| uid),
+                    Verb::Create { .. } | Verb::Patch { .. } | Verb::Replace { .. } => {
+                        ended.held_before.as_ref().map(|(uid, _)| uid)
+                    }
                 };
                 if let Some(uid) = meant {
                     source.versions.gone(&target.namespace, &target.name, uid, &mut news);
@@ -104,24 +106,22 @@ impl<L: Logic> Engine<L> {
         if let Some(asked) = retry_after {
             self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
         }
-        if let Verdict::Refused { status, reason, message } = &ended.outcome.verdict {
-            self.tell_refusal(spec, ended, *status, reason, message);
-        }
+        self.tell(spec, ended);
     }
 
-    fn tell_refusal(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>, status: u16, reason: &str, message: &str) {
-        let refusal = Refusal {
-            source: spec.source,
-            cluster: spec.cluster.name.clone(),
-            kind: spec.resource.kind.to_owned(),
-            namespace: ended.request.namespace.clone(),
-            name: ended.request.name.clone(),
-            verb: ended.request.verb.as_str(),
-            status,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
+    /// Tells what users are to hear of a write that was not carried out.
+    fn tell(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
+        let records = match &ended.outcome.verdict {
+            Verdict::Refused { status, reason, message } => {
+                self.logic.refused(&ended.key, &refusal(spec, ended, *status, reason, message))
+            }
+            Verdict::Denied { status, message } => {
+                self.logic.failed(&ended.key, &refusal(spec, ended, *status, "", message))
+            }
+            Verdict::Failed { message, .. } => self.logic.failed(&ended.key, &refusal(spec, ended, 0, "", message)),
+            Verdict::Done | Verdict::Conflict { .. } => Vec::new(),
         };
-        for record in self.logic.refused(&ended.key, &refusal) {
+        for record in records {
             self.record(&record);
         }
     }
@@ -174,5 +174,25 @@ impl<L: Logic> Engine<L> {
                 );
             }
         }
+    }
+}
+
+fn refusal<L: Logic>(
+    spec: &SourceSpec<L>,
+    ended: &Ended<L>,
+    status: u16,
+    reason: &str,
+    message: &str,
+) -> Refusal<L::Source> {
+    Refusal {
+        source: spec.source,
+        cluster: spec.cluster.name.clone(),
+        kind: spec.resource.kind.to_owned(),
+        namespace: ended.request.namespace.clone(),
+        name: ended.request.name.clone(),
+        verb: ended.request.verb.as_str(),
+        status,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
     }
 }

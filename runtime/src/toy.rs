@@ -125,6 +125,7 @@ pub(crate) struct Record {
     pub(crate) receipts: Vec<String>,
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
+    pub(crate) failed: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
     /// What the agent does not want. Set by the test; the engine sees it at its next turn.
@@ -268,6 +269,11 @@ impl Logic for Copier {
 
     fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<EventRecord<Source>> {
         lock(&self.record).receipts.push(receipt);
+        Vec::new()
+    }
+
+    fn failed(&mut self, key: &String, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+        lock(&self.record).failed.push(format!("{key} {}: {}", failure.verb, failure.status));
         Vec::new()
     }
 

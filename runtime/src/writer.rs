@@ -70,7 +70,7 @@ pub(crate) fn content(verb: &Verb) -> u64 {
     let mut hasher = DefaultHasher::new();
     verb.as_str().hash(&mut hasher);
     match verb {
-        Verb::Create { body } | Verb::Patch { body, .. } => body.hash(&mut hasher),
+        Verb::Create { body } | Verb::Patch { body, .. } | Verb::Replace { body, .. } => body.hash(&mut hasher),
         Verb::Delete { uid } => uid.hash(&mut hasher),
     }
     hasher.finish()
@@ -127,6 +127,11 @@ impl<L: Logic> Addressed<'_, L> {
                 }
                 let body = encode(&with_precondition(body, *resource_version));
                 self.send(Method::PATCH, path, Some(("application/merge-patch+json", body))).await
+            }
+            Verb::Replace { resource_version, body } => {
+                let path = resource.object_path(self.namespace, self.name);
+                let body = encode(&with_precondition(body, *resource_version));
+                self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
                 let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
@@ -188,7 +193,9 @@ impl<L: Logic> Addressed<'_, L> {
         match answer.status.as_u16() {
             404 if self.is_about_the_object(&refusal) => match verb {
                 Verb::Delete { .. } => (Verdict::Done, Seen::Gone),
-                Verb::Patch { .. } => (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Gone),
+                Verb::Patch { .. } | Verb::Replace { .. } => {
+                    (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Gone)
+                }
                 Verb::Create { .. } => (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Nothing),
             },
             409 => (Verdict::Conflict { message: refusal.text() }, self.look().await.0),
@@ -210,7 +217,7 @@ impl<L: Logic> Addressed<'_, L> {
         let end = Ending::read(&answer.body);
         let gone = match verb {
             Verb::Delete { .. } => !end.lingers(),
-            Verb::Create { .. } | Verb::Patch { .. } => end.is_final(),
+            Verb::Create { .. } | Verb::Patch { .. } | Verb::Replace { .. } => end.is_final(),
         };
         if gone {
             return (Verdict::Done, Seen::Gone);
@@ -230,11 +237,12 @@ impl<L: Logic> Addressed<'_, L> {
         let done = match (verb, &seen) {
             (Verb::Delete { .. }, Seen::Gone) => true,
             (Verb::Delete { uid }, Seen::Object(observed)) => observed.uid != *uid || Ending::of(&found).lingers(),
-            (Verb::Patch { resource_version, body, .. }, Seen::Object(observed)) => {
-                observed.resource_version != *resource_version && contains(&found, body)
-            }
+            (
+                Verb::Patch { resource_version, body, .. } | Verb::Replace { resource_version, body },
+                Seen::Object(observed),
+            ) => observed.resource_version != *resource_version && contains(&found, body),
             (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
-            (Verb::Create { .. } | Verb::Patch { .. }, Seen::Gone) | (_, Seen::Nothing) => false,
+            (_, Seen::Gone | Seen::Nothing) => false,
         };
         let verdict = if done {
             Verdict::Done

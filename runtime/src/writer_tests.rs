@@ -112,6 +112,29 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_replacement_puts_the_whole_object_with_the_version_as_its_precondition() {
+    let whole = json!({"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"value": "x"}});
+    let verb = Verb::Replace { resource_version: 7, body: whole };
+    let (outcome, asked) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
+    let (method, path, headers, body) = &asked[0];
+    assert_eq!((method.as_str(), path.as_str()), ("PUT", "/apis/toy.io/v1/namespaces/ns/copies/a"));
+    assert_eq!(headers["content-type"], "application/json");
+    let sent = json!({"metadata": {"name": "a", "labels": {"l": "m"}, "resourceVersion": "7"}, "spec": {"value": "x"}});
+    assert_eq!((body, outcome.verdict, outcome.seen), (&sent, Verdict::Done, seen(8, "uid-1", "x")));
+}
+
+#[tokio::test]
+async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_has_all_of_it() {
+    for (version, value, is_done) in [(8, "x", true), (8, "y", false), (7, "x", false)] {
+        let verb = Verb::Replace { resource_version: 7, body: json!({"spec": {"value": "x"}}) };
+        let found = answer(200, object(version, "uid-1", value));
+        let (outcome, asked) = carried_out(verb, false, vec![answer(500, json!({})), found]).await;
+        assert_eq!(asked.len(), 2, "one GET");
+        assert_eq!(outcome.verdict == Verdict::Done, is_done, "{version} {value}: {:?}", outcome.verdict);
+    }
+}
+
+#[tokio::test]
 async fn a_delete_carries_the_uid_as_its_precondition() {
     let (outcome, asked) = carried_out(delete(), false, vec![answer(200, json!({"status": "Success"}))]).await;
     let (method, path, _, body) = &asked[0];
