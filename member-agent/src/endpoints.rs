@@ -13,9 +13,12 @@
 //! - [`view`]: the objects, and which Services a change touches.
 //! - [`due`]: when a touched Service is planned.
 //! - [`controller`]: the plan of one Service, its phases, events and measurements.
-//! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called.
+//! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called; [`asked`]: which slices are as
+//!   we asked them to be.
 //! - [`takeover`]: on or off; [`serving`]: both together.
 
+mod alike;
+mod asked;
 pub mod controller;
 mod due;
 mod flags;

@@ -54,6 +54,18 @@ impl Member {
         Self { fleet: Fleet::new(settings, parts, latencies), endpoints, lane: LaneId::of("EndpointSlice controller") }
     }
 
+    /// What the users of a Service are told. Nobody is left to tell in a namespace that goes.
+    fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+        let is_going = refusal.status == 403 && refusal.message.contains("is being terminated");
+        match (key, &self.endpoints) {
+            (Key::Endpoints(service), Some(serving)) if !is_going => {
+                let told = serving.refused(service, refusal.verb, &refusal.name, &refusal.message);
+                told.into_iter().map(record).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What the EndpointSlice controller makes of a change.
     fn tell_endpoints(&mut self, source: Source, change: &Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(serving) = &mut self.endpoints else { return };
@@ -185,14 +197,14 @@ impl Logic for Member {
     }
 
     fn refused(&mut self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
-        match (key, &self.endpoints) {
-            (Key::Fleet(key), _) => self.fleet.refused(key, refusal),
-            (Key::Endpoints(service), Some(serving)) => {
-                let told = serving.refused(service, refusal.verb, &refusal.name, &refusal.message);
-                told.into_iter().map(record).collect()
-            }
-            (Key::Endpoints(_) | Key::Takeover, _) => Vec::new(),
+        match key {
+            Key::Fleet(key) => self.fleet.refused(key, refusal),
+            Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, refusal),
         }
+    }
+
+    fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+        self.slices_are_not_written(key, failure)
     }
 }
 
@@ -221,5 +233,66 @@ fn record(event: endpoints::ServiceEvent) -> EventRecord<Source> {
         component: endpoints::Controller::COMPONENT,
         reason: event.reason,
         message: event.message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoints::Settings;
+    use crate::endpoints::takeover::Mode;
+    use endpointslice::model::{Service, ServiceSpec};
+    use prometheus::Registry;
+
+    const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    fn member() -> Member {
+        let settings = member::Settings {
+            cluster: "member-1".into(),
+            hub_namespace: "fleet-member-member-1".into(),
+            fleet_system_namespace: "fleet-system".into(),
+            derived_service_grace_micros: 0,
+        };
+        let registry = Registry::new();
+        let latencies = Latencies::new("member-1", &registry).expect("the only ones");
+        let serving = Serving::new(&Settings::with_mode(Mode::On), &registry).expect("the only one");
+        let mut member = Member::new(settings, Parts::ALL, latencies, Some(serving));
+        let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
+        let service = Service { metadata, spec: ServiceSpec::default() };
+        let change = Change::Applied(Object::Endpoints(endpoints::Object::Service(service)));
+        member.observe(Source::Fleet(Kind::Service), change, NOON, &mut Vec::new());
+        member
+    }
+
+    fn failure(status: u16, message: &str) -> Refusal<Source> {
+        Refusal {
+            source: Source::Fleet(Kind::EndpointSlice),
+            cluster: "member".to_owned(),
+            kind: "EndpointSlice".to_owned(),
+            namespace: "ns".into(),
+            name: "web-1".into(),
+            verb: "patch",
+            status,
+            reason: String::new(),
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_write_of_a_slice_that_failed_is_told_on_its_service() {
+        let key = Key::Endpoints(ObjectName::new("ns", "web"));
+        let told = member().failed(&key, &failure(500, "no space left"));
+        let texts: Vec<_> = told.iter().map(|event| (&*event.name, event.reason, event.message.as_str())).collect();
+        let message = "Error updating Endpoint Slices for Service ns/web: failed to update web-1 EndpointSlice for \
+                       Service ns/web: no space left";
+        assert_eq!(texts, [("web", "FailedToUpdateEndpointSlices", message)]);
+    }
+
+    #[test]
+    fn in_a_namespace_that_goes_nobody_is_told() {
+        let key = Key::Endpoints(ObjectName::new("ns", "web"));
+        let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
+        assert!(member().failed(&key, &going).is_empty());
+        assert_eq!(member().failed(&key, &failure(403, "no")).len(), 1);
     }
 }

@@ -20,7 +20,7 @@ const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
 /// The Lease under which this cluster's slices are made: ours alone, no Go agent does that.
-const ENDPOINT_SLICE_LEASE: &str = "endpointslice-controller.networking.fleet.azure.com";
+const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
 /// The parts of the agent that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! [`Controller`]: takes changes in, says which Services to plan, and plans them.
 //!
 //! A *sync* of a Service begins with the first plan after news and ends with the first that finds nothing to do: between
-//! them are the phases of its writes, and their repetitions where one failed. While it lasts, whatever is seen is planned
-//! at once. Between syncs no write of ours is under way, so a slice that changes then was changed by others, and is looked
-//! at a second later: two who write against each other cost a write a second and not all that the server can bear.
+//! them are the phases of its writes, and their repetitions where one failed. What comes of our own writes is planned at
+//! once. A slice that others have changed is looked at a second later: two who write against each other cost a write a
+//! second and not all that the server can bear.
 
+use super::asked::Asked;
 use super::due::Due;
-use super::view::{Input, Object, Touched, View, says_the_same};
-use super::writes::{self, Operation, SliceWrite};
+use super::view::{Input, Object, Touched, View};
+use super::writes::{self, Operation, Phase, SliceWrite};
 use endpointslice::apply::{Applied, Written};
 use endpointslice::hints::{HintEvent, Severity as HintSeverity};
 use endpointslice::metrics::{Metrics, SyncResult};
@@ -30,9 +31,18 @@ const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
 pub struct Timing {
     /// Changes of pods are gathered for so long, counted from the first.
     pub batch_period: Duration,
+    /// Writes for changes of pods of one Service begin at least so far apart: in a rollout, whose pods change every few
+    /// milliseconds, each write carries several of them, and a change that comes alone waits for nothing.
+    pub pace: Duration,
 }
 
 impl Timing {
+    /// With the usual pace.
+    #[must_use]
+    pub const fn with_batch_period(batch_period: Duration) -> Self {
+        Self { batch_period, pace: Duration::from_millis(15) }
+    }
+
     fn foreign_change_delay(self) -> Duration {
         self.batch_period.max(FOREIGN_CHANGE_DELAY)
     }
@@ -71,6 +81,8 @@ pub struct Controller {
     is_serving: bool,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
+    /// Who sees a slice so sees our own doing.
+    asked: Asked,
     metrics: Option<Metrics>,
     /// When a slice of this manager was last changed by others, if anybody has not asked yet.
     foreign_change: Option<Timestamp>,
@@ -80,18 +92,21 @@ pub struct Controller {
 #[derive(Debug, Default)]
 struct Progress {
     due: Due,
-    sync: Option<Sync>,
+    /// What the present sync began with, if it has writes to make.
+    sync: Option<SlicePlan>,
+    /// When the writes of the latest plan began.
+    wrote: Option<Timestamp>,
+    /// After those writes there are others of the same sync.
+    has_more_phases: bool,
     /// What was told to stand in its way, so that it is told once.
     told: Vec<PlanError>,
 }
 
-/// A sync that has writes to make.
-#[derive(Debug)]
-struct Sync {
-    /// What it began with.
-    first: SlicePlan,
-    /// What slices were to become by its writes: who sees a slice so sees our own doing.
-    asked: Vec<EndpointSlice>,
+impl Progress {
+    /// What may wait for the pace of writes waits for it.
+    fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
+        self.wrote.map_or(by, |wrote| by.max(wrote + pace))
+    }
 }
 
 impl Controller {
@@ -107,6 +122,7 @@ impl Controller {
             is_serving: false,
             timing,
             progress: BTreeMap::new(),
+            asked: Asked::default(),
             metrics,
             foreign_change: None,
         }
@@ -163,7 +179,7 @@ impl Controller {
             }
             Object::Pod(pod) => {
                 let touched = self.view.set_pod(pod);
-                self.touch(touched, at + self.timing.batch_period, dirty);
+                self.touch_at_pace(touched, at + self.timing.batch_period, dirty);
             }
             Object::Node(node) => {
                 let is_ready = self.is_ready();
@@ -175,15 +191,28 @@ impl Controller {
     }
 
     fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let name = object_name(&slice.metadata.namespace, &slice.metadata.name);
         let change = self.view.set_slice(slice);
+        let is_own = change.content.as_ref().is_some_and(|slice| self.asked.sees(&name, slice, at));
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
-        if let Some(slice) = &change.content
-            && is_known
-            && !self.has_asked_for(slice)
-        {
+        // One that is being deleted is no sign of who makes slices: the garbage collector and people delete, too.
+        if is_known && !is_own && change.content.is_some_and(|slice| !slice.metadata.is_terminating()) {
             self.foreign_change = Some(at);
         }
-        self.touch(change.touched, at + self.timing.foreign_change_delay(), dirty);
+        self.after_slice(change.touched, is_own, at, dirty);
+    }
+
+    /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
+    fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        if !is_own {
+            return self.touch(touched, at + self.timing.foreign_change_delay(), dirty);
+        }
+        for (namespace, name) in touched {
+            let progress = self.progress.get(&object_name(&namespace, &name));
+            if progress.is_none_or(|progress| progress.has_more_phases || !progress.due.is_some()) {
+                self.touch(Touched::from([(namespace, name)]), at, dirty);
+            }
+        }
     }
 
     /// An object is gone. Pushes the Services to plan.
@@ -199,7 +228,7 @@ impl Controller {
             }
             Input::Pod => {
                 let touched = self.view.remove_pod(namespace, name);
-                self.touch(touched, at + self.timing.batch_period, dirty);
+                self.touch_at_pace(touched, at + self.timing.batch_period, dirty);
             }
             Input::Node => {
                 let touched = self.view.remove_node(name, is_ready);
@@ -207,7 +236,8 @@ impl Controller {
             }
             Input::EndpointSlice => {
                 let touched = self.view.remove_slice(namespace, name);
-                self.touch(touched, at + self.timing.foreign_change_delay(), dirty);
+                let is_own = self.asked.sees_gone(&object_name(namespace, name), at);
+                self.after_slice(touched, is_own, at, dirty);
             }
         }
     }
@@ -229,11 +259,10 @@ impl Controller {
         if !self.is_ready() {
             return Planned::default();
         }
-        let Some((known, hints)) = self.view.to_plan(&key.namespace, &key.name) else { return Planned::default() };
+        let Some((known, hints)) = self.view.prepare(&key.namespace, &key.name) else { return Planned::default() };
         let progress = self.progress.entry(key.clone()).or_default();
-        let waits_until = progress.due.waits_until(now, self.timing.foreign_change_delay());
-        if progress.sync.is_none() && waits_until.is_some() {
-            return Planned { again: waits_until, ..Planned::default() };
+        if let Some(again) = progress.due.waits_until(now, self.timing.foreign_change_delay()) {
+            return Planned { again: Some(again), ..Planned::default() };
         }
         progress.due.clear();
         let plan = known.state.plan(known.trigger_time, hints);
@@ -245,15 +274,18 @@ impl Controller {
         {
             metrics.planned(known.state.service(), &plan);
         }
-        let phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
-        if phase.writes.is_empty() {
+        let Phase { writes, asked } = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
+        for (slice, content) in asked {
+            self.asked.note(&object_name(&key.namespace, &slice), content, now);
+        }
+        if writes.is_empty() {
             self.finish(key, plan);
         } else {
-            let sync = progress.sync.get_or_insert_with(|| Sync { first: plan, asked: Vec::new() });
-            sync.asked.retain(|slice| !phase.asked.contains(slice));
-            sync.asked.extend(phase.asked);
+            progress.wrote = Some(now);
+            progress.has_more_phases = writes::has_phases_after_the_next(&plan);
+            progress.sync.get_or_insert(plan);
         }
-        Planned { writes: phase.writes, events, again: None }
+        Planned { writes, events, again: None }
     }
 
     /// A write was carried out.
@@ -290,7 +322,7 @@ impl Controller {
         }
         let sync = self.progress.get_mut(key).and_then(|progress| progress.sync.take());
         let Some(metrics) = &self.metrics else { return };
-        let first = sync.map_or(plan, |sync| sync.first);
+        let first = sync.unwrap_or(plan);
         if let Some(known) = self.view.service(&key.namespace, &key.name) {
             let completed = first.families.iter().map(|family| family.draft.address_type.clone()).collect();
             let applied = Applied::<Infallible> { completed, ..Applied::default() };
@@ -299,23 +331,25 @@ impl Controller {
         metrics.synced(if is_done { SyncResult::Success } else { SyncResult::Error });
     }
 
-    /// Whether a slice is as a write of the present sync makes it.
-    fn has_asked_for(&self, slice: &EndpointSlice) -> bool {
-        let Some(service) = slice.metadata.labels.get(endpointslice::names::LABEL_SERVICE_NAME) else { return false };
-        let sync = self.progress.get(&object_name(&slice.metadata.namespace, service));
-        let asked = sync.and_then(|progress| progress.sync.as_ref()).map(|sync| &sync.asked[..]).unwrap_or_default();
-        asked.iter().any(|asked| asked.metadata.name == slice.metadata.name && says_the_same(asked, slice))
+    fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
+        self.touch_by(touched, |_| by, dirty);
+    }
+
+    fn touch_at_pace(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let pace = self.timing.pace;
+        self.touch_by(touched, |progress| progress.paced(by, pace), dirty);
     }
 
     /// While it does not serve there is nothing to plan, and nobody to wait for.
-    fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
+    fn touch_by(&mut self, touched: Touched, by: impl Fn(&Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
         }
         for (namespace, name) in touched {
             if self.view.service(&namespace, &name).is_some() {
                 let key = object_name(&namespace, &name);
-                self.progress.entry(key.clone()).or_default().due.by(by);
+                let progress = self.progress.entry(key.clone()).or_default();
+                progress.due.by(by(progress));
                 dirty.push(key);
             }
         }
@@ -341,8 +375,10 @@ fn tell_errors(
     let errors: Vec<PlanError> = plan.errors().collect();
     let new = errors.iter().filter(|error| !progress.told.contains(error)).map(PlanError::to_string);
     let new: Vec<String> = new.collect();
-    if !new.is_empty() {
-        events.push(failed_to_update(key, uid, &new.join("; ")));
+    match &new[..] {
+        [] => {}
+        [only] => events.push(failed_to_update(key, uid, only)),
+        several => events.push(failed_to_update(key, uid, &format!("[{}]", several.join(", ")))),
     }
     progress.told = errors;
 }

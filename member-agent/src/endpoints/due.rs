@@ -19,6 +19,11 @@ impl Due {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }
 
+    /// Whether anything asked for a time.
+    pub(super) const fn is_some(self) -> bool {
+        self.0.is_some()
+    }
+
     /// Everything so far is dealt with.
     pub(super) fn clear(&mut self) {
         self.0 = None;

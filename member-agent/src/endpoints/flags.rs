@@ -86,7 +86,7 @@ impl EndpointFlags {
             mode,
             takeover_after: self.takeover_after,
             config,
-            timing: Timing { batch_period: self.batch_period },
+            timing: Timing::with_batch_period(self.batch_period),
             concurrent_syncs: syncs,
         };
         Ok((mode != Mode::Off).then_some(settings))

@@ -28,6 +28,20 @@ pub struct Settings {
     pub concurrent_syncs: usize,
 }
 
+impl Settings {
+    /// With the defaults of the flags.
+    #[must_use]
+    pub fn with_mode(mode: Mode) -> Self {
+        Self {
+            mode,
+            takeover_after: Duration::from_secs(180),
+            config: Config::default(),
+            timing: Timing::with_batch_period(Duration::ZERO),
+            concurrent_syncs: 5,
+        }
+    }
+}
+
 /// The EndpointSlice controller, on or off.
 pub struct Serving {
     controller: Controller,
@@ -193,4 +207,59 @@ fn say(Decision { serves, why, again: _ }: Decision) {
         Why::Nobody => "there is no sign of another",
     };
     info!(serves, "EndpointSlices of this cluster: {reason}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use endpointslice::model::{EndpointSlice, Metadata};
+    use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
+
+    const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    /// Knows everything, and serves since there has been no sign of another.
+    fn serving() -> Serving {
+        let settings = Settings::with_mode(Mode::Auto);
+        let mut serving = Serving::new(&settings, &Registry::new()).expect("its metrics are the only ones");
+        for input in [Input::Service, Input::EndpointSlice] {
+            serving.watch_state(input, WatchState::Complete, NOON, &mut Vec::new());
+        }
+        serving.lease_view(WatchState::Complete, NOON);
+        assert_eq!(serving.decide(NOON), Some(NOON + settings.takeover_after));
+        assert_eq!(serving.decide(NOON + settings.takeover_after), None);
+        assert!(serving.wants(Input::Pod));
+        serving
+    }
+
+    fn somebody_makes_a_slice(serving: &mut Serving, at: Timestamp) {
+        let labels = [(LABEL_SERVICE_NAME, "web"), (LABEL_MANAGED_BY, "endpointslice-controller.k8s.io")];
+        let metadata =
+            Metadata { namespace: "ns".into(), name: "web-1".into(), labels: labels.into(), ..Metadata::default() };
+        let slice = EndpointSlice { metadata, ..EndpointSlice::default() };
+        serving.apply(Object::EndpointSlice(slice), at, &mut Vec::new());
+    }
+
+    #[test]
+    fn who_leads_stops_when_another_changes_a_slice() {
+        let mut serving = serving();
+        serving.leads();
+        let _ = serving.has_news();
+        let at = NOON + Duration::from_secs(1_000);
+        somebody_makes_a_slice(&mut serving, at);
+        assert!(serving.has_news());
+        assert_eq!(serving.decide(at), Some(at + Duration::from_secs(180)));
+        assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0);
+    }
+
+    #[test]
+    fn who_does_not_lead_takes_a_changed_slice_for_its_leaders() {
+        let mut serving = serving();
+        let _ = serving.has_news();
+        let at = NOON + Duration::from_secs(1_000);
+        somebody_makes_a_slice(&mut serving, at);
+        assert!(!serving.has_news());
+        serving.leads();
+        assert_eq!(serving.decide(at), None, "it goes on where the leader was");
+        assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
+    }
 }

@@ -21,6 +21,8 @@ pub const LEASE_NAME: &str = "kube-controller-manager";
 /// A Lease that was just seen for the first time is watched for at least so long: the lease duration of
 /// kube-controller-manager by default, within which it renews several times.
 const SHORTEST_LOOK: Duration = Duration::from_secs(15);
+/// And for at most so long, whatever stands in it.
+const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,8 +86,8 @@ pub struct Takeover {
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// The Lease is looked at until then before its age is believed.
-    look_until: Option<Timestamp>,
+    /// When the Lease was first seen, and for how long it is looked at before its age is believed.
+    look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
 }
@@ -102,7 +104,7 @@ impl Takeover {
             known_since: None,
             lease: None,
             lease_renewed: None,
-            look_until: None,
+            look: None,
             slices_changed: None,
             serves: false,
         }
@@ -140,10 +142,11 @@ impl Takeover {
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         match self.lease.replace(lease) {
             Some(before) if before.renewed == lease.renewed => {}
-            Some(_) => self.lease_renewed = Some(at),
+            // Who has seen it change knows by the own clock when that was: there is no age to believe.
+            Some(_) => (self.lease_renewed, self.look) = (Some(at), None),
             None => {
                 self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
-                self.look_until = Some(at + lease.duration.max(SHORTEST_LOOK));
+                self.look = Some((at, lease.duration.clamp(SHORTEST_LOOK, LONGEST_LOOK)));
             }
         }
     }
@@ -175,25 +178,33 @@ impl Takeover {
         if self.lease_view == WatchState::Absent {
             return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
         }
-        let Some(known_since) = self.known_since.filter(|_| self.is_known()) else {
+        if !self.is_known() {
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
-        };
-        let until = |sign: Option<Timestamp>, wait: Duration| sign.map(|sign| sign.min(now) + wait);
+        }
         // A Lease tells how long nobody was there, also before anybody looked. Without one only looking tells.
-        let looked_since = if self.lease.is_none() && !self.serves { Some(known_since) } else { None };
+        self.known_since = self.known_since.map(|since| since.min(now));
+        let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
+        let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
         let waits = [
-            (until(self.lease_renewed, self.after), Why::LeaseRenewed),
-            (until(self.slices_changed, self.after), Why::SlicesChanged),
-            (until(looked_since, self.after), Why::Waiting),
-            (self.look_until.filter(|until| *until <= now + self.after), Why::Waiting),
+            (ends(&mut self.lease_renewed, self.after, now), Why::LeaseRenewed),
+            (ends(&mut self.slices_changed, self.after, now), Why::SlicesChanged),
+            (ends(&mut looked_since, self.after, now), Why::Waiting),
+            (ends(&mut look, wait, now), Why::Waiting),
         ];
-        let waits = waits.into_iter().filter_map(|(until, why)| Some((until.filter(|until| *until > now)?, why)));
-        let first = waits.max_by_key(|(until, _)| *until);
-        match first {
+        self.look = look.map(|since| (since, wait));
+        let last = waits.into_iter().filter_map(|(until, why)| Some((until?, why))).max_by_key(|(until, _)| *until);
+        match last {
             Some((until, why)) => Decision { serves: false, why, again: Some(until) },
             None => Decision { serves: true, why: Why::Nobody, again: None },
         }
     }
+}
+
+/// Until when a sign counts; one that is over is forgotten. One from ahead of now was seen before the clock went back, and
+/// counts from now: so it makes nobody wait longer than once more, and one that is over does not come back.
+fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
+    *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
+    sign.map(|sign| sign + wait)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! A pod finds its Services through the index of their selectors, and a Node its pods, so that an event costs what it
 //! concerns. Each Service has the library's incremental state, which plans from what changed.
 
+use super::alike::{counts_otherwise, plans_alike, reads_the_same, says_the_same};
 use endpointslice::changes::PodChange;
 use endpointslice::hints::ServiceHints;
-use endpointslice::model::{EndpointSlice, Node, Pod, Service};
+use endpointslice::model::{EndpointSlice, Metadata, Node, Pod, Service};
 use endpointslice::names::LABEL_MANAGED_BY;
 use endpointslice::plan::ServiceName;
 use endpointslice::selector::{SelectorIndex, selects};
@@ -13,6 +14,7 @@ use endpointslice::trigger::TriggerTimes;
 use endpointslice::{Config, Incremental, NodeZones, Text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tracing::warn;
 
 /// What the controller watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +36,6 @@ impl Input {
 
 /// An object that it watches.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
 pub enum Object {
     /// A Service.
     Service(Service),
@@ -126,6 +127,9 @@ impl View {
         if held.services.get(&*name).is_some_and(|known| plans_alike(known.state.service(), &service)) {
             return false;
         }
+        if service.spec.is_external_name() || service.spec.selector.is_empty() {
+            self.hints.forget(&service.metadata.namespace, &name);
+        }
         let service = Arc::new(service);
         let selector = &service.spec.selector;
         held.selectors.insert(&name, selector);
@@ -180,6 +184,7 @@ impl View {
             }
         }
         let touched = match old {
+            Some(old) if is_bound_late(old, &pod) => &before | &now,
             Some(old) => PodChange::between(old, &pod).services(before, now),
             None => now,
         };
@@ -251,7 +256,7 @@ impl View {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
         let slice = Arc::new(slice);
-        let service = ServiceName::of_slice(&slice).ok().filter(|_| is_ours).map(|service| service.name);
+        let service = if is_ours { service_of(&slice) } else { None };
         let held = self.namespaces.entry(space.clone()).or_default();
         let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
         let old_service = old.as_ref().and_then(|old| ServiceName::of_slice(old).ok()).map(|service| service.name);
@@ -268,10 +273,11 @@ impl View {
         if let Some(known) = service.as_ref().and_then(|service| held.services.get_mut(service)) {
             known.state.set_slice(Arc::clone(&slice));
         }
-        let differs = old.is_none_or(|old| !says_the_same(&old, &slice));
-        if let Some(service) = service.filter(|_| differs) {
+        if let Some(service) = service
+            && old.as_ref().is_none_or(|old| !reads_the_same(old, &slice))
+        {
             change.touched.insert((space, service));
-            change.content = Some(slice);
+            change.content = Some(slice).filter(|slice| old.is_none_or(|old| !says_the_same(&old, slice)));
         }
         change
     }
@@ -316,7 +322,7 @@ impl View {
     }
 
     /// The state of a Service and the hints, to plan it: with the time of its oldest change that is not published.
-    pub(super) fn to_plan(&mut self, namespace: &str, name: &str) -> Option<(&mut Known, &mut ServiceHints)> {
+    pub(super) fn prepare(&mut self, namespace: &str, name: &str) -> Option<(&mut Known, &mut ServiceHints)> {
         let held = self.namespaces.get_mut(namespace)?;
         let known = held.services.get_mut(name)?;
         if !known.is_timed {
@@ -379,28 +385,22 @@ impl Known {
     }
 }
 
-/// Whether two states of a Service give the same plans: its status and its version are nobody's business here.
-fn plans_alike(old: &Service, new: &Service) -> bool {
-    let (one, other) = (&old.metadata, &new.metadata);
-    old.spec == new.spec
-        && one.uid == other.uid
-        && one.labels == other.labels
-        && one.annotations == other.annotations
-        && one.deletion_timestamp == other.deletion_timestamp
+/// The name of the Service that one of this manager's slices belongs to.
+fn service_of(slice: &EndpointSlice) -> Option<Text> {
+    match ServiceName::of_slice(slice) {
+        Ok(service) => Some(service.name),
+        Err(error) => {
+            let Metadata { namespace, name, .. } = &slice.metadata;
+            warn!(%namespace, slice = %name, "{error}: it is left alone; delete it or give it that label");
+            None
+        }
+    }
 }
 
-/// Whether two states of a slice say the same of endpoints and of whose it is. What others remark on it is nothing.
-pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
-    old.endpoints == new.endpoints
-        && old.ports == new.ports
-        && old.address_type == new.address_type
-        && old.metadata.labels == new.metadata.labels
-        && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+/// Whether a pod that had an address before it had a Node has one now: its endpoint waited for that.
+fn is_bound_late(old: &Pod, new: &Pod) -> bool {
+    old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }
 
-/// Whether a Node counts otherwise for the share of its zone. Kubelets report every few seconds, mostly nothing new.
-fn counts_otherwise(old: &Node, new: &Node) -> bool {
-    old.metadata.labels != new.metadata.labels
-        || old.status.readiness.is_ready != new.status.readiness.is_ready
-        || old.status.allocatable != new.status.allocatable
-}
+#[cfg(test)]
+mod tests;

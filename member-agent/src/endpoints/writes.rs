@@ -4,11 +4,14 @@
 //! then deletes, and nothing more after a failure) is therefore a phase for each plan: the outcome of one plans the next.
 //! So nothing is removed before what makes up for it stands.
 
+use super::alike::{Fingerprint, reads_the_same};
+use super::asked::Wished;
 use super::names;
 use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
-use endpointslice::plan::{FamilyPlan, Plan, Precondition, Update};
+use endpointslice::plan::{FamilyPlan, Plan, Update};
 use fleetnet_runtime::Verb;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// One write to one slice.
@@ -35,11 +38,11 @@ pub enum Operation {
     Delete,
 }
 
-/// The writes of the next phase, and what each slice that is written is to be.
+/// The writes of the next phase, and what each slice that is written is to say.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
-    pub(super) asked: Vec<EndpointSlice>,
+    pub(super) asked: Vec<(Text, Wished)>,
 }
 
 /// The next phase of each address type; when there is none, the slices of address types that the Service has no more.
@@ -50,9 +53,7 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
         if !draft.creates.is_empty() {
             let seed = format!("{uid}/{}", draft.address_type);
             phase.create(&draft.creates, &seed, &is_taken);
-        } else if !draft.updates.is_empty() {
-            draft.updates.iter().for_each(|update| phase.update(update));
-        } else {
+        } else if !phase.update_all(&draft.updates) {
             draft.deletes.iter().for_each(|slice| phase.delete(slice));
         }
     }
@@ -60,6 +61,15 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
         plan.unsupported.iter().for_each(|slice| phase.delete(slice));
     }
     phase
+}
+
+/// Whether another phase follows the next one if that goes well.
+pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
+    let is_more = |FamilyPlan { draft, .. }: &FamilyPlan| {
+        let phases = [!draft.creates.is_empty(), !draft.updates.is_empty(), !draft.deletes.is_empty()];
+        phases.into_iter().filter(|is_any| *is_any).count() > 1
+    };
+    plan.families.iter().any(is_more) || !plan.unsupported.is_empty()
 }
 
 impl Phase {
@@ -72,24 +82,44 @@ impl Phase {
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
             self.add(&slice, Verb::Create { body }, Operation::Create);
-            self.asked.push(slice);
+            self.asked.push((slice.metadata.name.clone(), Some(Fingerprint::of(&slice))));
         }
+    }
+
+    /// False if there is nothing to update. Of two slices that would both do as placeholder the plan makes the one of the
+    /// other, again and again until the other is gone: what is carried out already must not keep it waiting.
+    fn update_all(&mut self, updates: &[Update]) -> bool {
+        let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
+        let is_any = changing.peek().is_some();
+        changing.for_each(|update| self.update(update));
+        is_any
     }
 
     fn update(&mut self, update: &Update) {
         // A version that is no number would be refused as a precondition; the engine then reads the slice again.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
-        let body = update.merge_patch(Precondition::None);
-        self.add(&update.before, Verb::Patch { subresource: None, resource_version, body }, Operation::Update);
-        self.asked.push(update.after.clone());
+        let body = replacement(update);
+        self.add(&update.before, Verb::Replace { resource_version, body }, Operation::Update);
+        self.asked.push((update.before.metadata.name.clone(), Some(Fingerprint::of(&update.after))));
     }
 
     fn delete(&mut self, slice: &EndpointSlice) {
         self.add(slice, Verb::Delete { uid: (&*slice.metadata.uid).into() }, Operation::Delete);
+        self.asked.push((slice.metadata.name.clone(), None));
     }
 
     fn add(&mut self, slice: &EndpointSlice, verb: Verb, operation: Operation) {
         let (namespace, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         self.writes.push(SliceWrite { namespace, name, verb, operation });
     }
+}
+
+/// The slice as it should be, with what others wrote in its metadata, but for what the API server alone decides.
+fn replacement(update: &Update) -> Value {
+    let mut slice = update.after.clone();
+    slice.metadata.uid = update.before.metadata.uid.clone();
+    slice.metadata.resource_version = Text::default();
+    slice.metadata.generation = 0;
+    (slice.metadata.creation_timestamp, slice.metadata.deletion_timestamp) = (None, None);
+    serde_json::to_value(slice).unwrap_or_default()
 }

@@ -1,1 +1,17 @@
-//! x
+//! The controller in a cluster of fixtures: what it does about what happens, and when.
+
+mod bad_input;
+mod batching;
+mod builders;
+mod foreign;
+mod histories;
+mod model;
+mod phases;
+mod server;
+mod startup;
+mod syncing;
+mod telling;
+mod topology;
+mod trigger_times;
+mod triggers;
+mod world;

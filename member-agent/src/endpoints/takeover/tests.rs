@@ -95,6 +95,43 @@ fn who_starts_anew_long_after_the_other_is_gone_waits_for_one_lease_duration_onl
 }
 
 #[test]
+fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_was_given() {
+    let silent = |duration: Duration, after: Duration| {
+        let mut takeover = Takeover::new(Mode::Auto, after);
+        takeover.lease_seen(LeaseSeen { renewed: Some(NOON - SECOND * 86_400), duration }, NOON);
+        let mut takeover = known(takeover, NOON);
+        let seconds = (0..=1_000).find(|second| takeover.decide(NOON + SECOND * *second).serves);
+        let stays = (0..1_000).all(|second| takeover.decide(NOON + SECOND * (1_000 + second)).serves);
+        assert!(stays, "once it serves, it goes on");
+        seconds
+    };
+    assert_eq!(silent(SECOND * 15, SECOND * 5), Some(15), "shorter than a look");
+    assert_eq!(silent(SECOND * 300, AFTER), Some(300), "a patient holder");
+    assert_eq!(silent(Duration::ZERO, AFTER), Some(15), "a Lease that says nothing");
+    assert_eq!(silent(SECOND * 2_000_000_000, AFTER), Some(600), "one that says nonsense");
+}
+
+#[test]
+fn a_renewal_that_was_seen_ends_the_first_look() {
+    let mut takeover = Takeover::new(Mode::Auto, SECOND * 5);
+    takeover.lease_seen(lease(NOON), NOON);
+    let mut takeover = known(takeover, NOON);
+    takeover.lease_seen(lease(NOON + SECOND), NOON + SECOND);
+    assert!(!takeover.decide(NOON + SECOND * 5).serves);
+    assert!(takeover.decide(NOON + SECOND * 6).serves);
+}
+
+#[test]
+fn our_clock_that_goes_back_during_the_first_look_makes_it_last_no_longer_than_once_more() {
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON - SECOND * 86_400), NOON);
+    let mut takeover = known(takeover, NOON);
+    let earlier = NOON - SECOND * 40_000;
+    assert_eq!(takeover.decide(earlier).again, Some(earlier + SECOND * 15));
+    assert!(takeover.decide(earlier + SECOND * 15).serves);
+}
+
+#[test]
 fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
     let skew = SECOND * 3_600;
     let mut takeover = auto();
@@ -116,10 +153,30 @@ fn a_clock_far_ahead_of_ours_does_not_make_a_lease_last() {
 }
 
 #[test]
+fn a_holder_whose_clock_is_behind_the_one_before_is_a_sign_as_well() {
+    let (mut takeover, now) = beside_another(60);
+    takeover.lease_seen(lease(NOON - SECOND * 3_600), now + AFTER);
+    assert!(!takeover.decide(now + AFTER).serves);
+}
+
+#[test]
 fn our_clock_that_goes_back_makes_nobody_wait_longer_than_once_more() {
     let (mut takeover, now) = beside_another(60);
     let earlier = now - SECOND * 86_400;
     assert_eq!(takeover.decide(earlier).again, Some(earlier + AFTER));
+    assert!(!takeover.decide(earlier + AFTER - SECOND).serves);
+    assert!(takeover.decide(earlier + AFTER).serves);
+}
+
+#[test]
+fn our_clock_that_goes_back_ends_nothing_that_was_begun() {
+    let (mut takeover, gone) = beside_another(60);
+    assert!(takeover.decide(gone + AFTER).serves);
+    assert!(takeover.decide(gone - SECOND * 86_400).serves);
+    let mut takeover = known(auto(), NOON);
+    takeover.slices_changed(NOON);
+    assert!(takeover.decide(NOON + AFTER).serves);
+    assert!(takeover.decide(NOON - SECOND * 86_400).serves);
 }
 
 #[test]

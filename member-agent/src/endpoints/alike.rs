@@ -1,0 +1,58 @@
+//! What of an object is read by plans: changes of anything else are no news.
+
+use endpointslice::model::{Endpoint, EndpointSlice, Node, Service};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Whether two states of a Service give the same plans: its status and its version are nobody's business here.
+pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
+    let (one, other) = (&old.metadata, &new.metadata);
+    old.spec == new.spec
+        && one.uid == other.uid
+        && one.labels == other.labels
+        && one.annotations == other.annotations
+        && one.deletion_timestamp == other.deletion_timestamp
+}
+
+/// Whether two states of a slice say the same of endpoints and of whose it is. What others remark on it is nothing.
+pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    old.endpoints == new.endpoints
+        && old.ports == new.ports
+        && old.address_type == new.address_type
+        && old.metadata.labels == new.metadata.labels
+        && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+}
+
+/// What a slice says in the sense of [`says_the_same`], in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint(u64);
+
+impl Fingerprint {
+    pub(super) fn of(slice: &EndpointSlice) -> Self {
+        let mut hasher = DefaultHasher::new();
+        let EndpointSlice { metadata, address_type, endpoints, ports } = slice;
+        (address_type, ports, &metadata.labels, metadata.deletion_timestamp).hash(&mut hasher);
+        for Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints } in endpoints {
+            (&addresses[..], conditions, hostname, node_name, zone, hints).hash(&mut hasher);
+            if let Some(target) = target_ref {
+                (target.kind.as_str(), &target.namespace, &target.name, &target.uid).hash(&mut hasher);
+                (&target.resource_version, &target.api_version, &target.field_path).hash(&mut hasher);
+            }
+        }
+        Self(hasher.finish())
+    }
+}
+
+/// Whether a plan reads the same from two states of a slice: beside what it says, whether it goes with its Service.
+pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
+}
+
+/// Whether a Node counts otherwise for the share of its zone. Kubelets report every few seconds, mostly nothing new.
+pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
+    old.metadata.labels != new.metadata.labels
+        || old.status.readiness.is_ready != new.status.readiness.is_ready
+        || old.status.allocatable != new.status.allocatable
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Input that is out of order: it is dealt with as far as it can be, and keeps nothing else from being published.
+
+use super::builders::{
+    Build as _, BuildPod as _, BuildService as _, BuildSlice as _, named_port, node, pod, port, service, slice,
+};
+use super::world::{Fate, SECOND, World};
+use crate::endpoints::Operation::{Create, Delete, Update};
+use endpointslice::model::ClusterIpFamily::{self, IPv4, IPv6};
+use endpointslice::model::{Pod, Service};
+use serde_json::json;
+
+/// What is published of a Service of both families that has pod 1, which is as it should be, and this one.
+#[track_caller]
+fn check(bad: Pod, expected: &[&str]) {
+    let mut world = World::new();
+    world.set(service("web").of_families(&[IPv4, IPv6]));
+    world.set_all([pod(1), bad]);
+    world.settle();
+    let all: Vec<_> = ["pod1 10.1.0.1 ready serving"].iter().chain(expected).copied().collect();
+    let mut found = world.endpoints_of("web");
+    found.sort_by_key(|line| line.starts_with("IPv6"));
+    assert_eq!(found, all);
+    assert_eq!(world.take_done(), [Create, Create], "nothing is refused or tried again");
+    world.set(pod(3));
+    world.settle();
+    assert_eq!(world.take_done(), [Update], "and the next pod is not held up");
+    world.restart();
+    world.advance(SECOND);
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn a_pod_without_an_address_is_left_out() {
+    check(pod(2).with_ips(&[]), &[]);
+    let mut singular = pod(2).with_ips(&[]);
+    singular.status.pod_ip = "10.1.0.2".into();
+    check(singular, &[]);
+    check(pod(2).with_ips(&[""]), &[]);
+}
+
+#[test]
+fn an_address_that_cannot_be_read_is_left_out() {
+    for address in ["<nil>", "10.1.0", "10.1.0.256", "10.1.0.2/24", "fe80::1%eth0", "a pod", "10.1.0.2, 10.1.0.3"] {
+        check(pod(2).with_ips(&[address]), &[]);
+    }
+}
+
+#[test]
+fn an_address_that_the_api_forbids_in_slices_is_left_out() {
+    for address in ["0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "::", "::1", "fe80::1", "ff02::1"] {
+        check(pod(2).with_ips(&[address]), &[]);
+    }
+}
+
+#[test]
+fn the_good_addresses_of_a_pod_are_published_without_the_bad_ones() {
+    check(pod(2).with_ips(&["127.0.0.1", "2001:db8:0::2"]), &["IPv6 pod2 2001:db8::2 ready serving"]);
+    check(pod(2).with_ips(&["<nil>", "10.1.0.2", "10.1.0.22"]), &["pod2 10.1.0.2,10.1.0.22 ready serving"]);
+    check(pod(2).with_ips(&["::ffff:10.1.0.2"]), &["pod2 10.1.0.2 ready serving"]);
+    check(pod(2).with_ips(&["010.001.000.002"]), &["pod2 10.1.0.2 ready serving"]);
+}
+
+#[test]
+fn a_pod_without_a_node_or_on_one_that_nobody_knows_waits_for_it_unless_unready_ones_are_published() {
+    for name in ["", "node-9"] {
+        let mut world = World::new();
+        world.set(service("web"));
+        world.set(service("all").publishing_not_ready());
+        world.set_all([pod(1), pod(2).on_node(name)]);
+        world.settle();
+        assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"], "{name}");
+        assert_eq!(world.endpoints_of("all").len(), 2, "{name}");
+    }
+}
+
+#[test]
+fn a_node_that_goes_takes_its_pods_along_and_brings_them_back() {
+    let mut world = World::new();
+    world.set(node("node-2", "", ""));
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2).on_node("node-2")]);
+    world.settle();
+    world.remove_node("node-2");
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
+    world.set(node("node-2", "", ""));
+    world.settle();
+    assert_eq!(world.endpoints_of("web").len(), 2);
+}
+
+#[test]
+fn a_selector_that_matches_nothing_gives_a_placeholder_and_one_that_matches_everything_everything() {
+    let mut world = World::new();
+    world.set_all((1..=30).map(pod));
+    world.set(service("nothing").selecting([("foo", "bar"), ("tier", "none")]));
+    world.set(service("everything"));
+    world.settle();
+    assert_eq!(world.take_done(), [Create, Create]);
+    assert_eq!(world.only_slice_of("nothing").endpoints, []);
+    assert_eq!(world.endpoints_of("everything").len(), 30);
+}
+
+#[test]
+fn a_selector_that_changes_under_way_takes_the_other_pods() {
+    let mut world = World::new();
+    world.set_all([pod(1), pod(2).labelled([("foo", "other")])]);
+    world.set(service("web"));
+    world.settle();
+    world.writes_are(|_| Fate::Slow);
+    world.set(service("web").selecting([("foo", "other")]));
+    world.settle();
+    world.set(service("web").selecting([("foo", "nobody")]));
+    world.settle();
+    world.set(service("web").selecting([("foo", "other")]));
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"]);
+    world.set(service("web").selecting([]));
+    world.set(pod(2).labelled([("foo", "other")]).not_ready());
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"], "whoever takes it over finds it as it was");
+    world.set(service("web"));
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
+}
+
+/// A Service with a pod that becomes `other` and then is as it was.
+fn there_and_back(other: Service) -> (Vec<String>, Vec<String>) {
+    let mut world = World::new();
+    world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]).opening("http", 8080));
+    world.set(service("web"));
+    world.settle();
+    world.set(other);
+    world.advance(SECOND * 3);
+    let there = world.endpoints_of("web");
+    world.set(service("web"));
+    world.advance(SECOND * 3);
+    world.take_done();
+    world.restart();
+    world.advance(SECOND * 3);
+    assert_eq!(world.take_done(), [], "it is settled");
+    (there, world.endpoints_of("web"))
+}
+
+#[test]
+fn a_service_that_changes_its_type_family_or_ports_and_back_is_as_it_was() {
+    const V4: &str = "pod1 10.1.0.1 ready serving";
+    const V6: &str = "IPv6 pod1 2001:db8::1 ready serving";
+    let there = |other: Service| {
+        let (there, back) = there_and_back(other);
+        assert_eq!(back, [V4]);
+        there
+    };
+    assert_eq!(there(service("web").external_name()), [V4], "its slices stay");
+    assert_eq!(there(service("web").headless()), [V4]);
+    assert_eq!(there(service("web").of_families(&[IPv6])), [V6]);
+    assert_eq!(there(service("web").of_families(&[IPv6, IPv4])), [V6, V4]);
+    assert_eq!(there(service("web").of_families(&[ClusterIpFamily::Other])), [V4], "that of its address");
+    assert_eq!(there(service("web").serving(vec![])), [V4]);
+    assert_eq!(there(service("web").serving(vec![named_port("web", "http")])), [V4]);
+    assert_eq!(there(service("web").serving(vec![named_port("web", "nobody")])), [V4], "with no ports");
+    assert_eq!(there(service("web").serving(vec![port("a", 0), port("a", -5)])), [V4]);
+}
+
+#[test]
+fn a_service_that_changes_everything_while_its_writes_are_under_way_ends_as_it_is() {
+    let mut world = World::new();
+    world.set_all((1..=5).map(|number| pod(number).with_ips(&["10.1.0.9", "2001:db8::1"])));
+    world.writes_are(|_| Fate::Slow);
+    let states = [
+        service("web"),
+        service("web").of_families(&[IPv6]),
+        service("web").external_name(),
+        service("web").serving(vec![port("web", 81)]),
+        service("web").selecting([]),
+        service("web").of_families(&[IPv6]).serving(vec![port("web", 82)]),
+    ];
+    for service in states {
+        world.set(service);
+        world.settle();
+    }
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    world.advance(SECOND * 3);
+    let slice = world.only_slice_of("web");
+    assert_eq!((slice.address_type.as_str(), slice.endpoints.len(), slice.ports[0].port), ("IPv6", 5, Some(82)));
+}
+
+#[test]
+fn slices_that_were_spoiled_by_hand_are_put_right() {
+    let spoil: [fn(&mut World, &str); 7] = [
+        |world, name| world.delete_slice(name),
+        |world, name| world.edit_slice(name, |slice| slice["endpoints"] = json!(null)),
+        |world, name| world.edit_slice(name, |slice| slice["ports"] = json!(null)),
+        |world, name| world.edit_slice(name, |slice| slice["endpoints"][0]["addresses"] = json!(["192.0.2.1"])),
+        |world, name| world.edit_slice(name, |slice| slice["endpoints"][0]["targetRef"] = json!(null)),
+        |world, name| {
+            world.edit_slice(name, |slice| {
+                let first = slice["endpoints"][0].clone();
+                slice["endpoints"].as_array_mut().expect("a list").push(first);
+            });
+        },
+        |world, name| world.edit_slice(name, |slice| slice["metadata"]["labels"]["extra"] = json!("x")),
+    ];
+    for restarts in [false, true] {
+        for (number, spoil) in spoil.iter().enumerate() {
+            let mut world = World::new();
+            world.set(service("web"));
+            world.set_all([pod(1), pod(2)]);
+            world.settle();
+            world.take_done();
+            let name = world.only_slice_of("web").metadata.name;
+            spoil(&mut world, &name);
+            if restarts {
+                world.restart();
+            }
+            world.advance(SECOND);
+            assert!(!world.take_done().is_empty(), "{number}");
+            let expected = ["pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serving"];
+            assert_eq!(world.endpoints_of("web"), expected, "{number}");
+            let slice = world.only_slice_of("web");
+            assert_eq!((slice.ports.len(), slice.metadata.labels.get("extra")), (1, None), "{number}");
+        }
+    }
+}
+
+#[test]
+fn slices_of_unheard_of_address_types_go_when_all_else_is_done() {
+    let mut world = World::new();
+    let web = service("web");
+    world.make_slice(&slice("web-ip", &web).of_type("IP").holding([&pod(1), &pod(2)]));
+    world.make_slice(&slice("web-fqdn", &web).of_type("FQDN"));
+    world.set_all([pod(1), pod(2)]);
+    world.set(web);
+    world.settle();
+    assert_eq!(world.take_done(), [Create, Delete, Delete]);
+    assert_eq!(world.endpoints_of("web").len(), 2);
+}
+
+#[test]
+fn a_pod_that_is_made_anew_under_its_name_stays_in_its_place() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2)]);
+    world.settle();
+    world.take_done();
+    world.remove_pod("pod1");
+    world.set(pod(1).with_uid("another"));
+    world.settle();
+    assert_eq!(world.take_done(), [Update]);
+    let slice = world.only_slice_of("web");
+    let uids: Vec<_> =
+        slice.endpoints.iter().map(|it| it.target_ref.as_ref().expect("a pod").uid.to_string()).collect();
+    assert_eq!(uids, ["another", "uid-of-pod2"]);
+}
+
+#[test]
+fn a_service_that_is_made_anew_under_its_name_gets_slices_of_its_own() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2)]);
+    world.settle();
+    world.take_done();
+    for round in 0..3 {
+        world.remove_service("web");
+        world.set(service("web").with_uid(&format!("web-{round}")));
+        world.settle();
+        assert_eq!(world.take_done(), [Create, Delete], "the garbage collector has not come by yet");
+        assert_eq!(world.endpoints_of("web").len(), 2);
+    }
+    // It comes by late, after all, for a slice that is gone, and then for one that is not.
+    world.remove_service("web");
+    world.delete_slice(&world.only_slice_of("web").metadata.name);
+    world.set(service("web").with_uid("the-last"));
+    world.settle();
+    assert_eq!(world.endpoints_of("web").len(), 2);
+    world.advance(SECOND * 60);
+    assert_eq!(world.slices_of("web").len(), 1);
+}

@@ -1,0 +1,228 @@
+//! Telling own writes from those of others: who is waited for, and what is a sign that somebody else makes slices.
+
+use super::builders::{Build as _, BuildPod as _, BuildService as _, pod, service, slice};
+use super::world::{Fate, MILLISECOND, SECOND, World};
+use crate::endpoints::Operation::Update;
+use crate::endpoints::Timing;
+use endpointslice::Config;
+use endpointslice::names::LABEL_MANAGED_BY;
+use fleetnet_runtime::clock::Timestamp;
+use serde_json::{Value, json};
+
+/// A settled Service of two pods.
+fn world() -> World {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2)]);
+    world.settle();
+    world.take_done();
+    world
+}
+
+/// When others were last seen to change slices after this happened.
+fn sign_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
+    let mut world = world();
+    assert_eq!(world.controller.take_foreign_change(), None);
+    happening(&mut world);
+    world.settle();
+    world.controller.take_foreign_change()
+}
+
+fn edit(change: impl FnOnce(&mut Value)) -> impl FnOnce(&mut World) {
+    |world| {
+        let name = world.only_slice_of("web").metadata.name;
+        world.edit_slice(&name, change);
+    }
+}
+
+#[test]
+fn whoever_changes_what_a_slice_says_is_another() {
+    let now = Some(super::world::NOON);
+    assert_eq!(sign_after(edit(|slice| slice["endpoints"] = json!([]))), now);
+    assert_eq!(sign_after(edit(|slice| slice["endpoints"][0]["conditions"]["ready"] = json!(false))), now);
+    assert_eq!(sign_after(edit(|slice| slice["ports"] = json!([]))), now);
+    assert_eq!(sign_after(edit(|slice| slice["metadata"]["labels"]["a"] = json!("b"))), now);
+    assert_eq!(sign_after(|world| world.make_slice(&slice("web-other", &service("web")))), now);
+    assert_eq!(sign_after(|world| world.make_slice(&slice("else-1", &service("not-known-yet")))), now);
+}
+
+#[test]
+fn it_is_told_once() {
+    let mut world = world();
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.settle();
+    assert!(world.controller.take_foreign_change().is_some());
+    assert_eq!(world.controller.take_foreign_change(), None);
+}
+
+#[test]
+fn what_makes_no_slices_is_no_sign_of_somebody_who_does() {
+    assert_eq!(sign_after(edit(|slice| slice["metadata"]["annotations"]["a"] = json!("b"))), None, "a remark");
+    assert_eq!(sign_after(edit(|slice| slice["metadata"]["finalizers"] = json!(["example.com/a"]))), None);
+    assert_eq!(sign_after(edit(|slice| slice["metadata"]["ownerReferences"] = json!([]))), None);
+    assert_eq!(sign_after(edit(|slice| slice["metadata"]["labels"][LABEL_MANAGED_BY] = json!("me"))), None);
+    let theirs = slice("theirs", &service("web")).with_label(LABEL_MANAGED_BY, "me");
+    assert_eq!(sign_after(|world| world.make_slice(&theirs)), None, "another manager's");
+    let delete = |world: &mut World| world.delete_slice(&world.only_slice_of("web").metadata.name);
+    assert_eq!(sign_after(delete), None, "people and the garbage collector delete");
+    let held = |world: &mut World| {
+        edit(|slice| slice["metadata"]["finalizers"] = json!(["example.com/a"]))(world);
+        delete(world);
+    };
+    assert_eq!(sign_after(held), None, "and finalizers hold");
+}
+
+#[test]
+fn own_writes_are_no_sign_however_they_are_seen() {
+    for fate in [Fate::Done, Fate::Unanswered, Fate::Failed, Fate::Slow] {
+        for watch_is_held in [false, true] {
+            let mut world = world();
+            world.hold_watch(watch_is_held);
+            let mut left = 3;
+            world.writes_are(move |_| {
+                left -= i32::from(left > 0);
+                if left > 0 { fate } else { Fate::Done }
+            });
+            world.set(service("web").serving(vec![super::builders::port("web", 81)]));
+            world.settle();
+            world.set(pod(3));
+            world.settle();
+            world.remove_pod("pod1");
+            world.settle();
+            world.land();
+            world.hold_watch(false);
+            world.advance(SECOND * 5);
+            assert_eq!(world.endpoints_of("web").len(), 2);
+            assert_eq!(world.controller.take_foreign_change(), None, "{fate:?}, watch held: {watch_is_held}");
+        }
+    }
+}
+
+#[test]
+fn own_writes_that_arrive_after_serving_has_ended_are_no_sign() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(3));
+    world.settle();
+    world.serve(false);
+    world.land();
+    world.settle();
+    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.controller.take_foreign_change(), None);
+}
+
+#[test]
+fn slices_that_change_while_it_does_not_serve_are_signs() {
+    let mut world = world();
+    world.serve(false);
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.settle();
+    assert!(world.controller.take_foreign_change().is_some());
+}
+
+#[test]
+fn what_was_asked_for_long_ago_is_anothers_doing_when_it_comes() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Failed);
+    world.set(pod(1).not_ready());
+    world.settle();
+    world.set(pod(1));
+    world.settle();
+    world.advance(SECOND * 61);
+    edit(|slice| {
+        for condition in ["ready", "serving"] {
+            slice["endpoints"][0]["conditions"][condition] = json!(false);
+        }
+    })(&mut world);
+    world.settle();
+    assert_eq!(world.controller.take_foreign_change(), Some(world.now));
+}
+
+/// Somebody who undoes what we write as soon as it stands.
+fn fight(world: &mut World, seconds: u32) -> usize {
+    for _ in 0..seconds * 20 {
+        let name = world.only_slice_of("web").metadata.name;
+        if !world.only_slice_of("web").endpoints.is_empty() {
+            world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
+        }
+        world.advance(MILLISECOND * 50);
+    }
+    world.take_done().len()
+}
+
+#[test]
+fn a_fight_costs_a_write_a_second() {
+    assert_eq!(fight(&mut world(), 10), 10);
+}
+
+#[test]
+fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
+    // Their change is seen before the answer to ours, which is old then: what follows is planned as any change of theirs.
+    let mut world = world();
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.settle();
+    world.writes_are(|_| Fate::Slow);
+    world.advance(SECOND);
+    let name = world.only_slice_of("web").metadata.name;
+    world.edit_slice(&name, |slice| slice["metadata"]["labels"]["theirs"] = json!("1"));
+    world.settle();
+    world.land();
+    assert_eq!(world.take_done(), [], "ours was on another version");
+    world.advance(MILLISECOND * 999);
+    assert_eq!(world.take_done(), []);
+    world.writes_are(|_| Fate::Done);
+    world.advance(MILLISECOND);
+    assert_eq!(world.take_done(), [Update]);
+}
+
+#[test]
+fn a_fight_over_a_service_of_which_a_write_is_refused_costs_no_more() {
+    let mut world = world();
+    world.set(
+        service("web")
+            .of_families(&[endpointslice::model::ClusterIpFamily::IPv4, endpointslice::model::ClusterIpFamily::IPv6]),
+    );
+    world.writes_are(|write| match &write.verb {
+        fleetnet_runtime::Verb::Create { .. } => Fate::Refused,
+        _ => Fate::Done,
+    });
+    world.settle();
+    world.take_done();
+    assert_eq!(fight(&mut world, 10), 10);
+}
+
+#[test]
+fn a_batch_period_above_a_second_counts_for_changes_of_others_as_well() {
+    let mut world = World::with(Config::default(), Timing { batch_period: SECOND * 4, ..Timing::default() });
+    world.set(service("web"));
+    world.set(pod(1));
+    world.advance(SECOND * 10);
+    world.take_done();
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.advance(MILLISECOND * 3_999);
+    assert_eq!(world.take_done(), []);
+    world.advance(MILLISECOND);
+    assert_eq!(world.take_done(), [Update]);
+}
+
+#[test]
+fn a_pod_that_changes_does_not_wait_for_what_others_did() {
+    let mut world = world();
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.settle();
+    world.set(pod(3));
+    world.settle();
+    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.endpoints_of("web").len(), 3);
+}
+
+#[test]
+fn a_clock_that_goes_back_does_not_make_own_writes_anothers() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(3));
+    world.settle();
+    world.now = world.now - SECOND * 30;
+    world.land();
+    assert_eq!(world.controller.take_foreign_change(), None);
+}

@@ -1,0 +1,145 @@
+//! What should be published, told another way than the controller does: from the rules for one pod at a time.
+
+use super::world::World;
+use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
+use endpointslice::names;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Whether slices are made for the Service.
+pub(crate) fn is_served(service: &Service) -> bool {
+    service.spec.r#type == ServiceType::ByAddress && !service.spec.selector.is_empty()
+}
+
+/// The address types of the slices that the Service should have.
+pub(crate) fn families(service: &Service) -> BTreeSet<&'static str> {
+    let families = service.spec.ip_families.iter().map(|family| match family {
+        ClusterIpFamily::IPv6 => "IPv6",
+        ClusterIpFamily::IPv4 | ClusterIpFamily::Other => "IPv4",
+    });
+    families.collect()
+}
+
+/// What makes each endpoint of the Service that there should be what it is: address type, ports, pod and addresses.
+pub(crate) fn identities(world: &World, service: &Service) -> BTreeSet<String> {
+    wanted(world, service).into_iter().map(|(identity, _)| identity).collect()
+}
+
+/// The endpoints of the Service that there should be, in full.
+pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
+    let mut endpoints: Vec<_> =
+        wanted(world, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
+    endpoints.sort();
+    endpoints
+}
+
+fn wanted(world: &World, service: &Service) -> Vec<(String, String)> {
+    let mut wanted = Vec::new();
+    let (spec, name) = (&service.spec, &service.metadata.name);
+    for pod in world.pods.values().filter(|pod| is_eligible(pod, service)) {
+        let node = world.nodes.get(&*pod.spec.node_name);
+        if node.is_none() && !spec.publish_not_ready_addresses {
+            continue;
+        }
+        for family in families(service) {
+            let mut addresses = addresses(pod, family);
+            if addresses.is_empty() {
+                continue;
+            }
+            addresses.sort();
+            let ports = ports(pod, service);
+            let identity = format!("{name} {family} {ports} {} {}", pod.metadata.name, addresses.join(","));
+            let is_terminating = pod.metadata.deletion_timestamp.is_some();
+            let serving = pod.status.readiness.is_ready;
+            let ready = spec.publish_not_ready_addresses || (serving && !is_terminating);
+            let zone =
+                node.and_then(|node| node.metadata.labels.get(names::LABEL_ZONE)).map_or("", |zone| zone.as_str());
+            let (uid, on) = (&pod.metadata.uid, &pod.spec.node_name);
+            wanted.push((identity, format!("{ready} {serving} {is_terminating} {uid} {on} {zone}")));
+        }
+    }
+    wanted
+}
+
+fn is_eligible(pod: &Pod, service: &Service) -> bool {
+    let is_selected = service.spec.selector.iter().all(|(key, value)| pod.metadata.labels.get(key) == Some(value));
+    is_served(service)
+        && is_selected
+        && pod.metadata.namespace == service.metadata.namespace
+        && !pod.status.phase.is_terminal()
+}
+
+/// Addresses that the API takes, as it prints them.
+fn addresses(pod: &Pod, family: &str) -> Vec<String> {
+    let parsed = pod.status.pod_ips.iter().filter_map(|ip| ip.ip.parse::<IpAddr>().ok());
+    let usable = parsed.filter(|address| {
+        let is_link_local = match address {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        };
+        !(is_link_local || address.is_loopback() || address.is_unspecified() || address.is_multicast())
+    });
+    usable.filter(|address| address.is_ipv4() == (family == "IPv4")).map(|address| address.to_string()).collect()
+}
+
+fn ports(pod: &Pod, service: &Service) -> String {
+    let mut ports = BTreeSet::new();
+    for port in &service.spec.ports {
+        let number = match &port.target_port {
+            TargetPort::Number(number) => Some(*number),
+            TargetPort::Name(name) => {
+                let mut opened = pod.spec.containers.iter().flat_map(|container| &container.ports);
+                opened.find(|opened| opened.name == *name).map(|opened| opened.container_port)
+            }
+        };
+        ports.extend(number.map(|number| format!("{}:{number}/{}", port.name, port.protocol.as_str())));
+    }
+    format!("{ports:?}")
+}
+
+/// What slices say, in the same words: what each endpoint is.
+pub(crate) fn shown_identities(slices: &[EndpointSlice]) -> BTreeSet<String> {
+    shown(slices).into_iter().map(|(identity, _)| identity).collect()
+}
+
+/// What slices say, in the same words: all of each endpoint.
+pub(crate) fn shown_endpoints(slices: &[EndpointSlice]) -> Vec<String> {
+    let mut endpoints: Vec<_> =
+        shown(slices).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
+    endpoints.sort();
+    endpoints
+}
+
+fn shown(slices: &[EndpointSlice]) -> Vec<(String, String)> {
+    let mut shown = Vec::new();
+    for slice in slices.iter().filter(|slice| !slice.metadata.is_terminating()) {
+        let label = |key| slice.metadata.labels.get(key).map_or("", |value| value.as_str());
+        if label(names::LABEL_MANAGED_BY) != names::CONTROLLER_NAME {
+            continue;
+        }
+        let ports: BTreeSet<_> = slice
+            .ports
+            .iter()
+            .map(|port| {
+                let (name, number) = (port.name.as_deref().unwrap_or_default(), port.port.unwrap_or_default());
+                format!("{name}:{number}/{}", port.protocol.as_ref().map_or("", |protocol| protocol.as_str()))
+            })
+            .collect();
+        for endpoint in &slice.endpoints {
+            let mut addresses: Vec<_> = endpoint.addresses.iter().map(ToString::to_string).collect();
+            addresses.sort();
+            let target = endpoint.target_ref.as_deref().cloned().unwrap_or_default();
+            let service = label(names::LABEL_SERVICE_NAME);
+            let identity =
+                format!("{service} {} {ports:?} {} {}", slice.address_type, target.name, addresses.join(","));
+            let is = |condition: Option<bool>| condition.map_or("unset".to_owned(), |is| is.to_string());
+            let conditions = endpoint.conditions;
+            let (ready, serving, terminating) =
+                (is(conditions.ready), is(conditions.serving), is(conditions.terminating));
+            let (node, zone) =
+                (endpoint.node_name.as_deref().unwrap_or_default(), endpoint.zone.as_deref().unwrap_or_default());
+            shown.push((identity, format!("{ready} {serving} {terminating} {} {node} {zone}", target.uid)));
+        }
+    }
+    shown
+}

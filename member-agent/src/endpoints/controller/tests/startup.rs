@@ -1,0 +1,197 @@
+//! Beginning, beginning anew, and not serving.
+
+use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
+use super::world::{MILLISECOND, SECOND, World};
+use crate::endpoints::Operation::{Create, Update};
+use crate::endpoints::{Input, Timing};
+use endpointslice::Config;
+use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
+use fleetnet_runtime::WatchState;
+use serde_json::json;
+
+#[test]
+fn nothing_is_written_before_all_four_inputs_are_known() {
+    for last in Input::ALL {
+        let mut world = World::unready(Config::default(), Timing::default());
+        world.begin_to_serve();
+        world.set(node("node-1", "", ""));
+        world.set_all([pod(1), pod(2)]);
+        world.set(service("web"));
+        for input in Input::ALL.into_iter().filter(|input| *input != last) {
+            world.state(input, WatchState::Complete);
+            world.advance(SECOND);
+        }
+        assert!(!world.controller.is_ready() && world.take_done().is_empty(), "{last:?} is not known");
+        world.state(last, WatchState::Complete);
+        world.settle();
+        assert_eq!(world.take_done(), [Create], "{last:?} came last");
+        assert_eq!(world.endpoints_of("web").len(), 2);
+    }
+}
+
+#[test]
+fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_is_caught_up_with() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    world.take_done();
+    world.state(Input::Node, WatchState::Unknown);
+    world.set(pod(1));
+    world.advance(SECOND * 5);
+    assert_eq!(world.take_done(), []);
+    world.state(Input::Node, WatchState::Complete);
+    world.settle();
+    assert_eq!(world.take_done(), [Update]);
+}
+
+/// A cluster in which there is a bit of everything.
+fn varied() -> World {
+    let mut world = World::with(Config::default().with_max_endpoints_per_slice(4).unwrap(), Timing::default());
+    world.set_all([node("node-2", "zone-b", "4"), node("node-3", "zone-c", "4")]);
+    world.set(service("web").of_families(&[IPv4, IPv6]).preferring("PreferSameZone"));
+    world.set(service("empty").selecting([("foo", "nobody")]).headless());
+    world.set(service("auto").annotated("service.kubernetes.io/topology-mode", "Auto"));
+    world.set(service("named").serving(vec![super::builders::named_port("http", "http")]));
+    for number in 0..12 {
+        let address = format!("10.1.0.{}", 1 + number);
+        let pod = pod(number).on_node(["node-2", "node-3"][number % 2]).with_ips(&[&address, "2001:db8::7"]);
+        world.set(if number % 3 == 0 { pod } else { pod.opening("http", 8080) });
+    }
+    world.advance(SECOND * 2);
+    assert!(world.take_done().len() > 8);
+    world
+}
+
+#[test]
+fn who_starts_anew_in_a_settled_cluster_writes_nothing() {
+    let mut world = varied();
+    world.restart();
+    world.advance(SECOND * 60);
+    assert_eq!(world.take_done(), []);
+    assert_eq!(world.controller.take_foreign_change(), None, "what is listed was not changed by anybody");
+}
+
+#[test]
+fn slices_of_kube_controller_manager_are_taken_over_as_they_are() {
+    let mut world = World::new();
+    let web = service("web");
+    let theirs = slice("web-abcde", &web).holding([&pod(1), &pod(2).not_ready()]);
+    world.make_slice(&theirs);
+    world.set(web);
+    world.set_all([pod(1), pod(2).not_ready()]);
+    world.restart();
+    world.advance(SECOND * 60);
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn what_happened_while_nobody_was_there_is_caught_up_with_at_once() {
+    let mut world = varied();
+    let mut restart_after = |change: fn(&mut World)| {
+        world.restart();
+        world.serve(false);
+        change(&mut world);
+        world.restart();
+        world.serve(true);
+        world.settle();
+        !world.take_done().is_empty()
+    };
+    assert!(restart_after(|world| world.set(pod(3).on_node("node-2").not_ready())));
+    assert!(restart_after(|world| world.remove_pod("pod4")));
+    assert!(restart_after(|world| world.delete_slice(&world.slices_of("web")[0].metadata.name.clone())));
+    assert!(restart_after(|world| {
+        let name = world.slices_of("named")[0].metadata.name.to_string();
+        world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
+    }));
+    assert!(!restart_after(|_| {}));
+}
+
+#[test]
+fn a_slice_that_is_deleted_by_hand_right_after_a_restart_comes_back_too() {
+    let mut world = varied();
+    world.restart();
+    world.settle();
+    let before = world.endpoints_of("web");
+    world.delete_slice(&world.slices_of("web")[0].metadata.name.clone());
+    world.advance(SECOND);
+    assert!(!world.take_done().is_empty());
+    assert_eq!(world.endpoints_of("web"), before);
+}
+
+#[test]
+fn pods_and_nodes_are_wanted_only_while_it_serves() {
+    let mut world = World::new();
+    let wanted = |world: &World| Input::ALL.map(|input| world.controller.wants(input));
+    assert_eq!(wanted(&world), [true, true, true, true]);
+    world.serve(false);
+    assert_eq!(wanted(&world), [true, false, false, true], "Services and slices are");
+}
+
+#[test]
+fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
+    let mut world = varied();
+    world.serve(false);
+    let (plans, slices) = (world.plans, world.server.slices());
+    world.set(pod(20));
+    world.remove_pod("pod1");
+    world.set(node("node-9", "zone-a", ""));
+    world.settle();
+    let dirty_services = world.plans - plans;
+    assert_eq!(dirty_services, 4, "each is looked at once, since serving has ended");
+    world.set(service("late"));
+    world.advance(SECOND * 5);
+    assert_eq!((world.take_done(), world.server.slices()), (vec![], slices));
+}
+
+#[test]
+fn who_serves_again_catches_up_and_has_forgotten_nothing_of_services_and_slices() {
+    let mut world = varied();
+    world.serve(false);
+    world.settle();
+    world.serve(true);
+    world.settle();
+    assert_eq!(world.take_done(), [], "nothing happened");
+    world.serve(false);
+    world.remove_pod("pod1");
+    world.set(pod(2).on_node("node-2").not_ready());
+    let name = world.slices_of("auto")[0].metadata.name.to_string();
+    world.delete_slice(&name);
+    world.settle();
+    world.advance(SECOND * 5);
+    assert_eq!(world.take_done(), []);
+    world.serve(true);
+    world.settle();
+    assert!(!world.take_done().is_empty());
+    let web = world.endpoints_of("web").join("; ");
+    assert!(!web.contains("pod1 ") && !web.contains("pod2 10.1.0.2 ready"), "{web}");
+}
+
+#[test]
+fn nodes_that_went_while_nobody_looked_are_not_there_any_more() {
+    let mut world = World::new();
+    world.set(node("node-2", "zone-b", ""));
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2).on_node("node-2")]);
+    world.settle();
+    world.serve(false);
+    world.remove_node("node-2");
+    world.serve(true);
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
+}
+
+#[test]
+fn a_wait_does_not_outlast_the_end_of_serving() {
+    let mut world = World::with(Config::default(), Timing { batch_period: SECOND * 10, ..Timing::default() });
+    world.set(service("web"));
+    world.settle();
+    world.take_done();
+    world.set(pod(1));
+    world.advance(SECOND);
+    world.serve(false);
+    world.serve(true);
+    world.settle();
+    assert_eq!(world.take_done(), [Update], "whoever begins to serve looks at everything at once");
+    world.advance(MILLISECOND * 9_000);
+    assert_eq!(world.take_done(), []);
+}

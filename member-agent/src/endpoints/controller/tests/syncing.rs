@@ -1,0 +1,276 @@
+//! One sync of a Service: what slices it comes to have, and what is left alone.
+
+use super::builders::{
+    Build as _, BuildPod as _, BuildService as _, BuildSlice as _, CREATED, pod, port, service, slice,
+};
+use super::world::World;
+use crate::endpoints::Operation::{Create, Delete, Update};
+use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
+use endpointslice::model::{Phase, Pod, Protocol, Service, ServicePort};
+use endpointslice::names::{
+    ANNOTATION_TRIGGER_TIME, CONTROLLER_NAME, LABEL_HEADLESS, LABEL_MANAGED_BY, LABEL_SERVICE_NAME,
+};
+use serde_json::json;
+
+#[test]
+fn a_service_without_pods_gets_a_placeholder_that_tells_when_it_was_made() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    assert_eq!(world.take_done(), [Create]);
+    let slice = world.only_slice_of("web");
+    assert_eq!((slice.endpoints.len(), slice.ports.len()), (0, 0));
+    assert_eq!(slice.metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(|it| it.as_str()), Some(CREATED));
+}
+
+#[test]
+fn a_service_without_a_selector_is_left_alone() {
+    let mut world = World::new();
+    world.set(service("web").selecting([]));
+    world.set(pod(1));
+    world.settle();
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn an_external_name_is_left_alone_whatever_it_selects_and_serves() {
+    for is_selecting in [true, false] {
+        for ports in [vec![port("http", 8080)], Vec::new()] {
+            let mut service = service("web").external_name().serving(ports);
+            if !is_selecting {
+                service = service.selecting([]);
+            }
+            let mut world = World::new();
+            world.set(pod(1));
+            world.set(service.clone());
+            world.settle();
+            assert_eq!(world.take_done(), [], "{service:?}");
+        }
+    }
+}
+
+#[test]
+fn a_service_that_is_being_deleted_gets_no_slices() {
+    let mut world = World::new();
+    world.set(pod(1));
+    world.set(service("web").terminating());
+    world.settle();
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn slices_of_a_service_that_is_being_deleted_are_kept_up_to_date_and_none_is_made() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2)]);
+    world.settle();
+    world.set(service("web").terminating());
+    world.remove_pod("pod1");
+    world.settle();
+    assert_eq!(world.take_done(), [Create, Update]);
+    assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"]);
+    world.set_all((3..=120).map(pod));
+    world.settle();
+    assert_eq!(world.take_done(), [Update], "what does not fit waits for a Service that stays");
+    assert_eq!(world.slices_of("web").len(), 1);
+}
+
+#[test]
+fn a_service_that_is_gone_is_forgotten_and_others_are_not() {
+    let mut world = World::new();
+    world.set_all([service("web"), service("shop")]);
+    world.settle();
+    world.take_done();
+    world.remove_service("web");
+    world.set(pod(1).changed_at("2026-03-01T00:00:00Z"));
+    world.settle();
+    assert_eq!(world.take_done(), [Update], "of the shop");
+    let when = |world: &World, service: &str| {
+        let slices = world.slices_of(service);
+        slices[0].metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(ToString::to_string)
+    };
+    assert_eq!(when(&world, "shop").as_deref(), Some("2026-03-01T00:00:00Z"), "the shop is known");
+    // A Service that is seen for the first time was triggered by its creation.
+    world.delete_slice(&world.slices_of("web")[0].metadata.name.clone());
+    world.settle();
+    world.set(service("web"));
+    world.settle();
+    assert_eq!(when(&world, "web").as_deref(), Some(CREATED), "web was forgotten");
+}
+
+#[test]
+fn only_pods_that_the_selector_matches_are_endpoints() {
+    let mut world = World::new();
+    world.set_all([pod(1), pod(2).labelled([("foo", "boo")]), pod(3).in_namespace("elsewhere")]);
+    world.set(service("web"));
+    world.settle();
+    assert_eq!(world.take_done(), [Create]);
+    let slice = world.only_slice_of("web");
+    let [endpoint] = &slice.endpoints[..] else { panic!("{slice:?}") };
+    let target = serde_json::to_value(endpoint.target_ref.as_deref()).expect("it can be written");
+    assert_eq!(target, json!({"kind": "Pod", "namespace": "testing", "name": "pod1", "uid": "uid-of-pod1"}));
+}
+
+#[test]
+fn a_slice_that_is_being_deleted_is_neither_used_nor_replaced_where_none_is_needed() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    world.take_done();
+    let mut ending = slice("web-ending", &service("web")).without_ports().terminating();
+    ending.metadata.finalizers = vec!["example.com/held".into()];
+    world.make_slice(&ending);
+    world.advance(super::world::SECOND * 5);
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn slices_of_others_and_of_other_services_are_no_business_of_ours() {
+    let mut world = World::new();
+    let web = service("web").headless();
+    let labels = [(LABEL_SERVICE_NAME, "web"), (LABEL_MANAGED_BY, CONTROLLER_NAME)];
+    let of = |name: &str| slice(name, &web).without_ports().labelled(labels);
+    world.make_slice(&of("matching-1"));
+    world.make_slice(&of("matching-2"));
+    world.make_slice(&of("not-matching-1").with_label(LABEL_SERVICE_NAME, "something-else"));
+    world.make_slice(&of("not-matching-2").with_label(LABEL_MANAGED_BY, "something-else"));
+    world.make_slice(&of("not-matching-3").labelled([(LABEL_SERVICE_NAME, "web")]));
+    world.settle();
+    let others_before: Vec<_> = world.server.slices().into_iter().skip(2).collect();
+    world.set(web);
+    world.settle();
+    assert_eq!(world.take_done(), [Update, Delete]);
+    assert_eq!(world.only_slice_of("web").endpoints, []);
+    let others: Vec<_> = world.server.slices().into_iter().skip(1).collect();
+    assert_eq!(others, others_before);
+}
+
+#[test]
+fn of_two_placeholders_one_goes_and_the_other_is_not_written() {
+    let mut world = World::new();
+    let web = service("web");
+    world.make_slice(&slice("web-1", &web).without_ports());
+    world.make_slice(&slice("web-2", &web).without_ports());
+    world.set(web);
+    world.settle();
+    assert_eq!(world.take_done(), [Delete]);
+    assert_eq!(world.only_slice_of("web").metadata.name, "web-1");
+}
+
+fn ports() -> Vec<ServicePort> {
+    let port = |name: &str, target: i32, protocol: Protocol| ServicePort { protocol, ..port(name, target) };
+    vec![
+        port("tcp-example", 80, Protocol::Tcp),
+        port("udp-example", 161, Protocol::Udp),
+        port("sctp-example", 3456, Protocol::Sctp),
+    ]
+}
+
+/// What becomes of two pods under a Service of three ports.
+#[track_caller]
+fn check(service: Service, pods: [Pod; 2], expected: &[&str]) {
+    let mut world = World::new();
+    world.set(service.serving(ports()));
+    world.set_all(pods);
+    world.settle();
+    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.endpoints_of("web"), expected);
+    let slice = world.only_slice_of("web");
+    let ports: Vec<_> = slice.ports.iter().map(|port| serde_json::to_value(port).expect("it can be written")).collect();
+    let expected = [
+        json!({"name": "tcp-example", "port": 80, "protocol": "TCP"}),
+        json!({"name": "udp-example", "port": 161, "protocol": "UDP"}),
+        json!({"name": "sctp-example", "port": 3456, "protocol": "SCTP"}),
+    ];
+    assert_eq!(ports, expected);
+    assert_eq!(slice.metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(|it| it.as_str()), Some(CREATED));
+}
+
+fn pods_of_one_and_two_addresses() -> [Pod; 2] {
+    [pod(0).with_ips(&["10.0.0.1"]), pod(1).with_ips(&["10.0.0.2", "fd08::5678:0000:0000:9abc:def0"])]
+}
+
+#[test]
+fn of_pods_with_several_addresses_a_service_of_ipv4_has_those_of_ipv4() {
+    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.2 ready serving"];
+    check(service("web").of_families(&[IPv4]), pods_of_one_and_two_addresses(), &expected);
+}
+
+#[test]
+fn a_pod_without_an_ipv6_address_is_no_endpoint_of_a_service_of_ipv6() {
+    let expected = ["IPv6 pod1 fd08::5678:0:0:9abc:def0 ready serving"];
+    check(service("web").of_families(&[IPv6]), pods_of_one_and_two_addresses(), &expected);
+}
+
+#[test]
+fn a_ready_pod_that_is_being_deleted_serves_but_is_not_ready() {
+    let expected = ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 serving terminating"];
+    check(service("web"), [pod(0), pod(1).terminating()], &expected);
+}
+
+#[test]
+fn an_unready_pod_that_is_being_deleted_does_not_serve() {
+    let expected = ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 terminating"];
+    check(service("web"), [pod(0), pod(1).not_ready().terminating()], &expected);
+}
+
+#[test]
+fn pods_that_share_an_address_are_several_endpoints() {
+    let shared = |pod: Pod| pod.with_ips(&["10.0.0.1"]);
+    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.1"];
+    check(service("web"), [shared(pod(0)), shared(pod(1)).not_ready()], &expected);
+    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.1 ready serving"];
+    check(service("web"), [shared(pod(0)), shared(pod(1))], &expected);
+}
+
+#[test]
+fn a_pod_that_has_ended_is_no_endpoint() {
+    let mut world = World::new();
+    world.set(service("web").publishing_not_ready());
+    world.set_all([pod(1).in_phase(Phase::Succeeded), pod(2).in_phase(Phase::Failed), pod(3).not_ready()]);
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod3 10.1.0.3 ready"]);
+}
+
+#[test]
+fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
+    let mut world = World::new();
+    world.set(service("web").of_families(&[IPv4, IPv6]));
+    world.set_all([pod(1), pod(2).with_ips(&["10.1.0.2", "2001:db8::2"])]);
+    world.settle();
+    assert_eq!(world.take_done(), [Create, Create]);
+    let expected =
+        ["IPv6 pod2 2001:db8::2 ready serving", "pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serving"];
+    assert_eq!(world.endpoints_of("web"), expected);
+    world.set(pod(2));
+    world.settle();
+    let types: Vec<_> = world.slices_of("web").iter().map(|slice| slice.address_type.to_string()).collect();
+    assert!(types.contains(&"IPv4".to_owned()) && types.contains(&"IPv6".to_owned()), "{types:?}");
+}
+
+#[test]
+fn a_headless_service_is_told_by_the_label_of_its_slices() {
+    let mut world = World::new();
+    world.set_all([service("web").headless(), service("shop")]);
+    world.settle();
+    let label = |service: &str| world.only_slice_of(service).metadata.labels.get(LABEL_HEADLESS).cloned();
+    assert_eq!(label("web").as_deref(), Some(""));
+    assert_eq!(label("shop"), None);
+}
+
+#[test]
+fn an_own_write_is_seen_with_its_answer_so_that_news_right_after_it_lose_no_time() {
+    let mut world = World::new();
+    world.hold_watch(true);
+    world.set(service("web"));
+    world.settle();
+    for number in 1..=10 {
+        world.set(pod(number));
+        world.settle();
+    }
+    assert_eq!(world.endpoints_of("web").len(), 10, "and no time has passed");
+    assert_eq!(world.take_done().len(), 11);
+    world.hold_watch(false);
+    world.advance(super::world::SECOND * 10);
+    assert_eq!(world.take_done(), [], "the echoes of the watch are no news");
+}

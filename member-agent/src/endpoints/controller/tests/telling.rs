@@ -1,0 +1,228 @@
+//! Events and metrics.
+
+use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
+use super::world::{Fate, SECOND, World};
+use crate::endpoints::{Controller, SliceWrite};
+use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
+use fleetnet_runtime::Verb;
+
+#[test]
+fn events_come_from_whom_people_filter_by() {
+    assert_eq!(Controller::COMPONENT, "endpoint-slice-controller");
+}
+
+#[test]
+fn a_pod_whose_node_is_not_known_is_told_once() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.set_all([pod(1).on_node("node-9"), pod(2)]);
+    world.settle();
+    let expected = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: \
+                    skipping Pod pod1 for Service testing/web: Node node-9 Not Found";
+    assert_eq!(world.take_events(), [expected]);
+    let [] = &world.events[..] else { panic!("they were taken") };
+    world.set(pod(3));
+    world.settle();
+    assert!(world.take_events().is_empty(), "the same");
+    world.set(pod(1));
+    world.settle();
+    world.set(pod(1).on_node("node-9").not_ready());
+    world.settle();
+    assert_eq!(world.take_events(), [expected], "it was all right in between");
+}
+
+#[test]
+fn a_service_that_is_made_anew_is_told_anew() {
+    let auto = || service("web").annotated("service.kubernetes.io/topology-mode", "Auto");
+    let mut world = World::new();
+    world.set(pod(1).on_node("node-9"));
+    world.set(auto());
+    world.settle();
+    let first = world.take_events();
+    assert_eq!(first.len(), 2, "of its pod and of its hints: {first:?}");
+    world.remove_service("web");
+    world.set(auto());
+    world.settle();
+    assert_eq!(world.take_events(), first);
+}
+
+#[test]
+fn several_pods_are_told_in_one_event_of_the_service() {
+    let mut world = World::new();
+    world.set_all([pod(1).on_node("node-9"), pod(2).on_node("")]);
+    world.set(service("web"));
+    world.settle();
+    let event = &world.events[0];
+    assert_eq!((event.service.to_string().as_str(), event.uid.as_str()), ("testing/web", "uid-of-web"));
+    assert_eq!(
+        event.message,
+        "Error updating Endpoint Slices for Service testing/web: [skipping Pod pod1 for Service testing/web: Node node-9 \
+         Not Found, skipping Pod pod2 for Service testing/web: Node  Not Found]"
+    );
+    assert_eq!(world.events.len(), 1);
+}
+
+/// What is told of a refused write.
+fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
+    let mut world = World::new();
+    world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
+    world.make_slice(&slice("web-b", &service("web")).holding([&pod(8)]).owned_by("an-earlier-one"));
+    world.set(pod(1));
+    world.writes_are(move |write| if is_refused(write) { Fate::Refused } else { Fate::Done });
+    world.set(service("web").of_families(&[IPv4, IPv6]));
+    world.advance(SECOND * 30);
+    world.take_events()
+}
+
+#[test]
+fn what_the_server_refuses_is_told_once_with_what_was_to_be_done() {
+    const BEGINNING: &str =
+        "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web:";
+    let of_creates = told_of(|write| matches!(write.verb, Verb::Create { .. }));
+    let why = "failed to create EndpointSlice for Service testing/web: it is not to our taste";
+    assert_eq!(of_creates, [format!("{BEGINNING} {why}")]);
+    let of_updates = told_of(|write| matches!(write.verb, Verb::Replace { .. }));
+    let why = "failed to update web-a EndpointSlice for Service testing/web: it is not to our taste";
+    assert_eq!(of_updates, [format!("{BEGINNING} {why}")]);
+    let of_deletes = told_of(|write| matches!(write.verb, Verb::Delete { .. }));
+    let why = "failed to delete web-b EndpointSlice for Service testing/web: it is not to our taste";
+    assert_eq!(of_deletes, [format!("{BEGINNING} {why}")]);
+}
+
+#[test]
+fn nothing_is_told_of_a_service_that_is_gone() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    world.remove_service("web");
+    let key = fleetnet_core::ids::ObjectName::new("testing", "web");
+    assert_eq!(world.controller.refused(&key, "create", "web-x", "too late"), None);
+}
+
+/// Values of metrics, by name and labels.
+#[track_caller]
+fn check(world: &World, expected: &[(&str, f64)]) {
+    for (name, value) in expected {
+        assert_eq!(world.metric(name), Some(*value), "{name}");
+    }
+}
+
+#[test]
+fn a_sync_is_measured_as_kube_controller_manager_does() {
+    let mut world = World::new();
+    world.set_all((0..20).map(pod));
+    world.set(service("web"));
+    world.settle();
+    let after_first = [
+        ("desired_endpoint_slices", 1.0),
+        ("num_endpoint_slices", 1.0),
+        ("endpoints_desired", 20.0),
+        ("endpoints_added_per_sync_sum", 20.0),
+        ("endpoints_added_per_sync_count", 1.0),
+        ("endpoints_removed_per_sync_sum", 0.0),
+        ("changes{operation=\"create\"}", 1.0),
+        ("syncs{result=\"success\"}", 1.0),
+        ("endpointslices_changed_per_sync_sum{topology=\"Disabled\",traffic_distribution=\"\"}", 1.0),
+        ("endpointslices_changed_per_sync_count{topology=\"Disabled\",traffic_distribution=\"\"}", 1.0),
+    ];
+    check(&world, &after_first);
+    for number in 10..20 {
+        world.remove_pod(&format!("pod{number}"));
+    }
+    world.settle();
+    let after_second = [
+        ("desired_endpoint_slices", 1.0),
+        ("num_endpoint_slices", 1.0),
+        ("endpoints_desired", 10.0),
+        ("endpoints_added_per_sync_sum", 20.0),
+        ("endpoints_removed_per_sync_sum", 10.0),
+        ("endpoints_removed_per_sync_count", 2.0),
+        ("changes{operation=\"create\"}", 1.0),
+        ("changes{operation=\"update\"}", 1.0),
+        ("syncs{result=\"success\"}", 2.0),
+        ("endpointslices_changed_per_sync_sum{topology=\"Disabled\",traffic_distribution=\"\"}", 2.0),
+    ];
+    check(&world, &after_second);
+}
+
+#[test]
+fn a_sync_of_several_phases_and_failures_counts_once() {
+    let mut world = World::new();
+    world.make_slice(&slice("web-old", &service("web")).holding([&pod(1)]).owned_by("an-earlier-one"));
+    world.set(pod(1));
+    let mut failures = 3;
+    world.writes_are(move |_| {
+        failures -= i32::from(failures > 0);
+        if failures > 0 { Fate::Failed } else { Fate::Done }
+    });
+    world.set(service("web"));
+    world.advance(SECOND);
+    let expected = [
+        ("syncs{result=\"success\"}", 1.0),
+        ("endpoints_added_per_sync_count", 1.0),
+        ("changes{operation=\"create\"}", 1.0),
+        ("changes{operation=\"delete\"}", 1.0),
+        ("endpointslices_changed_per_sync_sum{topology=\"Disabled\",traffic_distribution=\"\"}", 2.0),
+        ("endpointslices_changed_per_sync_count{topology=\"Disabled\",traffic_distribution=\"\"}", 1.0),
+    ];
+    check(&world, &expected);
+}
+
+#[test]
+fn syncs_that_leave_something_undone_are_errors() {
+    let mut world = World::new();
+    world.set(pod(1).on_node("node-9"));
+    world.set(service("web"));
+    world.settle();
+    check(&world, &[("syncs{result=\"error\"}", 1.0)]);
+    assert_eq!(world.metric("syncs{result=\"success\"}"), None);
+    world.writes_are(|_| Fate::Refused);
+    world.set(service("shop"));
+    world.settle();
+    check(&world, &[("syncs{result=\"error\"}", 2.0)]);
+}
+
+#[test]
+fn a_service_that_is_gone_counts_no_more_and_both_families_of_one_do() {
+    let mut world = World::new();
+    world.set_all([pod(1), pod(2).with_ips(&["10.1.0.2", "2001:db8::2"])]);
+    world.set(service("web").of_families(&[IPv4, IPv6]).preferring("PreferSameZone"));
+    world.set(service("empty").selecting([("foo", "nobody")]));
+    world.settle();
+    let distribution = "services_count_by_traffic_distribution{traffic_distribution=\"PreferSameZone\"}";
+    check(&world, &[("endpoints_desired", 3.0), ("num_endpoint_slices", 3.0), (distribution, 1.0)]);
+    world.remove_service("web");
+    check(&world, &[("endpoints_desired", 0.0), ("num_endpoint_slices", 1.0), (distribution, 0.0)]);
+}
+
+#[test]
+fn hints_are_told_when_they_begin_and_when_they_end_and_not_in_between() {
+    let mut world = World::new();
+    world.set_all([node("node-a", "zone-a", "2"), node("node-b", "zone-b", "2")]);
+    world.remove_node("node-1");
+    let on = |service: &str| super::builders::service(service).annotated("service.kubernetes.io/topology-mode", "Auto");
+    world.set_all([pod(1).on_node("node-a"), pod(2).on_node("node-b")]);
+    world.set(on("web"));
+    world.settle();
+    let enabled = "Normal TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4";
+    assert_eq!(world.take_events(), [enabled]);
+    world.set_all([pod(3).on_node("node-a"), pod(4).on_node("node-b")]);
+    world.settle();
+    assert!(world.take_events().is_empty());
+    world.set(node("node-b", "", "2"));
+    world.settle();
+    let refused = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
+                   specified on one or more nodes, addressType: IPv4";
+    assert_eq!(world.take_events(), [refused]);
+    world.set(pod(5).on_node("node-a").not_ready());
+    world.settle();
+    assert!(world.take_events().is_empty(), "still so");
+    world.set(node("node-b", "zone-b", "2"));
+    world.settle();
+    assert_eq!(world.take_events(), [enabled], "and nobody had to touch the Service");
+    world.set(service("web"));
+    world.settle();
+    let ended = "Warning TopologyAwareHintsDisabled: Topology Aware Hints has been disabled, addressType: IPv4";
+    assert_eq!(world.take_events(), [ended]);
+    assert_eq!(world.events, []);
+}

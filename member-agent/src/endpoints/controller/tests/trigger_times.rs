@@ -1,0 +1,173 @@
+//! What the trigger time of a write is: when the oldest change was made that it publishes.
+
+use super::builders::{
+    Build as _, BuildPod as _, BuildService as _, BuildSlice as _, CREATED, node, pod, service, slice,
+};
+use super::world::{Fate, SECOND, World};
+use crate::endpoints::Operation::{Create, Update};
+use endpointslice::names::ANNOTATION_TRIGGER_TIME;
+
+const ONE: &str = "2026-03-01T00:00:01Z";
+const TWO: &str = "2026-03-01T00:00:02.25Z";
+const THREE: &str = "2026-03-01T00:00:03Z";
+
+/// A settled Service of two pods that have been ready for long.
+fn world() -> World {
+    let mut world = World::new();
+    world.set_all([pod(1).changed_at(CREATED), pod(2).changed_at(CREATED)]);
+    world.set(service("web"));
+    world.settle();
+    world.take_done();
+    world
+}
+
+fn trigger_time(world: &World) -> Option<String> {
+    world.only_slice_of("web").metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(ToString::to_string)
+}
+
+#[test]
+fn a_service_that_is_seen_first_was_triggered_by_its_creation_whatever_its_pods_say() {
+    let mut world = World::new();
+    world.set_all([pod(1).changed_at(ONE), pod(2).changed_at("2020-01-01T00:00:00Z")]);
+    world.set(service("web"));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
+}
+
+#[test]
+fn of_several_changes_the_earliest_counts() {
+    let mut world = world();
+    world.set(pod(2).not_ready().changed_at(THREE));
+    world.set(pod(1).not_ready().changed_at(TWO));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(TWO), "in the form of the API, without needless zeros");
+    world.set(pod(1).changed_at(THREE));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
+}
+
+#[test]
+fn a_change_without_a_time_takes_the_annotation_away() {
+    let mut world = world();
+    world.remove_pod("pod1");
+    world.settle();
+    assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
+    world.set(service("web").labelled([("team", "a")]));
+    world.settle();
+    assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
+}
+
+#[test]
+fn a_pod_that_comes_back_has_its_own_time() {
+    let mut world = world();
+    world.remove_pod("pod1");
+    world.settle();
+    world.set(pod(1).changed_at(CREATED));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
+}
+
+#[test]
+fn the_time_is_kept_until_a_sync_succeeds() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Failed);
+    world.set(pod(1).not_ready().changed_at(ONE));
+    world.advance(SECOND * 5);
+    world.set(pod(2).not_ready().changed_at(THREE));
+    world.advance(SECOND * 5);
+    world.writes_are(|_| Fate::Done);
+    world.advance(SECOND);
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
+    world.set(pod(2).changed_at(CREATED));
+    world.settle();
+    assert_eq!(trigger_time(&world), None, "it is published");
+}
+
+#[test]
+fn each_phase_of_a_sync_has_its_time() {
+    let mut world =
+        World::with(endpointslice::Config::default().with_max_endpoints_per_slice(2).unwrap(), Default::default());
+    world.set(service("web"));
+    world.set_all([pod(1), pod(2), pod(3)]);
+    world.settle();
+    world.take_done();
+    world.set_all([pod(1).not_ready().changed_at(ONE), pod(4), pod(5)]);
+    world.settle();
+    let mut done = std::mem::take(&mut world.done);
+    assert_eq!(done.iter().map(|done| done.operation).collect::<Vec<_>>(), [Create, Update]);
+    for done in done.drain(..) {
+        let annotations = done.after.expect("it is there").metadata.annotations;
+        assert_eq!(annotations.get(ANNOTATION_TRIGGER_TIME).map(|it| it.as_str()), Some(ONE));
+    }
+}
+
+#[test]
+fn a_pod_that_waits_for_its_node_keeps_its_time_until_it_is_published() {
+    let mut world = world();
+    world.set(pod(3).on_node("node-2").changed_at(ONE));
+    world.settle();
+    assert_eq!(world.take_done(), []);
+    world.set(node("node-2", "", ""));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
+}
+
+#[test]
+fn what_changed_before_serving_began_has_no_time_and_nothing_is_written_for_a_time_alone() {
+    let mut world = World::new();
+    let web = service("web");
+    world.make_slice(&slice("web-theirs", &web).holding([&pod(1)]).annotated(ANNOTATION_TRIGGER_TIME, ONE));
+    world.set(web);
+    world.set(pod(1).changed_at(TWO));
+    world.settle();
+    assert_eq!(world.take_done(), []);
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
+    world.set(pod(1).changed_at(THREE));
+    world.settle();
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn what_puts_right_what_others_did_has_no_time() {
+    let mut world = world();
+    world.set(pod(1).not_ready().changed_at(ONE));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
+    let name = world.only_slice_of("web").metadata.name;
+    world.edit_slice(&name, |slice| slice["endpoints"] = serde_json::json!([]));
+    world.advance(SECOND);
+    assert_eq!(world.endpoints_of("web").len(), 2);
+    assert_eq!(trigger_time(&world), None);
+}
+
+#[test]
+fn pods_that_a_new_selector_brings_have_their_times() {
+    let mut world = world();
+    world.set(pod(3).labelled([("foo", "other")]).changed_at(ONE));
+    world.set(service("web").selecting([("foo", "other")]));
+    world.settle();
+    assert_eq!(world.endpoints_of("web"), ["pod3 10.1.0.3 ready serving"]);
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
+}
+
+#[test]
+fn who_begins_to_serve_again_has_seen_no_times() {
+    let mut world = world();
+    world.serve(false);
+    world.set(pod(1).not_ready().changed_at(ONE));
+    world.serve(true);
+    world.settle();
+    assert_eq!(
+        (world.take_done(), trigger_time(&world).as_deref()),
+        (vec![Update], Some(CREATED)),
+        "as after a restart"
+    );
+}
+
+#[test]
+fn a_time_that_goes_back_is_none() {
+    let mut world = world();
+    world.set(pod(1).not_ready().changed_at("2020-01-01T00:00:00Z"));
+    world.settle();
+    assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
+}

@@ -1,0 +1,281 @@
+//! [`World`]: a cluster with a controller in it, driven as the engine drives it, on time that is data.
+//!
+//! What the engine does and this repeats: answers are news before the watch shows them and are told once
+//! ([`Versions`]); one write per slice at a time; no plan while a slice of the Service is being made; what failed is tried
+//! again later, what was refused for its content is not sent again unchanged.
+
+mod engine;
+mod looking;
+
+use super::builders::{NAMESPACE, node};
+use super::server::Server;
+use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, SliceWrite, Timing};
+use endpointslice::Config;
+use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::model::{EndpointSlice, Node, Pod, Service};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::versions::Versions;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// When tests begin.
+pub(crate) const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+/// How long a write that failed is held back.
+const BACK_OFF: Duration = Duration::from_millis(20);
+/// A plan is not made again sooner.
+const AGAIN_SOONEST: Duration = Duration::from_millis(5);
+/// Nothing that settles takes so many plans.
+const MOST_STEPS: usize = 20_000;
+
+/// What becomes of a write on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is carried out and answered.
+    Done,
+    /// It does not arrive.
+    Failed,
+    /// It is carried out, and the answer is lost.
+    Unanswered,
+    /// It is under way until [`World::land`].
+    Slow,
+    /// The server refuses its content.
+    Refused,
+}
+
+/// A write that was carried out.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) operation: Operation,
+    pub(crate) at: Timestamp,
+    pub(crate) after: Option<EndpointSlice>,
+}
+
+struct Flight {
+    key: ObjectName,
+    write: SliceWrite,
+    fate: Fate,
+    /// What the test wants to know of the time of its plan.
+    note: BTreeSet<String>,
+}
+
+/// Told of a write: what was noted when it was planned, the slices before and after.
+pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
+/// What to note of the world when a write is planned.
+pub(crate) type Note = fn(&World) -> BTreeSet<String>;
+
+/// A cluster and its controller.
+pub(crate) struct World {
+    pub(crate) controller: Controller,
+    pub(crate) now: Timestamp,
+    pub(crate) server: Server,
+    pub(crate) services: BTreeMap<(String, String), Service>,
+    pub(crate) pods: BTreeMap<(String, String), Pod>,
+    pub(crate) nodes: BTreeMap<String, Node>,
+    pub(crate) events: Vec<ServiceEvent>,
+    pub(crate) done: Vec<Done>,
+    pub(crate) plans: usize,
+    pub(crate) registry: prometheus::Registry,
+    pub(crate) config: Config,
+    timing: Timing,
+    serves: bool,
+    /// What the engine has told to be complete.
+    complete: BTreeSet<Input>,
+    versions: Versions<EndpointSlice>,
+    watch_is_held: bool,
+    dirty: BTreeSet<ObjectName>,
+    again: BTreeMap<ObjectName, Timestamp>,
+    retries: BTreeMap<ObjectName, Timestamp>,
+    troubles: Vec<(SliceWrite, Option<Timestamp>)>,
+    flights: VecDeque<Flight>,
+    fates: Box<dyn FnMut(&SliceWrite) -> Fate>,
+    guard: Option<(Note, Guard)>,
+}
+
+impl World {
+    /// A cluster of one Node, node-1, without a zone, and a controller that serves and knows all there is.
+    pub(crate) fn new() -> Self {
+        Self::with(Config::default(), Timing::default())
+    }
+
+    pub(crate) fn with(config: Config, timing: Timing) -> Self {
+        let mut world = Self::unready(config, timing);
+        world.nodes.insert("node-1".to_owned(), node("node-1", "", ""));
+        world.list_always_watched();
+        world.serve(true);
+        world
+    }
+
+    /// A controller that knows nothing yet and does not serve.
+    pub(crate) fn unready(config: Config, timing: Timing) -> Self {
+        let (controller, registry) = controller(&config, timing);
+        Self {
+            controller,
+            now: NOON,
+            server: Server::default(),
+            services: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            events: Vec::new(),
+            done: Vec::new(),
+            plans: 0,
+            registry,
+            config,
+            timing,
+            serves: false,
+            complete: BTreeSet::new(),
+            versions: Versions::default(),
+            watch_is_held: false,
+            dirty: BTreeSet::new(),
+            again: BTreeMap::new(),
+            retries: BTreeMap::new(),
+            troubles: Vec::new(),
+            flights: VecDeque::new(),
+            fates: Box::new(|_| Fate::Done),
+            guard: None,
+        }
+    }
+
+    /// A Service, pod or Node is there in this state.
+    pub(crate) fn set(&mut self, object: impl Into<Object>) {
+        let object = object.into();
+        let full = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
+        match &object {
+            Object::Service(service) => {
+                let name = full(&service.metadata.namespace, &service.metadata.name);
+                self.services.insert(name, service.clone());
+            }
+            Object::Pod(pod) => {
+                self.pods.insert(full(&pod.metadata.namespace, &pod.metadata.name), pod.clone());
+            }
+            Object::Node(node) => {
+                self.nodes.insert(node.metadata.name.to_string(), node.clone());
+            }
+            Object::EndpointSlice(_) => panic!("slices are the server's"),
+        }
+        let input = match &object {
+            Object::Pod(_) => Input::Pod,
+            Object::Node(_) => Input::Node,
+            Object::Service(_) | Object::EndpointSlice(_) => Input::Service,
+        };
+        if self.controller.wants(input) {
+            self.learn(|controller, now, dirty| controller.apply(object, now, dirty));
+        }
+    }
+
+    pub(crate) fn set_all<O: Into<Object>>(&mut self, objects: impl IntoIterator<Item = O>) {
+        objects.into_iter().for_each(|object| self.set(object));
+    }
+
+    pub(crate) fn remove_service(&mut self, name: &str) {
+        self.services.remove(&(NAMESPACE.to_owned(), name.to_owned()));
+        self.learn(|controller, now, dirty| controller.remove(Input::Service, NAMESPACE, name, now, dirty));
+    }
+
+    pub(crate) fn remove_pod(&mut self, name: &str) {
+        self.pods.remove(&(NAMESPACE.to_owned(), name.to_owned()));
+        if self.controller.wants(Input::Pod) {
+            self.learn(|controller, now, dirty| controller.remove(Input::Pod, NAMESPACE, name, now, dirty));
+        }
+    }
+
+    pub(crate) fn remove_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+        if self.controller.wants(Input::Node) {
+            self.learn(|controller, now, dirty| controller.remove(Input::Node, "", name, now, dirty));
+        }
+    }
+
+    /// Somebody else makes a slice. It is seen when the world settles.
+    pub(crate) fn make_slice(&mut self, slice: &EndpointSlice) {
+        self.server.make(serde_json::to_value(slice).expect("slices can be written"));
+    }
+
+    /// Somebody else changes a slice.
+    pub(crate) fn edit_slice(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
+        self.server.edit(NAMESPACE, name, change);
+    }
+
+    /// Somebody else deletes a slice.
+    pub(crate) fn delete_slice(&mut self, name: &str) {
+        self.server.delete(NAMESPACE, name);
+    }
+
+    /// What happens to writes from now on.
+    pub(crate) fn writes_are(&mut self, fate: impl FnMut(&SliceWrite) -> Fate + 'static) {
+        self.fates = Box::new(fate);
+    }
+
+    /// What was refused would not be any more.
+    pub(crate) fn pardon(&mut self) {
+        self.troubles.retain(|(_, until)| until.is_some());
+        let services = self.services.values().map(|service| &service.metadata);
+        self.dirty.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
+    }
+
+    /// Nobody looks at what becomes of the writes that are under way: others have been at their slices meanwhile.
+    pub(crate) fn let_go(&mut self) {
+        self.flights.iter_mut().for_each(|flight| flight.note.clear());
+    }
+
+    pub(crate) fn guard(&mut self, note: Note, guard: Guard) {
+        self.guard = Some((note, guard));
+    }
+
+    /// The watch of slices brings nothing for now; answers to writes do.
+    pub(crate) fn hold_watch(&mut self, is_held: bool) {
+        self.watch_is_held = is_held;
+    }
+
+    /// All that can happen without time passing happens.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..MOST_STEPS {
+            if !self.watch_is_held
+                && let Some(event) = self.server.watch.pop_front()
+            {
+                self.see(event);
+            } else if let Some(key) = self.dirty.pop_first() {
+                self.plan(&key);
+            } else if let Some(at) = self.flights.iter().position(|flight| flight.fate != Fate::Slow) {
+                let flight = self.flights.remove(at).expect("it was found there");
+                self.end(flight);
+            } else {
+                return;
+            }
+        }
+        panic!("it does not settle: {:?}", self.done.iter().rev().take(4).collect::<Vec<_>>());
+    }
+
+    /// Writes that were under way arrive.
+    pub(crate) fn land(&mut self) {
+        for flight in &mut self.flights {
+            flight.fate = Fate::Done;
+        }
+        self.settle();
+    }
+
+    /// So much time passes, and whatever was waited for happens in its turn.
+    pub(crate) fn advance(&mut self, duration: Duration) {
+        let until = self.now + duration;
+        self.settle();
+        loop {
+            let due = self.again.iter().chain(&self.retries).map(|(key, at)| (*at, key.clone()));
+            let Some((at, key)) = due.min().filter(|(at, _)| *at <= until) else { break };
+            self.now = self.now.max(at);
+            self.again.remove(&key);
+            self.retries.remove(&key);
+            self.dirty.insert(key);
+            self.settle();
+        }
+        self.now = until;
+    }
+}
+
+fn controller(config: &Config, timing: Timing) -> (Controller, prometheus::Registry) {
+    let registry = prometheus::Registry::new();
+    let metrics = Metrics::new(&registry, config, MetricsOptions::default()).expect("a registry of its own");
+    (Controller::new(config.clone(), timing, Some(metrics)), registry)
+}

@@ -1,0 +1,237 @@
+//! What the engine does, repeated: it brings news, plans, writes, and takes in what comes of it.
+
+use super::super::server::{Answer, Watched, decoded};
+use super::{AGAIN_SOONEST, BACK_OFF, Done, Fate, Flight, World, controller};
+use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite};
+use endpointslice::model::EndpointSlice;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::versions::Versions;
+use fleetnet_runtime::{Change, Observed, Verb, WatchState};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+impl World {
+    pub(super) fn learn(&mut self, news: impl FnOnce(&mut Controller, Timestamp, &mut Vec<ObjectName>)) {
+        let mut dirty = Vec::new();
+        news(&mut self.controller, self.now, &mut dirty);
+        self.dirty.extend(dirty);
+    }
+
+    pub(super) fn see(&mut self, event: Watched) {
+        let mut news = Vec::new();
+        match event {
+            Watched::Applied(slice) => self.versions.seen(observed(&slice), &mut news),
+            Watched::Deleted { namespace, name, uid, version } => {
+                self.versions.deleted(&namespace, &name, &uid, version, &mut news);
+            }
+        }
+        self.take_in(news);
+    }
+
+    pub(super) fn take_in(&mut self, news: Vec<Change<EndpointSlice>>) {
+        for change in news {
+            self.learn(|controller, now, dirty| match change {
+                Change::Applied(slice) => controller.apply(Object::EndpointSlice(slice), now, dirty),
+                Change::Removed { namespace, name, .. } => {
+                    controller.remove(Input::EndpointSlice, &namespace, &name, now, dirty);
+                }
+                Change::Unreadable { namespace, name } => {
+                    controller.unreadable(Input::EndpointSlice, &namespace, &name);
+                }
+            });
+        }
+    }
+
+    pub(super) fn plan(&mut self, key: &ObjectName) {
+        let is_making = |flight: &Flight| flight.key == *key && matches!(flight.write.verb, Verb::Create { .. });
+        if self.flights.iter().any(is_making) {
+            return;
+        }
+        self.plans += 1;
+        let Planned { writes, events, again } = self.controller.plan(key, self.now);
+        let may_write = self.serves && self.complete.len() == Input::ALL.len();
+        assert!(writes.is_empty() || may_write, "it does not serve, or does not know all, and writes {writes:?}");
+        assert_eq!(self.controller.is_ready(), may_write);
+        self.events.extend(events);
+        self.again.remove(key);
+        if let Some(again) = again {
+            assert!(again > self.now, "it asks to be planned in the past");
+            self.again.insert(key.clone(), again.max(self.now + AGAIN_SOONEST));
+        }
+        let guard = self.guard.as_ref().filter(|_| !writes.is_empty());
+        let note = guard.map(|(note, _)| note(self)).unwrap_or_default();
+        for write in writes {
+            self.begin(key, write, note.clone());
+        }
+    }
+
+    pub(super) fn begin(&mut self, key: &ObjectName, write: SliceWrite, note: BTreeSet<String>) {
+        let is_same = |other: &SliceWrite| other.namespace == write.namespace && other.name == write.name;
+        if self.flights.iter().any(|flight| is_same(&flight.write)) {
+            return;
+        }
+        self.troubles.retain(|(trouble, until)| {
+            (*trouble == write || !is_same(trouble)) && until.is_none_or(|until| until > self.now)
+        });
+        if let Some((_, until)) = self.troubles.iter().find(|(trouble, _)| *trouble == write) {
+            self.retries.extend(until.map(|until| (key.clone(), until)));
+            return;
+        }
+        let fate = (self.fates)(&write);
+        self.flights.push_back(Flight { key: key.clone(), write, fate, note });
+    }
+
+    pub(super) fn end(&mut self, flight: Flight) {
+        let Flight { key, write, fate, note } = flight;
+        match fate {
+            Fate::Done => {
+                let answer = self.carry_out(&write, &note);
+                self.take_answer(&key, &write, answer);
+            }
+            Fate::Failed | Fate::Slow => self.fail(&key, write),
+            Fate::Unanswered => {
+                self.carry_out(&write, &note);
+                self.fail(&key, write);
+            }
+            Fate::Refused => self.refuse(&key, write, "it is not to our taste"),
+        }
+        self.dirty.insert(key);
+    }
+
+    pub(super) fn carry_out(&mut self, write: &SliceWrite, note: &BTreeSet<String>) -> Answer {
+        let before = self.guard.as_ref().map(|_| self.server.slices()).unwrap_or_default();
+        let answer = self.server.carry_out(write);
+        if matches!(answer, Answer::Object(_) | Answer::Gone) {
+            let after = self.server.get(&write.namespace, &write.name);
+            self.done.push(Done { operation: write.operation, at: self.now, after });
+            if let Some((now, guard)) = &self.guard {
+                let wanted = note.intersection(&now(self)).cloned().collect();
+                guard(&wanted, &before, &self.server.slices());
+            }
+        }
+        answer
+    }
+
+    pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
+        let held = self.versions.held(&write.namespace, &write.name).map(|(uid, _)| uid.to_owned());
+        let mut news = Vec::new();
+        let mut is_done = false;
+        match answer {
+            Answer::Object(slice) => {
+                is_done = true;
+                self.versions.answered(observed(&slice), &mut news);
+            }
+            Answer::Gone => {
+                is_done = matches!(write.verb, Verb::Delete { .. });
+                let uid = held.unwrap_or_default();
+                self.versions.gone(&write.namespace, &write.name, &uid, &mut news);
+            }
+            Answer::Conflict(slice) => {
+                if let Some(slice) = slice {
+                    self.versions.answered(observed(&slice), &mut news);
+                }
+                if news.is_empty() {
+                    self.fail(key, write.clone());
+                }
+            }
+            Answer::Invalid(why) => return self.refuse(key, write.clone(), &why),
+        }
+        self.take_in(news);
+        if is_done {
+            self.controller.written(write.operation);
+        }
+    }
+
+    pub(super) fn fail(&mut self, key: &ObjectName, write: SliceWrite) {
+        let until = self.now + BACK_OFF;
+        self.troubles.push((write, Some(until)));
+        self.retries.insert(key.clone(), until);
+    }
+
+    pub(super) fn refuse(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
+        self.events.extend(self.controller.refused(key, write.verb.as_str(), &write.name, why));
+        self.troubles.push((write, None));
+    }
+
+    /// Another process takes the place of this one, with nothing in its memory.
+    pub(crate) fn restart(&mut self) {
+        let serves = std::mem::take(&mut self.serves);
+        self.complete.clear();
+        (self.controller, self.registry) = controller(&self.config, self.timing);
+        self.versions = Versions::default();
+        self.dirty.clear();
+        self.again.clear();
+        self.retries.clear();
+        self.troubles.clear();
+        self.flights.clear();
+        self.server.watch.clear();
+        self.list_always_watched();
+        if serves {
+            self.serve(true);
+        }
+    }
+
+    pub(super) fn list_always_watched(&mut self) {
+        let mut news = Vec::new();
+        self.versions.list_started();
+        for slice in self.server.all() {
+            self.versions.seen(observed(slice), &mut news);
+        }
+        self.versions.list_ended(self.server.version, &mut news);
+        self.take_in(news);
+        self.state(Input::EndpointSlice, WatchState::Complete);
+        for service in self.services.values().cloned().collect::<Vec<_>>() {
+            self.learn(|controller, now, dirty| controller.apply(Object::Service(service), now, dirty));
+        }
+        self.state(Input::Service, WatchState::Complete);
+    }
+
+    /// The controller begins to serve, and nothing has been listed yet.
+    pub(crate) fn begin_to_serve(&mut self) {
+        self.serves = true;
+        self.learn(|controller, _, dirty| controller.set_serving(true, dirty));
+    }
+
+    /// The controller begins or ends to serve, and the engine to watch what it wants for that.
+    pub(crate) fn serve(&mut self, serves: bool) {
+        let was_serving = std::mem::replace(&mut self.serves, serves);
+        self.learn(|controller, _, dirty| controller.set_serving(serves, dirty));
+        if !serves {
+            self.state(Input::Pod, WatchState::Unwatched);
+            self.state(Input::Node, WatchState::Unwatched);
+        } else if !was_serving {
+            self.state(Input::Pod, WatchState::Incomplete);
+            self.state(Input::Node, WatchState::Incomplete);
+            for node in self.nodes.values().cloned().collect::<Vec<_>>() {
+                self.learn(|controller, now, dirty| controller.apply(Object::Node(node), now, dirty));
+            }
+            self.state(Input::Node, WatchState::Complete);
+            for pod in self.pods.values().cloned().collect::<Vec<_>>() {
+                self.learn(|controller, now, dirty| controller.apply(Object::Pod(pod), now, dirty));
+            }
+            self.state(Input::Pod, WatchState::Complete);
+        }
+    }
+
+    pub(crate) fn state(&mut self, input: Input, state: WatchState) {
+        if state == WatchState::Complete {
+            self.complete.insert(input);
+        } else {
+            self.complete.remove(&input);
+        }
+        self.learn(|controller, _, dirty| controller.watch_state(input, state, dirty));
+    }
+}
+
+fn observed(slice: &Value) -> Observed<EndpointSlice> {
+    let object = decoded(slice);
+    let metadata = &object.metadata;
+    Observed {
+        namespace: (&*metadata.namespace).into(),
+        name: (&*metadata.name).into(),
+        uid: (&*metadata.uid).into(),
+        resource_version: metadata.resource_version.parse().expect("versions are numbers"),
+        object,
+    }
+}

@@ -1,0 +1,76 @@
+//! What a test looks at.
+
+use super::World;
+use crate::endpoints::Operation;
+use endpointslice::model::{Endpoint, EndpointSlice};
+use endpointslice::{Text, names};
+
+impl World {
+    /// The keys that wait to be planned.
+    pub(crate) fn dirty(&self) -> Vec<String> {
+        self.dirty.iter().map(|key| key.name.to_string()).collect()
+    }
+
+    /// What was done since the last call, in order.
+    pub(crate) fn take_done(&mut self) -> Vec<Operation> {
+        std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
+    }
+
+    /// Reasons and messages of what was told since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<String> {
+        let told = std::mem::take(&mut self.events);
+        told.into_iter()
+            .map(|event| format!("{} {}: {}", event.severity.as_str(), event.reason, event.message))
+            .collect()
+    }
+
+    /// The slices of a Service that are this manager's and are not being deleted, by name.
+    pub(crate) fn slices_of(&self, service: &str) -> Vec<EndpointSlice> {
+        let slices = self.server.slices().into_iter();
+        slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
+    }
+
+    /// The one slice of a Service.
+    pub(crate) fn only_slice_of(&self, service: &str) -> EndpointSlice {
+        let mut slices = self.slices_of(service);
+        assert_eq!(slices.len(), 1, "{slices:?}");
+        slices.remove(0)
+    }
+
+    /// The endpoints of a Service, in the order of their pods: address type, pod, addresses, and `serving` or `terminating`
+    /// where that is not what `ready` or its absence says.
+    pub(crate) fn endpoints_of(&self, service: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for slice in self.slices_of(service) {
+            lines.extend(slice.endpoints.iter().map(|endpoint| line(&slice, endpoint)));
+        }
+        lines.sort();
+        lines
+    }
+
+    /// A metric as Prometheus is told it: its value under that name and those labels.
+    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather()).expect("metrics are text");
+        let name = format!("endpoint_slice_controller_{name} ");
+        text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok())
+    }
+}
+
+fn line(slice: &EndpointSlice, endpoint: &Endpoint) -> String {
+    let pod = endpoint.target_ref.as_ref().map_or("", |target| target.name.as_str());
+    let mut line = format!("{pod} {}", endpoint.addresses.join(","));
+    let conditions = endpoint.conditions;
+    for (is, word) in
+        [(conditions.ready, "ready"), (conditions.serving, "serving"), (conditions.terminating, "terminating")]
+    {
+        if is == Some(true) {
+            line += &format!(" {word}");
+        }
+    }
+    if slice.address_type.as_str() == "IPv4" { line } else { format!("{} {line}", slice.address_type) }
+}
+
+fn is_of(slice: &EndpointSlice, service: &str) -> bool {
+    let label = |key| slice.metadata.labels.get(key).map(Text::as_str);
+    label(names::LABEL_SERVICE_NAME) == Some(service) && label(names::LABEL_MANAGED_BY) == Some(names::CONTROLLER_NAME)
+}
