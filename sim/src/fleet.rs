@@ -10,6 +10,7 @@ use fleetnet_core::ids::Text;
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::clock::{Clock, Timestamp};
 use futures::future::join_all;
+use member_agent::endpoints;
 use memkube::audit::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct Options {
     pub lease: LeaseTimes,
     /// How long a derived Service outlives its last exporter.
     pub derived_service_grace: Duration,
+    /// How the member agents make their clusters' EndpointSlices; none: they do not.
+    pub endpointslices: Option<endpoints::Settings>,
     /// Of the definitions that the servers have.
     pub form: Form,
 }
@@ -43,7 +46,7 @@ impl Options {
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
-        Self { members, seed: 0, lease, derived_service_grace, form: Form::Full }
+        Self { members, seed: 0, lease, derived_service_grace, endpointslices: None, form: Form::Full }
     }
 }
 
@@ -153,7 +156,7 @@ impl Fleet {
             clock: self.clock.clone(),
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
-            endpointslices: None,
+            endpointslices: self.options.endpointslices.clone(),
         };
         let line = Line::default();
         let agent = match place {

@@ -1,9 +1,9 @@
 //! What no role may grant: rights in places, under names or over resources that are none of an agent's business.
 
-use super::fleet;
+use super::fleet_with;
 use crate::rbac::Record;
 use anyhow::ensure;
-use fleetnet_tests::fleet::FLEET_SYSTEM;
+use fleetnet_tests::fleet::{FLEET_SYSTEM, manifests};
 use fleetnet_tests::stage::Cast;
 use http::Method;
 use memkube::User;
@@ -42,7 +42,9 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
     let get = Method::GET;
     sim::paused(async {
         let cast = Cast { members: 2, derived_service_grace: None };
-        let fleet = fleet(cast, &Arc::new(Record::default())).await?;
+        // Who makes slices of pods is granted more, on purpose.
+        let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
+        let fleet = fleet_with(cast, &Arc::new(Record::default()), &of_member, None).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);
         let (own, other) = ("fleet-member-member-1", "fleet-member-member-2");
         let of_member_in_hub = [

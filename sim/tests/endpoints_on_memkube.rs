@@ -1,0 +1,130 @@
+//! The EndpointSlice controller in a fleet: in one process with the exporter, on or off by what it sees of
+//! kube-controller-manager, here of its Lease alone. Time is paused: three minutes cost nothing.
+
+mod support;
+
+use anyhow::Context as _;
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::endpoints::{PodSketch, Workload};
+use fleetnet_tests::eventually;
+use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::user::Consume;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams, WatchParams};
+use member_agent::endpoints::Settings;
+use member_agent::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, Mode};
+use serde_json::json;
+use sim::fleet::{MEMBER_AGENT, Place};
+use sim::{Fleet, Options};
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::{Instant, sleep};
+
+/// Longer than `auto` waits.
+const LONG: Duration = Duration::from_secs(600);
+
+/// A fleet whose member agents make slices, or may.
+async fn stage(mode: Mode) -> anyhow::Result<Stage<OnMemkube>> {
+    let options = Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) };
+    Stage::on(OnMemkube(Fleet::new(options).await?)).await
+}
+
+/// What runs in the first member: one Service with a pod.
+async fn workload(stage: &Stage<OnMemkube>) -> anyhow::Result<Workload> {
+    let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
+    workload.service("app").await?;
+    workload.pods("app", &["10.1.0.1"]).await?;
+    Ok(workload)
+}
+
+async fn another_pod(workload: &Workload) -> anyhow::Result<()> {
+    workload.pod(&PodSketch::new("app-1", "app", &["10.1.0.2"])).await.map(drop)
+}
+
+/// Waits as long as it takes until a slice shows an address.
+async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
+    let is_shown =
+        |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|endpoint| endpoint.addresses == [address]);
+    let selection = WatchParams::default();
+    eventually::objects_within(LONG, &workload.user.api::<EndpointSlice>(), &selection, address, |held| {
+        held.values().any(is_shown)
+    })
+    .await
+    .map(drop)
+}
+
+/// Does what kube-controller-manager does every two seconds.
+async fn renew_lease(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
+    let leases: Api<Lease> = Api::namespaced(stage.members[0].client.clone(), LEASE_NAMESPACE);
+    let renewed = stage.ground.0.clock().now().to_jiff().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let spec = json!({"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": renewed});
+    let lease = json!({"metadata": {"name": LEASE_NAME}, "spec": spec});
+    let renewed = leases.patch(LEASE_NAME, &PatchParams::default(), &Patch::Merge(&lease)).await;
+    if matches!(&renewed, Err(kube::Error::Api(status)) if status.code == 404) {
+        leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await?;
+        return Ok(());
+    }
+    renewed?;
+    Ok(())
+}
+
+#[test]
+fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage(Mode::On).await?;
+        let workload = workload(&stage).await?;
+        stage.user(0).export("app").await?;
+        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+
+        let mark = stage.ground.mark().await?;
+        another_pod(&workload).await?;
+        let begun = Instant::now();
+        stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
+        let told = stage.ground.since(&mark).await?.objects();
+        assert_eq!(
+            told.clusters().map(Ledger::count).collect::<Vec<_>>(),
+            [2, 1, 1],
+            "export and import in the hub, the slice in one member and the imported one in the other: {told}"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stops_at_its_word() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage(Mode::Auto).await?;
+        let workload = workload(&stage).await?;
+        for _ in 0..150 {
+            renew_lease(&stage).await?;
+            sleep(Duration::from_secs(2)).await;
+        }
+        let silent_since = Instant::now() - Duration::from_secs(2);
+        assert!(workload.slices("app").await?.is_empty(), "five minutes in which it was at work");
+        let asked = stage.ground.0.members[0].server.memkube().audit().entries;
+        let for_pods = asked.iter().filter(|entry| &*entry.call.target.resource == "pods");
+        let by_agent = for_pods.filter(|entry| &*entry.call.user.name == MEMBER_AGENT).count();
+        assert_eq!(by_agent, 0, "nobody watches pods for nothing");
+
+        shows(&workload, "10.1.0.1").await?;
+        let waited = silent_since.elapsed().as_secs();
+        assert!((180..=182).contains(&waited), "{waited} s");
+
+        renew_lease(&stage).await?;
+        sleep(Duration::from_millis(100)).await;
+        let mark = stage.ground.mark().await?;
+        another_pod(&workload).await?;
+        sleep(Duration::from_secs(150)).await;
+        let told = stage.ground.since(&mark).await?.objects();
+        assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "{told}");
+        let metrics = stage.ground.0.agent(Place::Member(0)).context("it runs")?.metrics()?;
+        assert!(metrics.contains("fleetnet_endpointslices_serving 0\n"), "{metrics}");
+
+        shows(&workload, "10.1.0.2").await?;
+        Ok(())
+    })
+}
