@@ -4,9 +4,18 @@
 mod endpoints {
     pub(crate) mod auto;
     pub(crate) mod bad_input;
+    pub(crate) mod beside;
     pub(crate) mod conformance;
     pub(crate) mod integration;
 
+    use fleetnet_tests::agent::Agent;
+
     /// Serves whoever else does.
     const ON: (&str, &str) = ("--endpointslices", "on");
+
+    /// An agent says something with all of these.
+    async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
+        let what = format!("something with {parts:?}");
+        agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
+    }
 }

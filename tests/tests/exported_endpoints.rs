@@ -71,7 +71,7 @@ fn a_pod_s_change_is_one_write_of_its_slice_and_the_three_of_the_fleet_s_path() 
                     format!("patch endpointsliceexports in {from} by member-agent"),
                     format!("patch endpointsliceimports in {to} by hub-agent"),
                 ]),
-                each(&[format!("patch endpointslices in {namespace} by member-agent")]),
+                each(&[format!("update endpointslices in {namespace} by member-agent")]),
                 each(&["patch endpointslices in fleet-system by member-agent".to_owned()]),
             ]
         );

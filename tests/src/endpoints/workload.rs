@@ -33,6 +33,7 @@ pub struct PodSketch {
     addresses: Vec<String>,
     ready: bool,
     since: Option<String>,
+    node: Option<String>,
     ports: Vec<(String, u16)>,
 }
 
@@ -41,7 +42,15 @@ impl PodSketch {
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, since: None, ports: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            app: app.to_owned(),
+            addresses,
+            ready: true,
+            since: None,
+            node: None,
+            ports: Vec::new(),
+        }
     }
 
     /// The same, not ready.
@@ -54,6 +63,12 @@ impl PodSketch {
     #[must_use]
     pub fn since(self, time: &str) -> Self {
         Self { since: Some(time.to_owned()), ..self }
+    }
+
+    /// The same on a Node of that name.
+    #[must_use]
+    pub fn on(self, node: &str) -> Self {
+        Self { node: Some(node.to_owned()), ..self }
     }
 
     /// The same with a port of a container under a name.
@@ -72,9 +87,15 @@ impl Workload {
     pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
         let workload = Self { user, node, client, namespace: namespace.to_owned() };
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": workload.node}}))?;
-        Api::all(workload.client.clone()).create(&PostParams::default(), &node).await?;
+        workload.create_node(&workload.node).await?;
         Ok(workload)
+    }
+
+    /// Makes a Node.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn create_node(&self, name: &str) -> anyhow::Result<Node> {
+        let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
+        Ok(Api::all(self.client.clone()).create(&PostParams::default(), &node).await?)
     }
 
     /// Changes the labels of the Node.
@@ -117,7 +138,7 @@ impl Workload {
             pod.ports.iter().map(|(name, number)| json!({"name": name, "containerPort": number})).collect();
         let made = self.user.create::<Pod>(json!({
             "metadata": {"name": pod.name, "labels": {"app": pod.app}},
-            "spec": {"nodeName": self.node, "containers": [{"name": "main", "image": "main", "ports": ports}]},
+            "spec": {"nodeName": pod.node.as_ref().unwrap_or(&self.node), "containers": [{"name": "main", "image": "main", "ports": ports}]},
         }));
         made.await?;
         self.report(pod).await

@@ -1,21 +1,22 @@
 //! Bad input that only a real server can show.
 
-use super::ON;
+use super::{ON, says};
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::agent::Agent;
 use fleetnet_tests::control_plane::ControlPlane;
-use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving};
-use fleetnet_tests::eventually::Deadline;
+use fleetnet_tests::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving, serves};
+use fleetnet_tests::eventually::{self, Deadline};
 use fleetnet_tests::fleet::{MEMBER_AGENT, manifests};
 use fleetnet_tests::limits::POLL;
 use fleetnet_tests::run;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// Addresses that a pod's status may hold and an EndpointSlice may not.
 const FORBIDDEN: [&str; 7] = ["127.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "ff02::1"];
@@ -86,6 +87,66 @@ fn what_is_edited_by_hand_in_a_slice_is_repaired() -> anyhow::Result<()> {
     })
 }
 
+#[test]
+fn under_auto_an_edit_by_hand_is_a_sign_of_another_and_repaired_when_there_is_none_any_more() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "by-hand").await?;
+        let workload = cluster.workload().await?;
+        let agent = cluster.serve(&[("--endpointslices-takeover-after", "2s")]).await?;
+        workload.service("web").await?;
+        let pod = PodSketch::new("web-0", "web", &["10.1.0.1"]);
+        workload.pod(&pod).await?;
+        let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready web-0"];
+        workload.sees("web", &published).await.context("there is no Lease")?;
+        for _ in 0..10 {
+            workload.report(&pod.clone().unready()).await?;
+            workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 unready web-0"]).await?;
+            workload.report(&pod).await?;
+            workload.sees("web", &published).await?;
+        }
+        ensure!(is_serving(&agent).await?, "its own writes are no other's\n{}", agent.log().tail());
+
+        let name = workload.slice("web").await?.metadata.name.context("a name")?;
+        let edit = json!({"endpoints": [{"addresses": ["10.66.0.1"]}]});
+        let edited = Instant::now();
+        workload.user.merge::<EndpointSlice>(&name, edit).await?;
+        says(&agent, &["\"serves\":false", "changed by another hand"]).await?;
+        workload.sees("web", &published).await?;
+        ensure!(edited.elapsed() >= Duration::from_secs(2), "after {:?} the other is not done", edited.elapsed());
+        serves(&agent, true).await
+    })
+}
+
+#[test]
+fn a_pod_whose_node_is_not_there_is_told_of_and_published_when_it_comes() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutItsController, "no-node").await?;
+        let workload = cluster.workload().await?;
+        let _agent = cluster.serve(&[ON]).await?;
+        workload.service("web").await?;
+        let late = format!("late-{}", cluster.namespace);
+        workload.pod(&PodSketch::new("lost", "web", &["10.1.0.2"]).on(&late)).await?;
+        workload.pod(&PodSketch::new("good", "web", &["10.1.0.1"])).await?;
+        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good"]).await?;
+        let events = workload.user.api::<Event>();
+        let told = eventually::objects(&events, &Default::default(), "an Event", |held| !held.is_empty()).await?;
+        let [event] = &told.into_values().collect::<Vec<_>>()[..] else { panic!("it is told once") };
+        let (about, namespace) = (&event.involved_object, &cluster.namespace);
+        assert_eq!((about.kind.as_deref(), about.name.as_deref()), (Some("Service"), Some("web")));
+        assert_eq!(event.reason.as_deref(), Some("FailedToUpdateEndpointSlices"));
+        let source = event.source.as_ref().and_then(|source| source.component.as_deref());
+        assert_eq!(source, Some("endpoint-slice-controller"));
+        let told = format!(
+            "Error updating Endpoint Slices for Service {namespace}/web: \
+             skipping Pod lost for Service {namespace}/web: Node {late} Not Found"
+        );
+        assert_eq!(event.message.as_deref(), Some(&*told));
+
+        workload.create_node(&late).await?;
+        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready lost"]).await.map(drop)
+    })
+}
+
 /// Takes away what `deploy/endpointslices.yaml` gives. The next test that takes the cluster gives it anew.
 async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let (name, how) = ("fleetnet-endpointslices", DeleteParams::default());
@@ -110,12 +171,6 @@ async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// An agent says something with all of these.
-async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
-    let what = format!("something with {parts:?}");
-    agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
 #[test]

@@ -88,15 +88,20 @@ fn pods_are_found_by_number_and_name_of_a_port_and_slices_deleted_by_hand_come_b
 fn slices_deleted_by_hand_right_after_a_restart_that_wrote_nothing_come_back() -> anyhow::Result<()> {
     run(async {
         let (cluster, workload) = take("restart").await?;
-        let agent = cluster.serve(&[ON]).await?;
+        let flags = [ON, ("--max-endpoints-per-slice", "2")];
+        let agent = cluster.serve(&flags).await?;
+        // The pods first: who is given one after the other may put them into other slices.
+        workload.pods("web", &["10.1.0.1", "10.1.0.2", "10.1.0.3"]).await?;
         workload.service("web").await?;
-        workload.pods("web", &["10.1.0.1", "10.1.0.2"]).await?;
-        let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1"];
+        let published = [
+            "IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1",
+            "IPv4 http 8080/TCP: 10.1.0.3 ready web-2",
+        ];
         workload.sees("web", &published).await?;
         agent.terminate().await?;
 
         let mark = cluster.mark().await?;
-        let _agent = cluster.serve(&[ON]).await?;
+        let _agent = cluster.serve(&flags).await?;
         workload.settle("marker").await?;
         cluster
             .agent_wrote(mark, &[(1, "create endpointslices")])

@@ -30,7 +30,7 @@ fn the_labels_of_a_service_are_those_of_its_one_slice_and_stay_so_when_they_chan
         let labels = json!({"metadata": {"labels": {"tier": null, "new-label": "value"}}});
         workload.user.merge::<Service>("web", labels).await?;
         workload.sees_labels("web", &[("new-label", "value"), (HEADLESS, "")]).await?;
-        cluster.agent_wrote(mark, &[(1, "create endpointslices"), (1, "patch endpointslices")]).await
+        cluster.agent_wrote(mark, &[(1, "create endpointslices"), (1, "update endpointslices")]).await
     })
 }
 
