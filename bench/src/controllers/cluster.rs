@@ -30,6 +30,15 @@ pub struct Cluster {
     user: Bare,
 }
 
+/// When a pod's status changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The patch was sent.
+    pub asked: Instant,
+    /// It was answered.
+    pub made: Instant,
+}
+
 /// A pod by the numbers of its Service and its own.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Pod {
@@ -112,10 +121,10 @@ impl Cluster {
         stream::iter(pods)
             .map(|pod| async move {
                 self.user.create(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), &pod.object()).await?;
-                self.set_ready(pod, true).await
+                self.set_ready(pod, true).await.map(drop)
             })
             .buffer_unordered(AT_ONCE)
-            .try_for_each(|_| async { Ok(()) })
+            .try_for_each(|()| async { Ok(()) })
             .await?;
         for service in services {
             let name = service_name(service);
@@ -128,13 +137,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Turns a pod ready or unready; tells when that was asked for.
+    /// Turns a pod ready or unready.
     #[allow(clippy::missing_errors_doc)]
-    pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Instant> {
+    pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
-        let at = Instant::now();
+        let asked = Instant::now();
         self.user.patch(&path, &pod.status(is_ready, TRANSITION)).await.context("a pod's status")?;
-        Ok(at)
+        Ok(Change { asked, made: Instant::now() })
     }
 
     /// How often slices were written since a mark, by whomever.

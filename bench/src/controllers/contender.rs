@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::AgentSpec;
+use fleetnet_tests::binaries;
 use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::process::{Ended, Process, Signal, Spec};
@@ -64,12 +65,13 @@ impl Contender {
         }
     }
 
-    /// Gives it its rights.
+    /// Gives it its rights, and sees to its program: what is built first must not count as its start.
     ///
     /// # Errors
-    /// Where the server refuses.
+    /// Where the server refuses, or there is no program to be had.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
+            binaries::of_agent("member-agent").await?;
             manifests::apply(control_plane, manifests::MEMBER_AGENT).await?;
             manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
         }

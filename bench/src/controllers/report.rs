@@ -32,8 +32,10 @@ pub struct Figures {
     pub start_writes: usize,
     /// From the patch of a pod's readiness until its slice shows it.
     pub flap: Quantiles,
-    /// From the patch of the last pod of a rollout until all its pods show.
+    /// From when the last pod of a rollout had changed, which is when the server had answered, until all its pods show.
     pub rollout: Quantiles,
+    /// The same from when the last patch was sent, which waits for the server as all the others of the rollout do.
+    pub rollout_asked: Quantiles,
     /// Slices written in all rollouts.
     pub rollout_writes: usize,
     /// What it takes of memory after these.
@@ -84,7 +86,8 @@ impl Report {
         let rows = [
             ("start until all is published", of(&|it| format!("{:.0} ms", it.start_milliseconds))),
             ("a pod's readiness: p50 / p99 / longest", of(&|it| quantiles(it.flap))),
-            ("a rollout, from its last pod: p50 / p99 / longest", of(&|it| quantiles(it.rollout))),
+            ("a rollout, from its last change: p50 / p99 / longest", of(&|it| quantiles(it.rollout))),
+            ("the same from when that was asked for", of(&|it| quantiles(it.rollout_asked))),
             ("slices written in all rollouts", of(&|it| it.rollout_writes.to_string())),
             ("resident memory", of(&|it| format!("{:.1} MiB", it.memory.resident_mib))),
             ("processor time", of(&|it| format!("{:.2} s", it.processor_seconds))),

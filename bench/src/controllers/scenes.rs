@@ -40,7 +40,8 @@ pub async fn both(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Report> {
     let rollouts = roll_out_all(scenes, size).await?;
     for (index, each) in scenes.iter_mut().enumerate() {
         each.figures.flap = Quantiles::of(flaps[index].clone());
-        each.figures.rollout = Quantiles::of(rollouts[index].clone());
+        each.figures.rollout = Quantiles::of(rollouts[index].iter().map(|(made, _)| *made).collect());
+        each.figures.rollout_asked = Quantiles::of(rollouts[index].iter().map(|(_, asked)| *asked).collect());
         each.take_stock()?;
         each.restart(size).await?;
     }
@@ -72,7 +73,7 @@ async fn flap_all(scenes: &mut [Scenes], services: usize, size: Size) -> anyhow:
     Ok(samples)
 }
 
-async fn roll_out_all(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Vec<Vec<Duration>>> {
+async fn roll_out_all(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Vec<Vec<(Duration, Duration)>>> {
     let mut samples = vec![Vec::new(); scenes.len()];
     let mut marks = Vec::new();
     for each in &*scenes {
@@ -120,12 +121,12 @@ impl Scenes {
     async fn flap(&mut self, pod: Pod) -> anyhow::Result<Duration> {
         let becomes_ready = self.toggle(pod);
         let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
-        let asked = self.cluster.set_ready(pod, becomes_ready).await?;
-        Ok(expected.shown().await? - asked)
+        let change = self.cluster.set_ready(pod, becomes_ready).await?;
+        Ok(expected.shown().await? - change.asked)
     }
 
-    /// From the patch of the last pod until all show.
-    async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<Duration> {
+    /// From when the last pod had changed until all show, and from when that was asked for.
+    async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<(Duration, Duration)> {
         let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
         let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
         let wanted = pods.iter().zip(&becomes).map(|(pod, ready)| (pod.address(), *ready)).collect();
@@ -136,8 +137,11 @@ impl Scenes {
             tokio::time::sleep_until(begun + STEP * step).await;
             cluster.set_ready(*pod, *ready).await
         });
-        let asked = try_join_all(changes).await?.into_iter().max().context("a rollout has pods")?;
-        Ok(expected.shown().await?.saturating_duration_since(asked))
+        let changes = try_join_all(changes).await?;
+        let asked = changes.iter().map(|change| change.asked).max().context("a rollout has pods")?;
+        let made = changes.iter().map(|change| change.made).max().context("a rollout has pods")?;
+        let shown = expected.shown().await?;
+        Ok((shown.saturating_duration_since(made), shown.saturating_duration_since(asked)))
     }
 
     fn toggle(&mut self, pod: Pod) -> bool {

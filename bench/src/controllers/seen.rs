@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use futures::{AsyncBufReadExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ pub type Wanted = (String, bool);
 #[derive(Default)]
 struct Shown {
     /// By slice, its addresses.
-    slices: HashMap<String, HashMap<String, bool>>,
+    slices: BTreeMap<String, HashMap<String, bool>>,
     waiting: Option<(Vec<Wanted>, oneshot::Sender<Instant>)>,
 }
 
