@@ -15,9 +15,13 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams, WatchParams};
 use member_agent::endpoints::Settings;
 use member_agent::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, Mode};
+use memkube::auth::Call;
+use memkube::faults::{Fate, Faults, WatchFaults, WatchedEvent};
 use serde_json::json;
 use sim::fleet::{MEMBER_AGENT, Place};
+use sim::server::FLEET_SYSTEM;
 use sim::{Fleet, Options};
+use std::sync::Arc;
 use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
@@ -26,9 +30,12 @@ use tokio::time::{Instant, sleep};
 const LONG: Duration = Duration::from_secs(600);
 
 /// A fleet whose member agents make slices, or may.
+async fn fleet(mode: Mode) -> anyhow::Result<Fleet> {
+    Fleet::new(Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) }).await
+}
+
 async fn stage(mode: Mode) -> anyhow::Result<Stage<OnMemkube>> {
-    let options = Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) };
-    Stage::on(OnMemkube(Fleet::new(options).await?)).await
+    Stage::on(OnMemkube(fleet(mode).await?)).await
 }
 
 /// What runs in the first member: one Service with a pod.
@@ -90,6 +97,41 @@ fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> a
             [2, 1, 1],
             "export and import in the hub, the slice in one member and the imported one in the other: {told}"
         );
+        Ok(())
+    })
+}
+
+/// No watch tells of slices in users' namespaces.
+struct SlicesUntold;
+
+impl Faults for SlicesUntold {
+    fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
+        let is_meant = &*call.target.resource == "endpointslices" && &*call.user.name == MEMBER_AGENT;
+        is_meant.then(|| Box::new(SlicesUntold) as Box<dyn WatchFaults>)
+    }
+}
+
+impl WatchFaults for SlicesUntold {
+    fn event(&mut self, event: &WatchedEvent) -> Fate {
+        if &*event.namespace == FLEET_SYSTEM { Fate::Deliver } else { Fate::Lose }
+    }
+}
+
+#[test]
+fn an_exported_services_change_does_not_wait_for_the_watch_of_its_slice() -> anyhow::Result<()> {
+    sim::paused(async {
+        let fleet = fleet(Mode::On).await?;
+        fleet.members[0].server.memkube().set_faults(Some(Arc::new(SlicesUntold)));
+        let stage = Stage::on(OnMemkube(fleet)).await?;
+        let workload = workload(&stage).await?;
+        stage.user(0).export("app").await?;
+        stage.user(1).import("app", "app", Consume::ClusterIp).await?;
+        stage.user(1).sees("app", &["10.1.0.1"]).await?;
+        sleep(Duration::from_secs(1)).await;
+        another_pod(&workload).await?;
+        let begun = Instant::now();
+        stage.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the answer to the write is enough");
         Ok(())
     })
 }
