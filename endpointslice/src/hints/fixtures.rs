@@ -27,11 +27,6 @@ pub(super) fn control_plane(mut node: Node) -> Node {
     node
 }
 
-pub(super) fn named(name: &str, mut node: Node) -> Node {
-    node.metadata.name = name.into();
-    node
-}
-
 /// Nodes of zones with those thousandths of a processor each.
 pub(super) fn nodes(milli_by_zone: &[(&str, u32)]) -> Vec<Node> {
     milli_by_zone.iter().map(|(zone, milli)| node(zone, &format!("{milli}m"))).collect()

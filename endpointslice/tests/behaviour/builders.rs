@@ -51,6 +51,7 @@ pub(crate) trait BuildService: Sized {
     fn deleted(self) -> Self;
     fn without_selector(self) -> Self;
     fn with_traffic_distribution(self, value: Option<&str>) -> Self;
+    fn with_topology_hints(self, mode: &str) -> Self;
     fn becoming_external_name(self) -> Self;
 }
 
@@ -96,6 +97,12 @@ impl BuildService for Service {
 
     fn with_traffic_distribution(mut self, value: Option<&str>) -> Self {
         self.spec.traffic_distribution = value.map(Into::into);
+        self
+    }
+
+    /// By the annotation's old name, which wins over the new one.
+    fn with_topology_hints(mut self, mode: &str) -> Self {
+        self.metadata.annotations.insert("service.kubernetes.io/topology-aware-hints", mode);
         self
     }
 
@@ -198,6 +205,14 @@ pub(crate) fn node(name: &str, zone: &str) -> Node {
     node
 }
 
+/// A ready Node in a zone, with a tenth of a processor for pods.
+pub(crate) fn small_node(name: &str, zone: &str) -> Node {
+    let mut node = node(name, zone);
+    node.status.readiness.is_ready = true;
+    node.status.allocatable.cpu = Some("100m".into());
+    node
+}
+
 /// The slice `<service>-<number>` as the controller makes it for IPv4 and the Service's own numeric ports, without
 /// endpoints.
 pub(crate) fn slice(number: usize, service: &Service) -> EndpointSlice {
@@ -256,9 +271,9 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// The backend of a pod in the Service `service("web")`, with node-1 known.
+/// The backend of a pod in that Service, with its Node known.
 pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
-    let nodes: NodeZones = [&node("node-1", "")].into_iter().collect();
+    let nodes: NodeZones = [&node(&pod.spec.node_name, "")].into_iter().collect();
     endpointslice::backend::PodBackends::new(service, &nodes, &Config::default()).convert(pod)
 }
 

@@ -1,7 +1,8 @@
 //! From a Service and its pods to slices: what they contain, placeholders, Services that are going.
 
 use crate::builders::{BuildPod as _, BuildService as _, BuildSlice as _, node, pod, pods, port, service, slice, time};
-use crate::world::{World, figures, world};
+use crate::meters::Nine;
+use crate::world::{World, world};
 use endpointslice::address::Family;
 use endpointslice::model::{AddressType, Conditions, EndpointSlice, Phase, Service, TargetKind};
 use endpointslice::{Placeholder, SliceTemplate, Text, TextMap};
@@ -9,8 +10,8 @@ use endpointslice::{Placeholder, SliceTemplate, Text, TextMap};
 #[test]
 fn a_service_without_pods_has_a_placeholder() {
     let world = world(vec![]);
-    let outcome = world.reconcile();
-    assert_eq!(outcome.figures(100), figures([1, 1], [0, 0, 0], [1, 0, 0]));
+    world.reconcile();
+    world.check_metrics([1, 1, 0, 0, 0, 1, 0, 0, 1]);
     let slices = world.memory.slices();
     let [slice] = &slices[..] else { panic!("one slice, not {slices:?}") };
     assert!(slice.metadata.name.starts_with("web-"));
@@ -31,15 +32,19 @@ fn without_placeholders_a_service_without_pods_has_no_slice() {
 
 #[test]
 fn a_placeholder_that_is_there_stays_and_another_slice_becomes_one() {
-    assert_eq!(world(vec![]).reconcile().writes(), [1, 0, 0]);
     let service = service("web");
     let placeholder = || slice(1, &service).with_slice_ports(&[]);
-    assert_eq!(world(vec![]).with_slices([placeholder()]).reconcile().writes(), [0, 0, 0]);
     let other = slice(1, &service).with_label("bar", "baz");
-    let world = world(vec![]).with_slices([other]);
-    assert_eq!(world.reconcile().figures(100), figures([1, 1], [0, 0, 0], [0, 1, 0]));
-    assert_eq!(world.lengths(), [0]);
-    assert_eq!(world.memory.slices()[0].metadata.labels, placeholder().metadata.labels);
+    let check = |existing: Option<EndpointSlice>, metrics: Nine| {
+        let world = world(vec![]).with_slices(existing);
+        world.reconcile();
+        world.check_metrics(metrics);
+        assert_eq!(world.lengths(), [0]);
+        assert_eq!(world.memory.slices()[0].metadata.labels, placeholder().metadata.labels);
+    };
+    check(None, [1, 1, 0, 0, 0, 1, 0, 0, 1]);
+    check(Some(placeholder()), [1, 1, 0, 0, 0, 0, 0, 0, 0]);
+    check(Some(other), [1, 1, 0, 0, 0, 0, 1, 0, 1]);
 }
 
 #[test]
@@ -74,9 +79,11 @@ fn one_pod(service: Service) -> World {
 
 fn check_one_pod(service: Service, addresses: &[(AddressType, &str)], extra_labels: &[(&str, &str)]) {
     let world = one_pod(service);
-    let outcome = world.reconcile();
-    let types = addresses.len();
-    assert_eq!(outcome.figures(100), figures([types, types], [types, types, 0], [types, 0, 0]));
+    world.reconcile();
+    match addresses.len() {
+        1 => world.check_metrics([1, 1, 1, 1, 0, 1, 0, 0, 1]),
+        _ => world.check_metrics_of_both([2, 2, 2, 2, 0, 2, 0, 0, 2], [1, 1, 1, 2, 0, 2, 0, 0, 2]),
+    }
     let mut labels = TextMap::from([
         ("kubernetes.io/service-name", "web"),
         ("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"),
@@ -100,7 +107,7 @@ fn check_one_pod(service: Service, addresses: &[(AddressType, &str)], extra_labe
         assert_eq!((&target.kind, &*target.namespace, &*target.name), (&TargetKind::Pod, "testing", "pod1"));
         assert_eq!((&*target.uid, &target.resource_version), ("uid-1", &None));
     }
-    assert_eq!(slices.len(), types);
+    assert_eq!(slices.len(), addresses.len());
 }
 
 fn conditions(ready: bool, serving: bool, terminating: bool) -> Conditions {
@@ -180,25 +187,26 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
 
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
-    // (slice exists, published, node-1 known) -> endpoints, calls, errors
-    let check = |exists: bool, published: bool, known: &[&str], expected: (usize, &[&str], usize)| {
+    // (slice exists, published, known Nodes) -> calls, errors, metrics
+    let check = |exists: bool, published: bool, known: &[&str], calls: &[&str], errors: usize, metrics: Nine| {
         let service = if published { service("web").publishing_not_ready() } else { service("web") };
-        let existing = exists.then(|| slice(1, &service).with_pods(&[pod(1), pod(2)]).with_label("old", "label"));
         let pods = vec![pod(1), pod(2).on_node("node-2")];
+        let existing = exists.then(|| slice(1, &service).with_pods(&pods));
         let nodes = known.iter().map(|name| node(name, "")).collect();
         let world = world(pods).with_service(service).with_slices(existing).with_nodes(nodes);
         let outcome = world.reconcile();
-        let (endpoints, calls, errors) = expected;
-        assert_eq!(world.lengths(), [endpoints]);
+        world.check_metrics(metrics);
+        let [_, _, endpoints, ..] = metrics;
+        assert_eq!(world.lengths(), [usize::try_from(endpoints).unwrap()]);
         assert_eq!(outcome.calls, calls);
         assert_eq!(outcome.plan.errors().count(), errors);
     };
-    check(false, false, &["node-1"], (1, &["create web-00001"], 1));
-    check(false, true, &["node-1"], (2, &["create web-00001"], 0));
-    check(true, false, &["node-1"], (1, &["update web-1"], 1));
-    check(true, true, &["node-1"], (2, &["update web-1"], 0));
-    check(true, true, &[], (2, &["update web-1"], 0));
-    check(true, false, &[], (0, &["update web-1"], 2));
+    check(false, false, &["node-1"], &["create web-00001"], 1, [1, 1, 1, 1, 0, 1, 0, 0, 1]);
+    check(false, true, &["node-1"], &["create web-00001"], 0, [1, 1, 2, 2, 0, 1, 0, 0, 1]);
+    check(true, false, &["node-1"], &["update web-1"], 1, [1, 1, 1, 0, 1, 0, 1, 0, 1]);
+    check(true, true, &[], &[], 0, [1, 1, 2, 0, 0, 0, 0, 0, 0]);
+    check(true, true, &["node-1"], &[], 0, [1, 1, 2, 0, 0, 0, 0, 0, 0]);
+    check(true, false, &[], &["update web-1"], 2, [1, 1, 0, 0, 2, 0, 1, 0, 1]);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use crate::builders::{node, service};
 use crate::memory::{Memory, Refusal};
+use crate::meters::{Meters, Nine};
 use endpointslice::apply::Applied;
+use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
-use endpointslice::plan::{FamilyPlan, LeaveHints, WriteCounts};
+use endpointslice::plan::WriteCounts;
 use endpointslice::{Config, Plan, PlanRequest, apply, plan_pods};
 use futures::FutureExt as _;
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 
 /// What a plan is made from, and where it is written.
@@ -17,6 +20,10 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) config: Config,
     pub(crate) trigger_time: Option<jiff::Timestamp>,
+    /// Without shares of zones, unless a test gives it some.
+    pub(crate) hints: RefCell<ServiceHints>,
+    /// From the first reconcile on.
+    meters: RefCell<Option<Meters>>,
 }
 
 /// The Service `web` with these pods, node-1 and no slices.
@@ -28,6 +35,8 @@ pub(crate) fn world(pods: Vec<Pod>) -> World {
         memory: Memory::default(),
         config: Config::default(),
         trigger_time: None,
+        hints: RefCell::default(),
+        meters: RefCell::default(),
     }
 }
 
@@ -43,9 +52,10 @@ impl World {
         Self { service, ..self }
     }
 
+    /// With another limit, and nothing counted yet.
     pub(crate) fn with_max(self, max: usize) -> Self {
         let config = self.config.clone().with_max_endpoints_per_slice(max).expect("a limit of a test");
-        Self { config, ..self }
+        Self { config, meters: RefCell::default(), ..self }
     }
 
     pub(crate) fn with_slices(self, slices: impl IntoIterator<Item = EndpointSlice>) -> Self {
@@ -56,22 +66,52 @@ impl World {
         Self { nodes, ..self }
     }
 
+    pub(crate) fn with_hints(self, hints: ServiceHints) -> Self {
+        Self { hints: hints.into(), ..self }
+    }
+
     pub(crate) fn plan(&self) -> Plan {
         let existing = self.memory.slices();
         let Self { service, trigger_time, config, .. } = self;
         let request = PlanRequest { service, existing: &existing, trigger_time: *trigger_time, config };
-        plan_pods(&request, &self.pods, &self.nodes.iter().collect(), &mut LeaveHints)
+        plan_pods(&request, &self.pods, &self.nodes.iter().collect(), &mut *self.hints.borrow_mut())
     }
 
     pub(crate) fn reconcile(&self) -> Outcome {
         let plan = self.plan();
+        let has_topology = self.hints.borrow().topology.is_some();
+        let mut meters = self.meters.borrow_mut();
+        let meters = meters.get_or_insert_with(|| Meters::new(&self.config, has_topology));
+        meters.planned(&self.service, &plan);
         let applied = self.apply(&plan);
+        meters.applied(&self.service, &plan, &applied);
         Outcome { plan, applied, calls: self.memory.take_calls() }
     }
 
     pub(crate) fn apply(&self, plan: &Plan) -> Applied<Refusal> {
         let parallelism = NonZeroUsize::new(4).expect("four");
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
+    }
+
+    /// What was counted over all reconciles, if it is the same however Services of two address types are counted.
+    #[track_caller]
+    pub(crate) fn check_metrics(&self, expected: Nine) {
+        self.check_metrics_of_both(expected, expected);
+    }
+
+    /// What was counted with both address types, and with the last one only.
+    #[track_caller]
+    pub(crate) fn check_metrics_of_both(&self, both: Nine, last: Nine) {
+        assert_eq!(self.read(Meters::read), [both, last]);
+    }
+
+    /// The labels under which changed slices and traffic distributions were counted.
+    pub(crate) fn metric_labels(&self) -> Vec<String> {
+        self.read(Meters::read_labels)
+    }
+
+    fn read<T>(&self, read: fn(&Meters) -> T) -> T {
+        self.meters.borrow().as_ref().map(read).expect("a world that was reconciled")
     }
 
     /// The lengths of all slices, longest first.
@@ -82,38 +122,10 @@ impl World {
     }
 }
 
-/// What controllers observe of a plan, all address types together: slices that would do, slices that there will be,
-/// endpoints; endpoints added and removed; creates, updates, deletes.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Figures {
-    pub(crate) slices: [usize; 2],
-    pub(crate) endpoints: [usize; 3],
-    pub(crate) writes: [usize; 3],
-}
-
 impl Outcome {
-    pub(crate) fn figures(&self, max: usize) -> Figures {
-        let mut figures = Figures { slices: [0; 2], endpoints: [0; 3], writes: [0; 3] };
-        for FamilyPlan { stats, .. } in &self.plan.families {
-            let wanted: usize = stats.groups.iter().map(|group| group.endpoints.div_ceil(max)).sum();
-            figures.slices[0] += wanted.max(1);
-            figures.slices[1] += stats.groups.iter().map(|group| group.slices).sum::<usize>();
-            figures.endpoints[0] += stats.groups.iter().map(|group| group.endpoints).sum::<usize>();
-            figures.endpoints[1] += stats.added;
-            figures.endpoints[2] += stats.removed;
-        }
-        figures.writes = self.writes();
-        figures
-    }
-
     /// Creates, updates, deletes.
     pub(crate) fn writes(&self) -> [usize; 3] {
         let WriteCounts { creates, updates, deletes } = self.plan.counts();
         [creates, updates, deletes]
     }
-}
-
-/// Slices that would do and that there will be; endpoints, those added and those removed; creates, updates, deletes.
-pub(crate) fn figures(slices: [usize; 2], endpoints: [usize; 3], writes: [usize; 3]) -> Figures {
-    Figures { slices, endpoints, writes }
 }
