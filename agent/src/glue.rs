@@ -42,6 +42,7 @@ where
         },
         namespace: namespace.map(str::to_owned),
         name: None,
+        freezes_when_forbidden: false,
         optional: false,
         metadata_only: kind == Kind::Namespace,
         decode: Arc::new(move |json| observe(kind, json).map(|observed| observed.map(L::Object::from))),

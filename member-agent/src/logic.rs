@@ -20,6 +20,8 @@ pub struct Member {
     endpoints: Option<Serving>,
     /// The lane of the controller's keys.
     lane: LaneId,
+    /// Whether to serve is decided beside all else.
+    takeover_lane: LaneId,
 }
 
 /// What is planned.
@@ -51,7 +53,12 @@ impl From<glue::Receipt> for Receipt {
 impl Member {
     /// An agent that knows nothing yet; `endpoints` is the EndpointSlice controller, if it may ever serve.
     pub fn new(settings: member::Settings, parts: Parts, latencies: Latencies, endpoints: Option<Serving>) -> Self {
-        Self { fleet: Fleet::new(settings, parts, latencies), endpoints, lane: LaneId::of("EndpointSlice controller") }
+        Self {
+            fleet: Fleet::new(settings, parts, latencies),
+            endpoints,
+            lane: LaneId::of("EndpointSlice controller"),
+            takeover_lane: LaneId::of("takeover"),
+        }
     }
 
     /// What the users of a Service are told. Nobody is left to tell in a namespace that goes.
@@ -173,8 +180,14 @@ impl Logic for Member {
     fn lane(&self, key: &Key) -> LaneId {
         match key {
             Key::Fleet(key) => self.fleet.lane(key),
-            Key::Endpoints(_) | Key::Takeover => self.lane,
+            Key::Endpoints(_) => self.lane,
+            Key::Takeover => self.takeover_lane,
         }
+    }
+
+    /// Webhooks and policies of the cluster decide on slices, and nothing tells when they do otherwise.
+    fn retries_refused(&self, key: &Key) -> bool {
+        matches!(key, Key::Endpoints(_))
     }
 
     fn most_in_flight(&self, lane: LaneId) -> usize {

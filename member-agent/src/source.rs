@@ -104,6 +104,8 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
         name: None,
         // Who asked for it by name is to hear that it cannot be done.
         optional: settings.mode == Mode::Auto,
+        // Slices that are made of what was, or beside who may not be seen, are worse than none that are.
+        freezes_when_forbidden: true,
         metadata_only: false,
         decode,
     };

@@ -192,7 +192,7 @@ impl<L: Logic> Engine<L> {
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {
-            (true, _) if status == 404 => WatchState::Unknown,
+            (true, _) if status == 404 || source.spec.freezes_when_forbidden => WatchState::Unknown,
             (true, _) => source.state,
             (false, true) => WatchState::Absent,
             (false, false) => WatchState::Incomplete,

@@ -593,6 +593,20 @@ async fn what_is_refused_for_its_content_is_parked_until_the_content_differs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_policy_refused_is_tried_again_slowly_where_the_agent_wants_that() {
+    let mut world = World::new().await;
+    world.record().retries_refused.insert("a".to_owned());
+    let (status, body) = failure(422, "Invalid", "denied by a policy", ("copies", "a"));
+    world.hub.fault(Method::POST, "copies/a", 3, Fault::Answer(status, &[], body));
+    world.wish("a", "1").await;
+    world.pass(TEN_MINUTES).await;
+    let waits: Vec<u128> = world.hub.times().windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waits.len(), 3, "refused three times, then carried out: {waits:?}");
+    assert!(waits.iter().all(|wait| *wait >= 750), "{waits:?}");
+    assert_eq!(world.record().refused.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_refused_for_one_version_of_its_target_is_tried_on_the_next() {
     let mut world = World::new().await;
     world.wish("a", "1").await;

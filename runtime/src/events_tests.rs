@@ -17,6 +17,7 @@ fn spec() -> SourceSpec<Copier> {
         resource: Source::Copy.resource(),
         namespace: None,
         name: None,
+        freezes_when_forbidden: false,
         optional: false,
         metadata_only: false,
         decode: std::sync::Arc::new(decode),

@@ -57,6 +57,12 @@ pub trait Logic: Sized + Send + 'static {
     /// The fairness lane of a key, such as the cluster that the work comes from: lanes take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
 
+    /// Whether a write for this key that was refused for its content (400, 422) is tried again all the same, as one that
+    /// was denied is: where policies of others decide on it, whose change nobody tells.
+    fn retries_refused(&self, _key: &Self::Key) -> bool {
+        false
+    }
+
     /// How many writes of a lane may be in flight at once in one cluster. What a cluster takes in all is limited anyway
     /// ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
     fn most_in_flight(&self, _lane: LaneId) -> usize {
@@ -399,6 +405,9 @@ pub struct SourceSpec<L: Logic> {
     pub name: Option<&'static str>,
     /// Absent or forbidden means that a feature is off ([`WatchState::Absent`]), not that the agent cannot work.
     pub optional: bool,
+    /// A right that is lost (403) after the view was complete makes it [`WatchState::Unknown`], and it is listed anew when
+    /// the right comes back. Otherwise what is held stays the best knowledge there is.
+    pub freezes_when_forbidden: bool,
     /// Watch metadata only (PartialObjectMetadata).
     pub metadata_only: bool,
     /// Reads what the watch brings and what the writes are answered with.

@@ -98,6 +98,7 @@ impl<L: Logic> Engine<L> {
             // The next plan sees what the conflict was with. Where nothing new was learned it would be in vain.
             Verdict::Conflict { .. } if self.held(target) != ended.held_before => return,
             Verdict::Conflict { .. } => (Class::Ordinary, None),
+            Verdict::Refused { .. } if self.logic.retries_refused(&ended.key) => (Class::Slow, None),
             Verdict::Refused { .. } => (Class::Parked, None),
             Verdict::Denied { .. } => (Class::Slow, None),
             Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),

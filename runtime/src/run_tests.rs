@@ -111,6 +111,7 @@ fn runner(client: &kube::Client) -> Runner<Copier> {
         resource: source.resource(),
         namespace: None,
         name: None,
+        freezes_when_forbidden: false,
         optional: false,
         metadata_only: false,
         decode: std::sync::Arc::new(decode),

@@ -126,6 +126,8 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
     pub(crate) failed: Vec<String>,
+    /// Keys whose refused writes are tried again.
+    pub(crate) retries_refused: BTreeSet<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
     /// What the agent does not want. Set by the test; the engine sees it at its next turn.
@@ -289,6 +291,10 @@ impl Logic for Copier {
             reason: "CopyRefused",
             message: refusal.message.clone(),
         }]
+    }
+
+    fn retries_refused(&self, key: &String) -> bool {
+        lock(&self.record).retries_refused.contains(key)
     }
 
     fn clears_backoff(&self, source: Source) -> bool {
@@ -647,6 +653,7 @@ impl World {
                 resource: source.resource(),
                 namespace: None,
                 name: None,
+                freezes_when_forbidden: false,
                 optional: source == Source::Namespace,
                 metadata_only: false,
                 decode: std::sync::Arc::new(decode),

@@ -193,6 +193,7 @@ struct Options {
     metadata_only: bool,
     namespace: Option<String>,
     name: Option<&'static str>,
+    freezes_when_forbidden: bool,
 }
 
 impl Fixture {
@@ -224,6 +225,7 @@ impl Fixture {
             resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
             namespace: options.namespace,
             name: options.name,
+            freezes_when_forbidden: options.freezes_when_forbidden,
             optional: options.optional,
             metadata_only: options.metadata_only,
             decode: std::sync::Arc::new(decode),
@@ -746,8 +748,8 @@ async fn a_kind_that_is_not_served_is_reported_and_asked_for_from_1_s_to_5_min()
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_vanished_is_listed_when_it_returns_and_a_right_that_vanished_is_not() {
-    for (status, lists_anew) in [(404, true), (403, false)] {
-        let mut fixture = Fixture::start();
+    for (status, freezes_when_forbidden, lists_anew) in [(404, false, true), (403, false, false), (403, true, true)] {
+        let mut fixture = Fixture::with(Options { freezes_when_forbidden, ..Options::default() });
         let open = fixture.listed_at_100().await;
         open.bookmark(101);
         open.end();

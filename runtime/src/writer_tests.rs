@@ -62,6 +62,7 @@ async fn carried_out(
         resource: Source::Copy.resource(),
         namespace: None,
         name: None,
+        freezes_when_forbidden: false,
         optional: false,
         metadata_only,
         decode: std::sync::Arc::new(decode),

@@ -64,7 +64,7 @@ impl Serving {
         let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
         let is_serving = IntGauge::new(
             "fleetnet_endpointslices_serving",
-            "1 while this agent makes the EndpointSlices of its cluster (--endpointslices), 0 while another does",
+            "1 while the EndpointSlices of this cluster are this agent's to make (--endpointslices), 0 while they are another's",
         )?;
         registry.register(Box::new(is_serving.clone()))?;
         let mut serving = Self {

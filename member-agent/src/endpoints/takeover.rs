@@ -174,6 +174,10 @@ impl Takeover {
         decision
     }
 
+    fn lease_duration(&self) -> Duration {
+        self.lease.map_or(Duration::ZERO, |lease| lease.duration).min(LONGEST_LOOK)
+    }
+
     fn decide_by_signs(&mut self, now: Timestamp) -> Decision {
         if self.lease_view == WatchState::Absent {
             return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
@@ -185,8 +189,10 @@ impl Takeover {
         self.known_since = self.known_since.map(|since| since.min(now));
         let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
+        // Who holds the Lease renews it within its duration: sooner, silence says nothing.
+        let silence = self.after.max(self.lease_duration());
         let waits = [
-            (ends(&mut self.lease_renewed, self.after, now), Why::LeaseRenewed),
+            (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
             (ends(&mut self.slices_changed, self.after, now), Why::SlicesChanged),
             (ends(&mut looked_since, self.after, now), Why::Waiting),
             (ends(&mut look, wait, now), Why::Waiting),

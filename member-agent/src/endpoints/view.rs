@@ -312,6 +312,7 @@ impl View {
                 (known.trigger_time, known.is_timed) = (None, false);
             }
         }
+        self.namespaces.retain(|_, held| !held.is_empty());
     }
 
     /// The same for Nodes, and with them for hints.
@@ -356,14 +357,17 @@ impl View {
     }
 
     fn tidy(&mut self, namespace: &str) {
-        let is_empty = |held: &Namespace| held.services.is_empty() && held.pods.is_empty() && held.slices.is_empty();
-        if self.namespaces.get(namespace).is_some_and(is_empty) {
+        if self.namespaces.get(namespace).is_some_and(Namespace::is_empty) {
             self.namespaces.remove(namespace);
         }
     }
 }
 
 impl Namespace {
+    fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.pods.is_empty() && self.slices.is_empty()
+    }
+
     fn take_slice(&mut self, service: &Text, slice: &str) {
         if let Some(slices) = self.slices_of.get_mut(service) {
             slices.remove(slice);

@@ -55,8 +55,9 @@ impl<L: Logic> Watcher<L> {
 
     async fn after_not_served(&mut self, status: u16, message: String) -> Option<Duration> {
         self.restarted("not_served");
-        if status == StatusCode::NOT_FOUND.as_u16() {
-            // What comes back under this name has a history of its own.
+        let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
+        if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
+            // What comes back under this name has a history of its own; what is frozen is known again by a list.
             self.position = None;
         }
         self.refusals = self.refusals.saturating_add(1);

@@ -117,8 +117,16 @@ fn a_renewal_that_was_seen_ends_the_first_look() {
     takeover.lease_seen(lease(NOON), NOON);
     let mut takeover = known(takeover, NOON);
     takeover.lease_seen(lease(NOON + SECOND), NOON + SECOND);
-    assert!(!takeover.decide(NOON + SECOND * 5).serves);
-    assert!(takeover.decide(NOON + SECOND * 6).serves);
+    assert!(!takeover.decide(NOON + SECOND * 15).serves, "who holds the Lease need not renew it sooner");
+    assert!(takeover.decide(NOON + SECOND * 16).serves);
+}
+
+#[test]
+fn a_lease_that_cannot_be_read_any_more_is_no_silence() {
+    let (mut takeover, now) = beside_another(60);
+    takeover.lease_view(WatchState::Unknown, now);
+    let decision = takeover.decide(now + AFTER * 10);
+    assert_eq!(decision, Decision { serves: false, why: Why::NotKnown, again: None });
 }
 
 #[test]
