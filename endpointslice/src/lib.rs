@@ -157,7 +157,7 @@ pub mod trigger;
 
 pub use apply::{Applied, SliceWriter, apply};
 pub use backend::Backend;
-pub use config::{Config, HintPolicy, Placeholder};
+pub use config::{Config, HintPolicy, MAX_ENDPOINTS_RANGE, Placeholder};
 pub use incremental::Incremental;
 pub use nodes::{KnownNode, NodeZones};
 pub use plan::{Plan, PlanRequest, plan, plan_pods};

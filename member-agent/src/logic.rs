@@ -161,9 +161,9 @@ impl Logic for Member {
         }
     }
 
-    fn leads(&mut self, _at: Timestamp, dirty: &mut Vec<Key>) {
+    fn leads(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         if let Some(serving) = &mut self.endpoints {
-            serving.leads();
+            serving.leads(at);
             dirty.push(Key::Takeover);
         }
     }

@@ -4,13 +4,14 @@ use super::controller::Timing;
 use super::serving::Settings;
 use super::takeover::Mode;
 use clap::{Args, ValueEnum};
-use endpointslice::Config;
+use endpointslice::{Config, MAX_ENDPOINTS_RANGE};
 use fleetnet_agent::flags::UsageError;
 use fleetnet_agent::go::parse_duration;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Fewest and most syncs at once, as kube-controller-manager takes them.
-const CONCURRENT_SYNCS: std::ops::RangeInclusive<usize> = 1..=50;
+const CONCURRENT_SYNCS: RangeInclusive<usize> = 1..=50;
 
 /// What the EndpointSlice controller takes.
 #[derive(Clone, Debug, Args)]
@@ -66,22 +67,12 @@ impl EndpointFlags {
             ModeFlag::On => Mode::On,
             ModeFlag::Off => Mode::Off,
         };
-        let flag = |flag: &str, error: &dyn std::fmt::Display| UsageError(format!("{flag}: {error}"));
+        let (most_endpoints, syncs) = (self.max_endpoints_per_slice, self.concurrent_service_endpoint_syncs);
+        within("--max-endpoints-per-slice", most_endpoints, &MAX_ENDPOINTS_RANGE)?;
+        within("--concurrent-service-endpoint-syncs", syncs, &CONCURRENT_SYNCS)?;
         let config = Config::new(self.managed_by.as_str())
-            .map_err(|error| flag("--endpointslices-managed-by", &error))?
-            .with_max_endpoints_per_slice(self.max_endpoints_per_slice)
-            .map_err(|error| flag("--max-endpoints-per-slice", &error))?;
-        let syncs = self.concurrent_service_endpoint_syncs;
-        if !CONCURRENT_SYNCS.contains(&syncs) {
-            let (bound, wrong) = if syncs < *CONCURRENT_SYNCS.start() {
-                (CONCURRENT_SYNCS.start(), "less")
-            } else {
-                (CONCURRENT_SYNCS.end(), "more")
-            };
-            return Err(UsageError(format!(
-                "--concurrent-service-endpoint-syncs must not be {wrong} than {bound}, but got {syncs}"
-            )));
-        }
+            .and_then(|config| config.with_max_endpoints_per_slice(most_endpoints))
+            .map_err(|error| UsageError(format!("--endpointslices-managed-by: {error}")))?;
         let settings = Settings {
             mode,
             takeover_after: self.takeover_after,
@@ -91,6 +82,16 @@ impl EndpointFlags {
         };
         Ok((mode != Mode::Off).then_some(settings))
     }
+}
+
+/// As kube-controller-manager says it.
+fn within(flag: &str, number: usize, range: &RangeInclusive<usize>) -> Result<(), UsageError> {
+    let (bound, wrong) = match number {
+        _ if range.contains(&number) => return Ok(()),
+        _ if number < *range.start() => (range.start(), "less"),
+        _ => (range.end(), "more"),
+    };
+    Err(UsageError(format!("{flag} must not be {wrong} than {bound}, but got {number}")))
 }
 
 #[cfg(test)]
@@ -135,8 +136,8 @@ mod tests {
                 "--concurrent-service-endpoint-syncs=51",
                 "--concurrent-service-endpoint-syncs must not be more than 50, but got 51",
             ),
-            ("--max-endpoints-per-slice=0", "--max-endpoints-per-slice"),
-            ("--max-endpoints-per-slice=1001", "--max-endpoints-per-slice"),
+            ("--max-endpoints-per-slice=0", "--max-endpoints-per-slice must not be less than 1, but got 0"),
+            ("--max-endpoints-per-slice=1001", "--max-endpoints-per-slice must not be more than 1000, but got 1001"),
             ("--endpointslices-managed-by=not a label value", "--endpointslices-managed-by"),
             ("--endpointslices=maybe", "--endpointslices"),
             ("--endpointslices-takeover-after=3", "--endpointslices-takeover-after"),

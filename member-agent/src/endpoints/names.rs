@@ -5,6 +5,7 @@
 //! meets the first try. It looks as if the API server had chosen it.
 
 use endpointslice::Text;
+use std::collections::BTreeSet;
 
 /// What the API server makes its endings of: no vowels, so that no words come out.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -13,13 +14,13 @@ const ENDING: usize = 5;
 /// How much of what a name begins with is kept, as the API server does it: names stay within 63 letters.
 const LONGEST_BEGINNING: usize = 63 - ENDING;
 
-/// The first name beginning with `beginning` that `is_taken` does not know. `seed` is what the slice is for: one that is
-/// for something else has other names.
-pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> Text {
+/// Names beginning with `beginning` that `is_taken` does not know, none of them twice and always in the same order. `seed`
+/// is what the slices are for: those that are for something else have other names.
+pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(LONGEST_BEGINNING)];
-    let names = (0_u64..).map(|attempt| format!("{beginning}{}", ending(hash(seed, attempt))));
-    let free = names.into_iter().find(|name| !is_taken(name));
-    free.unwrap_or_default().into()
+    let mut given: BTreeSet<Text> = BTreeSet::new();
+    let names = (0_u64..).map(move |attempt| Text::from(format!("{beginning}{}", ending(hash(seed, attempt)))));
+    names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
 /// FNV-1a, then mixed (splitmix64), since the lowest bits of the former repeat.
@@ -45,24 +46,29 @@ fn ending(mut hash: u64) -> String {
 mod tests {
     use super::*;
 
+    fn first(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> Text {
+        free(beginning, seed, is_taken).next().expect("there is always one more")
+    }
+
     #[test]
     fn a_name_is_what_the_api_server_could_have_chosen_and_always_the_same() {
-        let name = free("web-", "uid-1/IPv4", |_| false);
-        assert_eq!(name, free("web-", "uid-1/IPv4", |_| false));
+        let name = first("web-", "uid-1/IPv4", |_| false);
+        assert_eq!(name, first("web-", "uid-1/IPv4", |_| false));
         assert!(name.starts_with("web-") && name.len() == 9, "{name}");
         assert!(name[4..].bytes().all(|letter| LETTERS.contains(&letter)), "{name}");
-        assert_ne!(name, free("web-", "uid-2/IPv4", |_| false), "another Service");
+        assert_ne!(name, first("web-", "uid-2/IPv4", |_| false), "another Service");
     }
 
     #[test]
     fn a_name_that_is_taken_is_passed_over() {
-        let first = free("web-", "uid-1/IPv4", |_| false);
-        let second = free("web-", "uid-1/IPv4", |name| first == *name);
-        assert_ne!(first, second);
+        let names: Vec<Text> = free("web-", "uid-1/IPv4", |_| false).take(1_000).collect();
+        let others: Vec<Text> = free("web-", "uid-1/IPv4", |name| names[0] == *name).take(999).collect();
+        assert_eq!(others, names[1..], "the same, but for the one that is there");
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 1_000);
     }
 
     #[test]
     fn a_long_beginning_is_cut_to_63_letters_in_all() {
-        assert_eq!(free(&"a".repeat(80), "uid", |_| false).len(), 63);
+        assert_eq!(first(&"a".repeat(80), "uid", |_| false).len(), 63);
     }
 }

@@ -106,8 +106,9 @@ impl Serving {
     }
 
     /// From now on what is planned is carried out.
-    pub fn leads(&mut self) {
+    pub fn leads(&mut self, at: Timestamp) {
         self.leads = true;
+        self.takeover.leads(at);
     }
 
     /// An object is new or changed. Pushes the Services to plan.
@@ -220,13 +221,15 @@ mod tests {
     /// Knows everything, and serves since there has been no sign of another.
     fn serving() -> Serving {
         let settings = Settings::with_mode(Mode::Auto);
+        let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
         let mut serving = Serving::new(&settings, &Registry::new()).expect("its metrics are the only ones");
         for input in [Input::Service, Input::EndpointSlice] {
             serving.watch_state(input, WatchState::Complete, NOON, &mut Vec::new());
         }
+        serving.lease_seen(LeaseSeen { renewed: Some(long_ago), duration }, NOON);
         serving.lease_view(WatchState::Complete, NOON);
-        assert_eq!(serving.decide(NOON), Some(NOON + settings.takeover_after));
-        assert_eq!(serving.decide(NOON + settings.takeover_after), None);
+        assert_eq!(serving.decide(NOON), Some(NOON + duration));
+        assert_eq!(serving.decide(NOON + duration), None);
         assert!(serving.wants(Input::Pod));
         serving
     }
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn who_leads_stops_when_another_changes_a_slice() {
         let mut serving = serving();
-        serving.leads();
+        serving.leads(NOON);
         let _ = serving.has_news();
         let at = NOON + Duration::from_secs(1_000);
         somebody_makes_a_slice(&mut serving, at);
@@ -258,8 +261,19 @@ mod tests {
         let at = NOON + Duration::from_secs(1_000);
         somebody_makes_a_slice(&mut serving, at);
         assert!(!serving.has_news());
-        serving.leads();
+        serving.leads(at);
         assert_eq!(serving.decide(at), None, "it goes on where the leader was");
         assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
+    }
+
+    #[test]
+    fn who_begins_to_lead_where_there_is_no_lease_looks_on_first() {
+        let mut serving = serving();
+        serving.lease_gone(NOON);
+        let at = NOON + Duration::from_secs(1_000);
+        assert_eq!(serving.decide(at), None, "as a replica of who serves");
+        somebody_makes_a_slice(&mut serving, at);
+        serving.leads(at);
+        assert_eq!(serving.decide(at), Some(at + Duration::from_secs(180)), "it may have been another controller");
     }
 }

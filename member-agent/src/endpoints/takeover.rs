@@ -158,6 +158,15 @@ impl Takeover {
         }
     }
 
+    /// From now on what is decided is done. Until now slices that changed were no sign, since it may have been the one that
+    /// led: so where there is no Lease to tell, only looking from now on does.
+    pub fn leads(&mut self, at: Timestamp) {
+        if self.lease.is_none() {
+            self.known_since = self.known_since.map(|_| at);
+            self.serves = false;
+        }
+    }
+
     /// A slice under the manager's name changed by another hand than ours.
     pub fn slices_changed(&mut self, at: Timestamp) {
         self.slices_changed = Some(at);

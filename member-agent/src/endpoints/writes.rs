@@ -12,7 +12,6 @@ use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{FamilyPlan, Plan, Update};
 use fleetnet_runtime::Verb;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// One write to one slice.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +37,9 @@ pub enum Operation {
     Delete,
 }
 
+/// Of one phase and address type no more are planned at once: each outcome plans the rest.
+const MOST_WRITES: usize = 32;
+
 /// The writes of the next phase, and what each slice that is written is to say.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
@@ -54,7 +56,7 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
             let seed = format!("{uid}/{}", draft.address_type);
             phase.create(&draft.creates, &seed, &is_taken);
         } else if !phase.update_all(&draft.updates) {
-            draft.deletes.iter().for_each(|slice| phase.delete(slice));
+            draft.deletes.iter().take(MOST_WRITES).for_each(|slice| phase.delete(slice));
         }
     }
     if phase.writes.is_empty() {
@@ -74,10 +76,9 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 
 impl Phase {
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
-        let mut chosen: BTreeSet<Text> = BTreeSet::new();
-        for slice in slices {
-            let name = names::free(&slice.metadata.generate_name, seed, |name| is_taken(name) || chosen.contains(name));
-            chosen.insert(name.clone());
+        let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
+        // A Service gives all of its slices names that begin alike.
+        for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(MOST_WRITES) {
             let mut slice = slice.clone();
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
@@ -91,7 +92,7 @@ impl Phase {
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
-        changing.for_each(|update| self.update(update));
+        changing.take(MOST_WRITES).for_each(|update| self.update(update));
         is_any
     }
 

@@ -1,12 +1,13 @@
 //! Creates, then updates, then deletes; what failures hold up, and what becomes of them.
 
-use super::builders::{Build as _, BuildService as _, BuildSlice as _, pod, port, service, slice};
+use super::builders::{Build as _, BuildService as _, BuildSlice as _, NAMESPACE, pod, port, service, slice};
 use super::world::{Fate, SECOND, World};
 use crate::endpoints::Operation::{Create, Delete, Update};
 use crate::endpoints::{Operation, SliceWrite, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 use endpointslice::model::Service;
+use fleetnet_core::ids::ObjectName;
 
 fn config(max: usize) -> Config {
     Config::default().with_max_endpoints_per_slice(max).expect("a limit of a test")
@@ -316,4 +317,21 @@ fn a_service_that_goes_while_its_writes_are_under_way_leaves_nothing_to_do() {
     };
     assert_eq!(gone_under_way(service("web")), (1, None));
     assert_eq!(gone_under_way(service("web").terminating()), (1, None));
+}
+
+#[test]
+fn a_service_of_many_slices_is_written_32_at_a_time() {
+    let mut world = World::with(config(1), Timing::default());
+    world.set_all((0..100).map(pod));
+    world.writes_are(|_| Fate::Slow);
+    world.set(service("web"));
+    world.settle();
+    let (key, now) = (ObjectName::new(NAMESPACE, "web"), world.now);
+    assert_eq!(world.controller.plan(&key, now).writes.len(), 32);
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    assert_eq!(world.take_done(), [Create; 100]);
+    world.set(service("web").serving(vec![port("http", 81)]));
+    world.settle();
+    assert_eq!(world.take_done(), [Update; 100]);
 }
