@@ -18,7 +18,7 @@ use endpointslice::{Config, Text};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Severity, WatchState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,8 +98,40 @@ struct Progress {
     wrote: Option<Timestamp>,
     /// After those writes there are others of the same sync.
     has_more_phases: bool,
+    round: Round,
     /// What was told to stand in its way, so that it is told once.
     told: Vec<PlanError>,
+}
+
+/// Deletes wait for all that a plan adds and changes. A Service whose pods change faster than writes land never has a plan
+/// without changes: there the deletes of one plan go with the next, once all writes of the first have landed.
+#[derive(Debug, Default)]
+struct Round {
+    /// Slices that were written and have not been seen as they were asked to be.
+    outstanding: BTreeSet<Text>,
+    /// Slices to delete once there are none of those.
+    deletes: BTreeSet<Text>,
+}
+
+impl Round {
+    /// What may be deleted together with the phase of this plan.
+    fn may_go(&self, plan: &SlicePlan) -> BTreeSet<Text> {
+        if !self.outstanding.is_empty() {
+            return BTreeSet::new();
+        }
+        writes::held_back(plan).intersection(&self.deletes).cloned().collect()
+    }
+
+    /// The writes of a plan begin.
+    fn begin(&mut self, plan: &SlicePlan, written: impl Iterator<Item = Text>) {
+        let held_back = writes::held_back(plan);
+        if self.outstanding.is_empty() {
+            self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
+        } else {
+            self.deletes.retain(|slice| held_back.contains(slice));
+        }
+        self.outstanding.extend(written);
+    }
 }
 
 impl Progress {
@@ -194,6 +226,11 @@ impl Controller {
         let name = object_name(&slice.metadata.namespace, &slice.metadata.name);
         let change = self.view.set_slice(slice);
         let is_own = change.content.as_ref().is_some_and(|slice| self.asked.sees(&name, slice, at));
+        for (namespace, service) in change.touched.iter().filter(|_| is_own) {
+            if let Some(progress) = self.progress.get_mut(&object_name(namespace, service)) {
+                progress.round.outstanding.remove(&*name.name);
+            }
+        }
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         // One that is being deleted is no sign of who makes slices: the garbage collector and people delete, too.
         if is_known && !is_own && change.content.is_some_and(|slice| !slice.metadata.is_terminating()) {
@@ -274,7 +311,9 @@ impl Controller {
         {
             metrics.planned(known.state.service(), &plan);
         }
-        let Phase { writes, asked } = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
+        let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
+        phase.delete_also(&plan, &progress.round.may_go(&plan));
+        let Phase { writes, asked } = phase;
         for (slice, content) in asked {
             self.asked.note(&object_name(&key.namespace, &slice), content, now);
         }
@@ -283,6 +322,8 @@ impl Controller {
         } else {
             progress.wrote = Some(now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
+            let added = writes.iter().filter(|write| write.operation != Operation::Delete);
+            progress.round.begin(&plan, added.map(|write| write.name.clone()));
             progress.sync.get_or_insert(plan);
         }
         Planned { writes, events, again: None }

@@ -12,6 +12,7 @@ use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{FamilyPlan, Plan, Update};
 use fleetnet_runtime::Verb;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// One write to one slice.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +66,19 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
     phase
 }
 
+/// The slices that a plan deletes, while others of the same address type are written first.
+pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
+    let is_held = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
+    let deletes = plan.families.iter().filter(is_held).flat_map(|family| &family.draft.deletes);
+    deletes.map(|slice| slice.metadata.name.clone()).collect()
+}
+
+/// Whether the next phase has all that a plan adds and changes.
+pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
+    let is_all = |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= MOST_WRITES;
+    plan.families.iter().all(is_all)
+}
+
 /// Whether another phase follows the next one if that goes well.
 pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
     let is_more = |FamilyPlan { draft, .. }: &FamilyPlan| {
@@ -75,6 +89,12 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 }
 
 impl Phase {
+    /// What goes together with the phase: what had to come first has come with an earlier plan.
+    pub(super) fn delete_also(&mut self, plan: &Plan, names: &BTreeSet<Text>) {
+        let deletes = plan.families.iter().flat_map(|family| &family.draft.deletes);
+        deletes.filter(|slice| names.contains(&slice.metadata.name)).for_each(|slice| self.delete(slice));
+    }
+
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
         // A Service gives all of its slices names that begin alike.

@@ -1,6 +1,8 @@
 //! Creates, then updates, then deletes; what failures hold up, and what becomes of them.
 
-use super::builders::{Build as _, BuildService as _, BuildSlice as _, NAMESPACE, pod, port, service, slice};
+use super::builders::{
+    Build as _, BuildPod as _, BuildService as _, BuildSlice as _, NAMESPACE, pod, port, service, slice,
+};
 use super::world::{Fate, SECOND, World};
 use crate::endpoints::Operation::{Create, Delete, Update};
 use crate::endpoints::{Operation, SliceWrite, Timing};
@@ -334,4 +336,35 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     world.set(service("web").serving(vec![port("http", 81)]));
     world.settle();
     assert_eq!(world.take_done(), [Update; 100]);
+}
+
+/// Ten pods in two slices; those of the second go, and each time that a write is under way another pod of the first
+/// changes. What was done after so many rounds, and how many slices there are.
+fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec<Operation>, usize) {
+    let mut world = settled(10, 8);
+    world.writes_are(fate);
+    world.remove_pod("pod8");
+    world.remove_pod("pod9");
+    world.set(pod(0).not_ready());
+    world.settle();
+    for round in 1..=rounds {
+        world.set(pod(round).not_ready());
+        world.settle();
+        world.land();
+    }
+    (world.take_done(), world.slices_of("web").len())
+}
+
+#[test]
+fn deletes_go_also_where_pods_change_faster_than_writes_land() {
+    let (done, slices) = churning(3, |_| Fate::Slow);
+    assert_eq!(done.iter().filter(|operation| **operation == Delete).count(), 1, "{done:?}");
+    assert_eq!(slices, 1);
+}
+
+#[test]
+fn where_pods_change_all_the_time_a_change_that_fails_still_holds_up_deletes() {
+    let fate = |write: &SliceWrite| if write.operation == Update { Fate::Failed } else { Fate::Slow };
+    let (done, slices) = churning(3, fate);
+    assert_eq!((done, slices), (vec![], 2));
 }
