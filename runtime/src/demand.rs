@@ -69,20 +69,19 @@ impl<L: Logic> Engine<L> {
     /// Begins to watch what the agent wants by now, and lets go of what it does not want any more. True if anything was
     /// to be done: what the agent made of that may change what it wants.
     pub(crate) fn follow_demand(&mut self) -> bool {
-        let mut changed = false;
-        for id in self.sources.keys().copied().collect::<Vec<_>>() {
-            let wanted = self.logic.wants(id);
-            let Some(source) = self.sources.get_mut(&id) else { continue };
-            if !source.demand.set(wanted) {
-                continue;
-            }
-            changed = true;
+        let logic = &self.logic;
+        let turned = self.sources.iter().filter(|(id, source)| logic.wants(**id) != source.is_wanted());
+        let turned: Vec<L::Source> = turned.map(|(id, _)| *id).collect();
+        for id in &turned {
+            let Some(source) = self.sources.get_mut(id) else { continue };
+            let wanted = !source.is_wanted();
+            source.demand.set(wanted);
             source.versions = Versions::default();
             source.was_complete = false;
             let at = self.clock.now();
-            self.change_state(id, Source::<L>::first_state(wanted), at);
+            self.change_state(*id, Source::<L>::first_state(wanted), at);
         }
-        changed
+        !turned.is_empty()
     }
 }
 

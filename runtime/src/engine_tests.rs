@@ -897,6 +897,17 @@ async fn an_object_that_cannot_be_read_is_told_before_its_list_is_complete_and_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_right_that_is_lost_makes_a_view_unknown_where_it_is_to_freeze_and_leaves_it_otherwise() {
+    for (source, expected) in [(Source::Local, WatchState::Unknown), (Source::Copy, WatchState::Complete)] {
+        let world = World::new().await;
+        world.send(source, WatchEvent::NotServed { status: 403, message: "no".to_owned() }).await;
+        world.pass(1).await;
+        let last = world.record().states.iter().rfind(|(of, _)| *of == source).map(|(_, state)| *state);
+        assert_eq!(last, Some(expected), "{source:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn states_of_watches_are_told_once_for_each_change() {
     let world = World::start(Leadership::Leading);
     let not_served = |status| WatchEvent::NotServed { status, message: "no".to_owned() };

@@ -106,7 +106,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         let slots = &mut self.clusters[cluster];
         slots.limit(lane);
         let has_reserved = slots.give_back(key);
-        let has_room = has_reserved || slots.free() > 0 && slots.has_room(lane.id) && !slots.somebody_may_go();
+        let has_room =
+            has_reserved || slots.free() > 0 && has_room(&slots.limited, lane.id) && !slots.somebody_may_go();
         if slots.is_paused(now) || !has_room {
             slots.waiting.push(lane.id, key.clone());
             return false;
@@ -184,17 +185,12 @@ impl<K: Clone + Ord> Cluster<K> {
         }
     }
 
-    fn has_room(&self, lane: LaneId) -> bool {
-        self.limited.get(&lane).is_none_or(|share| share.taken < share.most)
-    }
-
     fn somebody_may_go(&self) -> bool {
-        self.waiting.has(|lane| self.has_room(lane))
+        self.waiting.has(|lane| has_room(&self.limited, lane))
     }
 
     fn next_waiting(&mut self) -> Option<(LaneId, K)> {
-        let limited = &self.limited;
-        self.waiting.pop_from(|lane| limited.get(&lane).is_none_or(|share| share.taken < share.most))
+        self.waiting.pop_from(|lane| has_room(&self.limited, lane))
     }
 
     fn take(&mut self, lane: LaneId) {
@@ -231,6 +227,11 @@ impl<K: Clone + Ord> Cluster<K> {
         let below_ceiling = self.due.and_then(|due| due.checked_sub(BURST));
         self.paused_until.max(below_ceiling)
     }
+}
+
+/// Whether a lane may have one more.
+fn has_room(limited: &BTreeMap<LaneId, Share>, lane: LaneId) -> bool {
+    limited.get(&lane).is_none_or(|share| share.taken < share.most)
 }
 
 #[cfg(test)]

@@ -653,7 +653,7 @@ impl World {
                 resource: source.resource(),
                 namespace: None,
                 name: None,
-                freezes_when_forbidden: false,
+                freezes_when_forbidden: source == Source::Local,
                 optional: source == Source::Namespace,
                 metadata_only: false,
                 decode: std::sync::Arc::new(decode),
