@@ -58,6 +58,27 @@ pub enum DualStackCount {
     Last,
 }
 
+/// What was done to a slice.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Operation {
+    /// It was made.
+    Create,
+    /// It was changed.
+    Update,
+    /// It was removed.
+    Delete,
+}
+
+impl Operation {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
 /// What came of a sync.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SyncResult {
@@ -174,18 +195,27 @@ impl Metrics {
     /// A plan was carried out, in whole or in part.
     pub fn applied<E>(&self, service: &Service, plan: &Plan, applied: &Applied<E>) {
         for written in &applied.written {
-            let operation = match written {
-                Written::Created(_) => "create",
-                Written::Updated(_) => "update",
-                Written::Deleted(_) => "delete",
-            };
-            self.changes.with_label_values(&[operation]).inc();
+            self.changed(match written {
+                Written::Created(_) => Operation::Create,
+                Written::Updated(_) => Operation::Update,
+                Written::Deleted(_) => Operation::Delete,
+            });
         }
+        let is_complete = |family: &&FamilyPlan| applied.completed.contains(&family.draft.address_type);
+        self.completed(service, plan.families.iter().filter(is_complete));
+    }
+
+    /// A slice was written: for who carries plans out in another way than [`crate::apply`].
+    pub fn changed(&self, operation: Operation) {
+        self.changes.with_label_values(&[operation.as_str()]).inc();
+    }
+
+    /// All that was planned for these address types was carried out: as [`Metrics::changed`].
+    pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
         let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
-        let is_complete = |family: &&FamilyPlan| applied.completed.contains(&family.draft.address_type);
-        for FamilyPlan { draft, suppressed_creates, .. } in plan.families.iter().filter(is_complete) {
+        for FamilyPlan { draft, suppressed_creates, .. } in families {
             // Upstream counts slices that it would have created, were their Service not being deleted.
             let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
             self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);

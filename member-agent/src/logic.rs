@@ -1,6 +1,7 @@
 //! [`Member`]: the agent as the runtime sees it. Its part in the fleet and the EndpointSlice controller share one process,
 //! one watch of Services and one of slices: a slice that the controller writes is the exporter's with the answer.
 
+use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Operation, Serving};
 use crate::fleet::Fleet;
 use crate::latency::Latencies;
@@ -10,7 +11,7 @@ use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_agent::glue;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
-use fleetnet_core::model::Kind;
+use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState};
 
@@ -73,30 +74,64 @@ impl Member {
         }
     }
 
-    /// What the EndpointSlice controller makes of a change.
-    fn tell_endpoints(&mut self, source: Source, change: &Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+    /// What the EndpointSlice controller makes of something, and what is to be planned for that.
+    fn tell_endpoints(&mut self, dirty: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
         let Some(serving) = &mut self.endpoints else { return };
         let mut services = Vec::new();
-        match (change, source.input()) {
-            (Change::Applied(Object::Lease(lease)), _) => serving.lease_seen(*lease, at),
-            (Change::Removed { .. }, None) if source == Source::KubeControllerManagerLease => serving.lease_gone(at),
-            (Change::Applied(Object::Both(_, object) | Object::Endpoints(object)), _) => {
-                serving.apply(object.clone(), at, &mut services);
-            }
-            (Change::Applied(Object::Fleet(object)), Some(endpoints::Input::EndpointSlice)) => {
-                let name = &object.meta().name;
-                serving.apply(endpoints::Object::EndpointSlice(another_managers(name)), at, &mut services);
-            }
-            (Change::Removed { namespace, name, .. }, Some(input)) => {
-                serving.remove(input, namespace, name, at, &mut services);
-            }
-            (Change::Unreadable { namespace, name }, Some(input)) => serving.unreadable(input, namespace, name),
-            (_, _) => {}
-        }
+        tell(serving, &mut services);
         if serving.has_news() {
             dirty.push(Key::Takeover);
         }
         dirty.extend(services.into_iter().map(Key::Endpoints));
+    }
+}
+
+fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+    match (change, source.input()) {
+        (Change::Applied(Local::Endpoints(object)), _) => serving.apply(object, at, dirty),
+        (Change::Applied(Local::Lease(lease)), _) => serving.lease_seen(lease, at),
+        (Change::Removed { namespace, name, .. }, Some(input)) => serving.remove(input, &namespace, &name, at, dirty),
+        (Change::Removed { .. }, None) => serving.lease_gone(at),
+        (Change::Unreadable { namespace, name }, Some(input)) => serving.unreadable(input, &namespace, &name),
+        (Change::Unreadable { .. }, None) => {}
+    }
+}
+
+/// What the EndpointSlice controller takes in.
+#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
+enum Local {
+    Endpoints(endpoints::Object),
+    Lease(LeaseSeen),
+}
+
+/// What the fleet learns of a change, and what the EndpointSlice controller does.
+fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object>>, Option<Change<Local>>) {
+    let is_fleets = matches!(source, Source::Fleet(_));
+    let is_local = source.input().is_some() || source == Source::KubeControllerManagerLease;
+    match change {
+        Change::Applied(Object::Both(fleets, local)) => {
+            (Some(Change::Applied(fleets)), Some(Change::Applied(Local::Endpoints(local))))
+        }
+        Change::Applied(Object::Fleet(object)) => {
+            let taken = source.input() == Some(endpoints::Input::EndpointSlice);
+            let slice = taken.then(|| endpoints::Object::EndpointSlice(another_managers(&object.meta().name)));
+            (Some(Change::Applied(object)), slice.map(|slice| Change::Applied(Local::Endpoints(slice))))
+        }
+        Change::Applied(Object::Endpoints(local)) => (None, Some(Change::Applied(Local::Endpoints(local)))),
+        Change::Applied(Object::Lease(lease)) => (None, Some(Change::Applied(Local::Lease(lease)))),
+        Change::Unreadable { namespace, name } => (
+            is_fleets.then(|| Change::Unreadable { namespace: namespace.clone(), name: name.clone() }),
+            is_local.then_some(Change::Unreadable { namespace, name }),
+        ),
+        Change::Removed { namespace, name, uid, how } => (
+            is_fleets.then(|| Change::Removed {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                uid: uid.clone(),
+                how,
+            }),
+            is_local.then_some(Change::Removed { namespace, name, uid, how }),
+        ),
     }
 }
 
@@ -106,15 +141,6 @@ fn another_managers(name: &ObjectName) -> EndpointSlice {
     EndpointSlice { metadata, ..EndpointSlice::default() }
 }
 
-fn fleets_change(change: Change<Object>) -> Option<Change<fleetnet_core::model::Object>> {
-    match change {
-        Change::Applied(Object::Fleet(object) | Object::Both(object, _)) => Some(Change::Applied(object)),
-        Change::Applied(Object::Endpoints(_) | Object::Lease(_)) => None,
-        Change::Unreadable { namespace, name } => Some(Change::Unreadable { namespace, name }),
-        Change::Removed { namespace, name, uid, how } => Some(Change::Removed { namespace, name, uid, how }),
-    }
-}
-
 impl Logic for Member {
     type Source = Source;
     type Object = Object;
@@ -122,10 +148,11 @@ impl Logic for Member {
     type Receipt = Receipt;
 
     fn observe(&mut self, source: Source, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.tell_endpoints(source, &change, at, dirty);
-        if let Source::Fleet(kind) = source
-            && let Some(change) = fleets_change(change)
-        {
+        let (fleets, local) = split(source, change);
+        if let Some(local) = local {
+            self.tell_endpoints(dirty, |serving, services| take_in(serving, source, local, at, services));
+        }
+        if let (Source::Fleet(kind), Some(change)) = (source, fleets) {
             let mut keys = Vec::new();
             self.fleet.observe(kind, change, at, &mut keys);
             dirty.extend(keys.into_iter().map(Key::Fleet));
@@ -133,18 +160,11 @@ impl Logic for Member {
     }
 
     fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        if let Some(serving) = &mut self.endpoints {
-            let mut services = Vec::new();
-            match source.input() {
-                Some(input) => serving.watch_state(input, state, at, &mut services),
-                None if source == Source::KubeControllerManagerLease => serving.lease_view(state, at),
-                None => {}
-            }
-            if serving.has_news() {
-                dirty.push(Key::Takeover);
-            }
-            dirty.extend(services.into_iter().map(Key::Endpoints));
-        }
+        self.tell_endpoints(dirty, |serving, services| match source.input() {
+            Some(input) => serving.watch_state(input, state, at, services),
+            None if source == Source::KubeControllerManagerLease => serving.lease_view(state, at),
+            None => {}
+        });
         if let Source::Fleet(kind) = source {
             let mut keys = Vec::new();
             self.fleet.watch_state(kind, state, at, &mut keys);
@@ -307,5 +327,24 @@ mod tests {
         let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
         assert!(member().failed(&key, &going).is_empty());
         assert_eq!(member().failed(&key, &failure(403, "no")).len(), 1);
+    }
+
+    #[test]
+    fn slices_of_pods_have_a_share_of_the_writes_and_the_word_on_serving_waits_for_none_of_them() {
+        let mut member = member();
+        let slices = member.lane(&Key::Endpoints(ObjectName::new("ns", "web")));
+        assert_eq!(slices, member.lane(&Key::Endpoints(ObjectName::new("other", "api"))), "one share for all");
+        assert_ne!(slices, member.lane(&Key::Takeover));
+        assert_eq!((member.most_in_flight(slices), member.most_in_flight(LaneId::of("ns"))), (5, usize::MAX));
+        let mut dirty = Vec::new();
+        member.leads(NOON, &mut dirty);
+        assert_eq!(dirty, [Key::Takeover], "who begins to lead decides anew");
+    }
+
+    #[test]
+    fn what_a_policy_may_have_refused_is_tried_again_for_slices_of_pods_only() {
+        let member = member();
+        assert!(member.retries_refused(&Key::Endpoints(ObjectName::new("ns", "web"))));
+        assert!(!member.retries_refused(&Key::Fleet(member::Key::Export(ObjectName::new("ns", "web")))));
     }
 }

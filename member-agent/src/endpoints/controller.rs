@@ -9,7 +9,6 @@ use super::asked::Asked;
 use super::due::Due;
 use super::view::{Input, Object, Touched, View};
 use super::writes::{self, Operation, Phase, SliceWrite};
-use endpointslice::apply::{Applied, Written};
 use endpointslice::hints::{HintEvent, Severity as HintSeverity};
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::model::EndpointSlice;
@@ -19,7 +18,6 @@ use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Severity, WatchState};
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,17 +112,16 @@ struct Round {
 }
 
 impl Round {
-    /// What may be deleted together with the phase of this plan.
-    fn may_go(&self, plan: &SlicePlan) -> BTreeSet<Text> {
+    /// What of that which a plan holds back may be deleted together with its phase.
+    fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
         }
-        writes::held_back(plan).intersection(&self.deletes).cloned().collect()
+        held_back.intersection(&self.deletes).cloned().collect()
     }
 
     /// The writes of a plan begin.
-    fn begin(&mut self, plan: &SlicePlan, written: impl Iterator<Item = Text>) {
-        let held_back = writes::held_back(plan);
+    fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
         if self.outstanding.is_empty() {
             self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
         } else {
@@ -312,7 +309,8 @@ impl Controller {
             metrics.planned(known.state.service(), &plan);
         }
         let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
-        phase.delete_also(&plan, &progress.round.may_go(&plan));
+        let held_back = writes::held_back(&plan);
+        phase.delete_also(&plan, &progress.round.may_go(&held_back));
         let Phase { writes, asked } = phase;
         for (slice, content) in asked {
             self.asked.note(&object_name(&key.namespace, &slice), content, now);
@@ -323,7 +321,7 @@ impl Controller {
             progress.wrote = Some(now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
             let added = writes.iter().filter(|write| write.operation != Operation::Delete);
-            progress.round.begin(&plan, added.map(|write| write.name.clone()));
+            progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
             progress.sync.get_or_insert(plan);
         }
         Planned { writes, events, again: None }
@@ -331,17 +329,12 @@ impl Controller {
 
     /// A write was carried out.
     pub fn written(&self, operation: Operation) {
-        let Some(metrics) = &self.metrics else { return };
-        let written = match operation {
-            Operation::Create => Written::Created(EndpointSlice::default()),
-            Operation::Update => Written::Updated(EndpointSlice::default()),
-            Operation::Delete => Written::Deleted(Arc::default()),
-        };
-        let applied = Applied::<Infallible> { written: vec![written], ..Applied::default() };
-        metrics.applied(&endpointslice::model::Service::default(), &SlicePlan::default(), &applied);
+        if let Some(metrics) = &self.metrics {
+            metrics.changed(operation);
+        }
     }
 
-    /// The server refused a write for its content. Says what to tell.
+    /// A write was refused, or has failed otherwise. Says what to tell.
     pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         if let Some(metrics) = &self.metrics {
             metrics.synced(SyncResult::Error);
@@ -365,9 +358,7 @@ impl Controller {
         let Some(metrics) = &self.metrics else { return };
         let first = sync.unwrap_or(plan);
         if let Some(known) = self.view.service(&key.namespace, &key.name) {
-            let completed = first.families.iter().map(|family| family.draft.address_type.clone()).collect();
-            let applied = Applied::<Infallible> { completed, ..Applied::default() };
-            metrics.applied(known.state.service(), &first, &applied);
+            metrics.completed(known.state.service(), &first.families);
         }
         metrics.synced(if is_done { SyncResult::Success } else { SyncResult::Error });
     }

@@ -4,6 +4,7 @@ use super::controller::Timing;
 use super::serving::Settings;
 use super::takeover::Mode;
 use clap::{Args, ValueEnum};
+use endpointslice::names::CONTROLLER_NAME;
 use endpointslice::{Config, MAX_ENDPOINTS_RANGE};
 use fleetnet_agent::flags::UsageError;
 use fleetnet_agent::go::parse_duration;
@@ -22,7 +23,7 @@ pub struct EndpointFlags {
 
     /// The controller's name, in the label endpointslice.kubernetes.io/managed-by of slices that it makes. The default is
     /// kube-controller-manager's, so that either goes on with the other's slices.
-    #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = DEFAULT_NAME)]
+    #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = CONTROLLER_NAME)]
     pub managed_by: String,
 
     /// With --endpointslices=auto: serve once kube-controller-manager's Lease was not renewed, and nobody else changed its
@@ -42,8 +43,6 @@ pub struct EndpointFlags {
     #[arg(long = "endpointslice-updates-batch-period", value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub batch_period: Duration,
 }
-
-const DEFAULT_NAME: &str = "endpointslice-controller.k8s.io";
 
 /// [`Mode`] as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -117,6 +116,14 @@ mod tests {
         assert_eq!(settings.config.controller_name(), "endpointslice-controller.k8s.io");
         assert_eq!((settings.config.max_endpoints_per_slice(), settings.concurrent_syncs), (100, 5));
         assert_eq!(settings.timing.batch_period, Duration::ZERO);
+    }
+
+    #[test]
+    fn who_runs_without_flags_has_their_defaults() {
+        let (of_flags, without) = (settings(&[]).expect("valid").expect("may serve"), Settings::with_mode(Mode::Auto));
+        assert_eq!((of_flags.mode, of_flags.takeover_after), (without.mode, without.takeover_after));
+        assert_eq!((of_flags.timing, of_flags.concurrent_syncs), (without.timing, without.concurrent_syncs));
+        assert_eq!(format!("{:?}", of_flags.config), format!("{:?}", without.config));
     }
 
     #[test]

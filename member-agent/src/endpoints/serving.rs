@@ -187,7 +187,7 @@ impl Serving {
         self.controller.written(operation);
     }
 
-    /// The server refused a write for its content. Says what to tell.
+    /// A write was refused, or has failed otherwise. Says what to tell.
     #[must_use]
     pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         self.controller.refused(service, verb, slice, why)

@@ -8,6 +8,7 @@ use super::alike::{Fingerprint, reads_the_same};
 use super::asked::Wished;
 use super::names;
 use endpointslice::Text;
+pub use endpointslice::metrics::Operation;
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{FamilyPlan, Plan, Update};
 use fleetnet_runtime::Verb;
@@ -25,17 +26,6 @@ pub struct SliceWrite {
     pub verb: Verb,
     /// The same, for the count of changes.
     pub operation: Operation,
-}
-
-/// What is done to a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// It is made.
-    Create,
-    /// It becomes other than it is.
-    Update,
-    /// It is removed.
-    Delete,
 }
 
 /// Of one phase and address type no more are planned at once: each outcome plans the rest.

@@ -99,3 +99,16 @@ fn what_is_not_watched_is_not_held() {
     assert!(view.namespaces["testing"].pods.is_empty());
     assert!(view.service("testing", "web").is_some_and(|known| known.pods.is_empty()), "the Service stays");
 }
+
+#[test]
+fn a_namespace_that_held_only_pods_goes_with_their_watch_and_one_with_a_service_stays() {
+    let mut view = view();
+    view.set_pod(pod("node-1"));
+    view.set_service(service());
+    let mut elsewhere = pod("node-1");
+    elsewhere.metadata.namespace = "elsewhere".into();
+    view.set_pod(elsewhere);
+    assert_eq!(view.namespaces.len(), 2);
+    view.drop_pods();
+    assert_eq!(view.namespaces.keys().map(|name| &**name).collect::<Vec<_>>(), ["testing"]);
+}
