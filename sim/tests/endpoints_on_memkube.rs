@@ -15,13 +15,14 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams, WatchParams};
 use member_agent::endpoints::Settings;
 use member_agent::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, Mode};
-use memkube::auth::Call;
+use memkube::auth::{Call, Verb};
 use memkube::faults::{Fate, Faults, WatchFaults, WatchedEvent};
 use serde_json::json;
 use sim::fleet::{MEMBER_AGENT, Place};
 use sim::server::FLEET_SYSTEM;
 use sim::{Fleet, Options};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
@@ -167,6 +168,65 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
         assert!(metrics.contains("fleetnet_endpointslices_serving 0\n"), "{metrics}");
 
         shows(&workload, "10.1.0.2").await?;
+        Ok(())
+    })
+}
+
+/// The member's agent may not list or watch one resource while that is so. Its own Leases it only gets.
+fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
+    let forbidden = Arc::new(AtomicBool::new(false));
+    let is_forbidden = Arc::clone(&forbidden);
+    let allows = move |call: &Call| {
+        &*call.target.resource != resource
+            || &*call.user.name != MEMBER_AGENT
+            || !matches!(call.verb, Verb::List | Verb::Watch)
+            || !is_forbidden.load(Ordering::Relaxed)
+    };
+    stage.ground.0.members[0].server.memkube().set_policy(Arc::new(allows));
+    forbidden
+}
+
+/// Longer than a watch lives, and than the wait after a refusal.
+const NOTICED: Duration = Duration::from_secs(400);
+
+#[test]
+fn who_may_not_read_pods_any_more_writes_nothing_until_it_may_again() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage(Mode::On).await?;
+        let workload = workload(&stage).await?;
+        shows(&workload, "10.1.0.1").await?;
+        let forbidden = forbid(&stage, "pods");
+        forbidden.store(true, Ordering::Relaxed);
+        sleep(NOTICED).await;
+        let mark = stage.ground.mark().await?;
+        workload.delete_slices().await?;
+        another_pod(&workload).await?;
+        sleep(NOTICED).await;
+        let told = stage.ground.since(&mark).await?.objects();
+        assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "of pods as they were: {told}");
+        forbidden.store(false, Ordering::Relaxed);
+        shows(&workload, "10.1.0.2").await
+    })
+}
+
+#[test]
+fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage(Mode::Auto).await?;
+        renew_lease(&stage).await?;
+        let workload = workload(&stage).await?;
+        let forbidden = forbid(&stage, "leases");
+        let renew = async |times: usize| {
+            for _ in 0..times {
+                renew_lease(&stage).await?;
+                sleep(Duration::from_secs(2)).await;
+            }
+            anyhow::Ok(())
+        };
+        renew(30).await?;
+        forbidden.store(true, Ordering::Relaxed);
+        renew(300).await?;
+        assert!(workload.slices("app").await?.is_empty(), "ten minutes in which nobody could tell");
         Ok(())
     })
 }
