@@ -101,7 +101,8 @@ impl ControlPlane {
         let mut started =
             Self { name: options.name, folder, access, admin, audit, controller_manager: None, api_server, etcd };
         if !options.controllers.is_empty() {
-            started.controller_manager = Some(started.start_controller_manager(&options.controllers).await?);
+            let controllers: Vec<&str> = options.controllers.iter().map(String::as_str).collect();
+            started.controller_manager = Some(started.start_controller_manager(&controllers, &[]).await?);
         }
         Ok(started)
     }
@@ -278,9 +279,19 @@ impl ControlPlane {
         start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
     }
 
-    async fn start_controller_manager(&self, controllers: &[String]) -> anyhow::Result<Process> {
+    /// Starts another kube-controller-manager, with controllers by upstream's names and more flags, that works as the admin
+    /// and asks for no Lease.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn start_controller_manager(
+        &self,
+        controllers: &[&str],
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Process> {
         let mut arguments = self.controller_manager_arguments(&controllers.join(","));
         arguments.push("--leader-elect=false".into());
+        arguments.extend(more.iter().map(|(flag, value)| OsString::from(format!("{flag}={value}"))));
         arguments.extend([OsString::from("--kubeconfig"), self.admin_kubeconfig()?.into_os_string()]);
         start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
     }

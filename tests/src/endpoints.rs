@@ -9,7 +9,7 @@ mod cluster;
 pub mod picture;
 mod workload;
 
-pub use cluster::{Cluster, Kind, is_serving, serves};
+pub use cluster::{Cluster, Kind, agent, is_serving, serves};
 pub use workload::{PodSketch, Workload};
 
 /// The name under which slices are made by default, by kube-controller-manager and by us.

@@ -1,14 +1,12 @@
 //! The two controllers, as processes.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::agent::AgentSpec;
 use fleetnet_tests::binaries;
 use fleetnet_tests::control_plane::ControlPlane;
+use fleetnet_tests::endpoints;
 use fleetnet_tests::fleet::manifests;
-use fleetnet_tests::process::{Ended, Process, Signal, Spec};
+use fleetnet_tests::process::{Ended, Process, Signal};
 use serde::Serialize;
-use std::ffi::OsString;
-use xtask::controlplane::{Program, locate};
 
 /// Writes a second that neither comes near: what is compared is the controllers, not their clients' limiters.
 const WRITES_PER_SECOND: &str = "5000";
@@ -44,22 +42,21 @@ impl Contender {
     pub async fn start(self, control_plane: &ControlPlane) -> anyhow::Result<Running> {
         match self {
             Self::KubeControllerManager => {
-                Ok(Running::KubeControllerManager(start_controller_manager(control_plane).await?))
+                let flags = [
+                    ("--kube-api-qps", WRITES_PER_SECOND),
+                    ("--kube-api-burst", WRITES_PER_SECOND),
+                    ("--concurrent-service-endpoint-syncs", CONCURRENT_SYNCS),
+                    ("--endpointslice-updates-batch-period", "0"),
+                ];
+                let process = control_plane.start_controller_manager(&["endpointslice-controller"], &flags).await?;
+                Ok(Running::KubeControllerManager(process))
             }
             Self::MemberAgent => {
-                let access = control_plane.access(fleetnet_tests::fleet::MEMBER_AGENT).await?;
-                let agent = AgentSpec::new("member-agent", "member-agent")
-                    .flag("--kubeconfig", access.write_kubeconfig(control_plane.folder())?)
-                    .flag("--controllers", "endpointslice")
+                let agent = endpoints::agent(control_plane)
+                    .await?
                     .flag("--endpointslices", "on")
                     .flag("--concurrent-service-endpoint-syncs", CONCURRENT_SYNCS)
-                    .flag("--leader-elect", "false")
-                    .flag("--hub-metrics-bind-address", "127.0.0.1:0")
-                    .flag("--hub-health-probe-bind-address", "0")
-                    .flag("--member-metrics-bind-address", "0")
-                    .flag("--member-health-probe-bind-address", "0")
-                    .flag("--metrics-bind-address", "0")
-                    .flag("--health-probe-bind-address", "0");
+                    .flag("--leader-elect", "false");
                 Ok(Running::MemberAgent(agent.start().await?))
             }
         }
@@ -77,25 +74,6 @@ impl Contender {
         }
         Ok(())
     }
-}
-
-async fn start_controller_manager(control_plane: &ControlPlane) -> anyhow::Result<Process> {
-    let invocation = tokio::task::spawn_blocking(|| locate(Program::ControllerManager)).await??;
-    let mut arguments: Vec<OsString> = invocation.first_argument.map(OsString::from).into_iter().collect();
-    arguments.extend([OsString::from("--kubeconfig"), control_plane.admin_kubeconfig()?.into_os_string()]);
-    let flags = [
-        ("--controllers", "endpointslice-controller"),
-        ("--leader-elect", "false"),
-        ("--secure-port", "0"),
-        ("--kube-api-qps", WRITES_PER_SECOND),
-        ("--kube-api-burst", WRITES_PER_SECOND),
-        ("--concurrent-service-endpoint-syncs", CONCURRENT_SYNCS),
-        ("--endpointslice-updates-batch-period", "0"),
-    ];
-    arguments.extend(flags.map(|(flag, value)| format!("{flag}={value}").into()));
-    let environment = vec![("HOME".to_owned(), control_plane.folder().as_os_str().to_owned())];
-    let name = "kube-controller-manager".to_owned();
-    Process::start(Spec { name, file: invocation.file, arguments, environment, scratch: None }).await
 }
 
 impl Running {

@@ -125,7 +125,10 @@ impl Cluster {
 }
 
 /// How to start a member agent that only makes EndpointSlices, under the account of `deploy/member-agent.yaml`.
-async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
+///
+/// # Errors
+/// Where its kubeconfig cannot be written.
+pub async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
     let name = format!("member-agent of {}", control_plane.name());
     Ok(on_free_ports(AgentSpec::new("member-agent", &name))
         .flag("--kubeconfig", control_plane.kubeconfig(MEMBER_AGENT).await?)
