@@ -4,16 +4,18 @@
 //! Neither blocks the other. Every fulfilled claimer stands in the `service-in-use-by` annotation of the hub's
 //! ServiceImport, each marked with a finalizer before it does.
 
+use crate::features::{self, Feature, Features};
 use crate::hub::{View, live};
-use crate::ids::{ObjectName, Text};
-use crate::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::{ConsumerType, ImportStatus, ImportType, InternalServiceImport, Kind, ServiceImport};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use std::collections::BTreeMap;
 
 /// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone. Who holds one that may be there
-/// and cannot be read keeps it, and as that may be the one of type LoadBalancer, nobody else becomes that.
-pub(crate) fn rightful(view: &View, service: &ObjectName) -> BTreeMap<Text, Text> {
+/// and cannot be read keeps it, and as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service
+/// is for those only who understand that: others would make a load balancer of it.
+pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTreeMap<Text, Text> {
     let recorded = view.imports.get(service).filter(|import| import.claims.present);
     let held = recorded.map(|import| &import.claims.importers);
     let holds = |claim: &InternalServiceImport| match held {
@@ -21,7 +23,12 @@ pub(crate) fn rightful(view: &View, service: &ObjectName) -> BTreeMap<Text, Text
         // The import is made anew: the answers tell who held it.
         None => !claim.status.clusters.is_empty(),
     };
-    let claimers = || live(&view.internal_imports, view.internal_imports_of.get(service));
+    let headless =
+        view.imports.live(service).is_some_and(|import| import.status.import_type == Some(ImportType::Headless));
+    let understands = |claim: &&InternalServiceImport| {
+        !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
+    };
+    let claimers = || live(&view.internal_imports, view.internal_imports_of.get(service)).filter(understands);
     let exclusive = claimers()
         .filter(|claim| claim.consumer_type == ConsumerType::LoadBalancer)
         .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
@@ -54,11 +61,14 @@ pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> boo
 
 /// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time. Where
 /// it is `offered` and the import is gone nevertheless (its namespace was deleted), the claims wait for it as they are.
-pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan) -> Plan {
+pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan, now: Timestamp) -> Plan {
+    if !view.knows_features() {
+        return Plan::default(); // what who is told depends on it
+    }
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
-    let rightful = if alive { rightful(view, service) } else { BTreeMap::new() };
+    let rightful = if alive { rightful(view, service, now) } else { BTreeMap::new() };
     let mut plan = Plan::default();
     let mut marked: BTreeMap<Text, Text> = BTreeMap::new();
     let names = view.internal_imports_of.get(service);
@@ -73,7 +83,9 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 }
                 // Who was answered before the import was made anew is recorded first.
                 if granted || !offered {
-                    plan.join(answer(claim, granting.filter(|_| granted)));
+                    let (features, until) = view.features_of(namespace, now);
+                    plan.join(answer(claim, granting.filter(|_| granted), features));
+                    plan.again = plan.again.or(until);
                 }
             }
             Some(_) if granting.is_some() => {
@@ -95,8 +107,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
 }
 
 /// A fulfilled claim shows what the exports were resolved to.
-fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>) -> Plan {
-    let status = import.map_or_else(ImportStatus::default, |import| import.status.clone());
+fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: Features) -> Plan {
+    let status = import.map_or_else(ImportStatus::default, |import| features::import_for(features, &import.status));
     if claim.status == status {
         return Plan::default();
     }
@@ -109,7 +121,7 @@ fn release(claim: &InternalServiceImport, granted: bool) -> Plan {
         return Plan::default();
     }
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
-        return answer(claim, None);
+        return answer(claim, None, Features::NONE);
     }
     if claim.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::InternalServiceImport, &claim.meta, false));

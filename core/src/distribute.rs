@@ -1,30 +1,32 @@
 //! Distribute: which importer gets which slice (spec 2.14; design section 3).
 //!
 //! The copy of an exported slice, an EndpointSliceImport of the same name, stands in the hub namespace of every importer
-//! that holds a claim on the slice's Service.
+//! that holds a claim on the slice's Service, and says what that importer understands ([`crate::features`]).
 
 use crate::claims;
+use crate::features;
 use crate::hub::View;
-use crate::ids::{ObjectName, Text};
-use crate::model::{HubSlice, HubSliceSpec, Kind, ServiceImport};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use crate::succession;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
 
 /// Plans the copies of the exported slice of that name, which may be gone.
-pub fn plan_slice(view: &View, name: &Text) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
+    if !view.watches.complete(&REQUIRED) || !view.knows_features() {
         return Plan::default();
     }
     let holder = holder(view, name);
     let mut plan = match holder {
         None => withdraw_all(view, name),
-        Some(export) if export.meta.deleting => withdraw(view, export),
-        Some(export) => distribute(view, export),
+        Some(export) if export.meta.deleting => withdraw(view, export, now),
+        Some(export) => distribute(view, export, now),
     };
     // The copies are the holder's, so a refused export that was marked by another hub may go at once.
     let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
@@ -53,13 +55,13 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
 }
 
 /// Removes the copies of an export that is being deleted, then lets it go.
-fn withdraw(view: &View, export: &HubSlice) -> Plan {
+fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     if !copied(view, name) && export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
     }
     let mut plan = Plan::default();
-    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !awaits_successor(view, export, copy)) {
+    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !awaits_successor(view, export, copy, now)) {
         plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
     }
     plan
@@ -67,7 +69,7 @@ fn withdraw(view: &View, export: &HubSlice) -> Plan {
 
 /// Whether another slice of the same Service and member has still to be given to the same importer before this copy may
 /// go: never where the importer has no claim.
-fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice) -> bool {
+fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Timestamp) -> bool {
     let importer = &going.meta.name.namespace;
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
     let may_claim = || view.unreadable.has(Kind::ServiceImport, &export.spec.owner);
@@ -79,72 +81,107 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice) -> bool {
     others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
-        succession::awaited(copy, &other.spec.content, &going.spec.content)
+        let told = features::slice_for(view.features_of(importer, now).0, &other.spec.content);
+        told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
 }
 
-fn distribute(view: &View, export: &HubSlice) -> Plan {
+fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     let owner = &export.spec.owner;
     let Some(import) = view.imports.get(owner) else {
         return Plan::default(); // nothing is known of its importers: what was given stays until it is known again
     };
     let claimed: BTreeSet<&Text> = import.claims.importers.keys().collect();
+    let told: Vec<(&Text, Told<'_>)> =
+        claimed.iter().filter_map(|importer| Some((*importer, told(view, export, importer, now)?))).collect();
     let mut plan = Plan::default();
-    if !claimed.is_empty() && !export.meta.finalizers.ours {
+    if !told.is_empty() && !export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true));
     }
-    for namespace in &claimed {
-        let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
-        plan.join(give(view, export, at));
+    let takers: BTreeSet<&Text> = told.iter().map(|(importer, _)| *importer).collect();
+    for (namespace, told) in told {
+        let at = ObjectName { namespace: namespace.clone(), name: name.clone() };
+        plan.join(give(view, export, &told, at, now));
+    }
+    for until in claimed.iter().filter_map(|importer| view.features_of(importer, now).1) {
+        plan.look_again(until);
     }
     // A claim that is about to be granted again (its import was made anew) keeps its slices meanwhile.
-    let rightful = claims::rightful(view, owner);
+    let rightful = claims::rightful(view, owner, now);
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
-        let stays = rightful.contains_key(namespace) || claims::may_be(view, owner, namespace);
-        if !claimed.contains(namespace) && !stays {
+        let regains = rightful.contains_key(namespace) || claims::may_be(view, owner, namespace);
+        let stays = if claimed.contains(namespace) { takers.contains(namespace) } else { regains };
+        if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
     }
-    if plan.writes.is_empty() && claimed.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
+    if plan.writes.is_empty() && takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
         plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
     }
     plan
 }
 
-fn give(view: &View, export: &HubSlice, at: ObjectName) -> Plan {
+/// What an importer is told of an exported slice; `None` where it would not understand it. Its cluster is that of its
+/// namespace, whatever the export says.
+fn told<'a>(view: &View, export: &'a HubSlice, importer: &Text, now: Timestamp) -> Option<Told<'a>> {
+    let cluster = names::cluster_of(&export.meta.name.namespace)?;
+    let content = features::slice_for(view.features_of(importer, now).0, &export.spec.content)?;
+    Some(Told { cluster, export: &export.spec, content })
+}
+
+/// What an importer is told, for the most part what the export says.
+struct Told<'a> {
+    cluster: Text,
+    export: &'a HubSliceSpec,
+    content: Cow<'a, SliceContent>,
+}
+
+impl Told<'_> {
+    fn spec(&self) -> HubSliceSpec {
+        HubSliceSpec {
+            reference: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() },
+            owner: self.export.owner.clone(),
+            content: self.content.clone().into_owned(),
+        }
+    }
+
+    /// Whether a copy says this: a Go hub cuts stamps to whole seconds, which is no difference.
+    fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
+        let reference = |of: &Reference| Reference {
+            cluster: self.cluster.clone(),
+            exported_since: of.exported_since.map(Timestamp::whole_seconds),
+            ..of.clone()
+        };
+        copy.content == *self.content
+            && copy.owner == self.export.owner
+            && copy.reference.cluster == self.cluster
+            && reference(&copy.reference) == reference(&self.export.reference)
+    }
+}
+
+fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
         None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
         None => {
-            let desired = Desired::EndpointSliceImport(export.spec.clone());
+            let desired = Desired::EndpointSliceImport(told.spec());
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
         }
         Some(copy) if copy.meta.deleting => Plan::default(), // its end wakes us
         Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
-        Some(copy) if same(&copy.spec, &export.spec) => Plan::default(),
+        Some(copy) if told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
-            if succession::empties(&copy.spec.content, &export.spec.content)
-                && awaits_successor(view, export, copy) =>
+            if succession::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
         {
             Plan::default() // the other slice's copy wakes us
         }
         Some(copy) => {
-            let patch = Patch::HubSlice(export.spec.clone());
+            let patch = Patch::HubSlice(told.spec());
             Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch))
         }
     }
-}
-
-/// Whether two specifications say the same: a Go hub cuts stamps to whole seconds, which is no difference.
-fn same(one: &HubSliceSpec, other: &HubSliceSpec) -> bool {
-    let whole = |spec: &HubSliceSpec| {
-        let mut spec = spec.clone();
-        spec.reference.exported_since = spec.reference.exported_since.map(|since| since.whole_seconds());
-        spec
-    };
-    one == other || whole(one) == whole(other)
 }
 
 fn copied(view: &View, name: &Text) -> bool {

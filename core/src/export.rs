@@ -9,7 +9,8 @@ mod service;
 mod slice;
 
 use crate::conditions::{self, CONFLICT};
-use crate::ids::ObjectName;
+use crate::features::Feature;
+use crate::ids::{ObjectName, Timestamp};
 use crate::limits::WEIGHT_MAX;
 use crate::member::View;
 use crate::model::{Service, ServiceExport, ServiceType};
@@ -22,8 +23,10 @@ pub use slice::plan_slice;
 pub(crate) enum Eligibility<'a> {
     /// There is no such Service, or it is being deleted.
     NotFound,
-    /// ExternalName or headless.
+    /// ExternalName, or headless and not asked for.
     Ineligible(&'a Service),
+    /// Headless and asked for, and the hub does not say that it understands that.
+    NotUnderstood(&'a Service),
     /// The weight says nothing usable: nothing changes but the condition (B8), so an export that stands is kept up.
     InvalidWeight(&'a Service, String),
     /// Weight 0 withdraws the export and its slices (B8).
@@ -33,10 +36,13 @@ pub(crate) enum Eligibility<'a> {
 }
 
 /// Judges the Service of a ServiceExport.
-pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport) -> Eligibility<'a> {
+pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
-    if service.service_type == ServiceType::ExternalName || service.headless {
+    if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
         return Eligibility::Ineligible(service);
+    }
+    if service.headless && !view.hub_features(now).is_some_and(|(hub, _)| hub.has(Feature::Headless)) {
+        return Eligibility::NotUnderstood(service);
     }
     match weight(export.weight.as_deref()) {
         Err(error) => Eligibility::InvalidWeight(service, error),
@@ -62,9 +68,9 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 /// What the hub says of the export as it is decides, since what the ServiceExport repeats of it may be edited. Where the hub
 /// says nothing yet, what it said before stands, as the ServiceExport has it; then the cleanup finalizer must stand too:
 /// without it that is the verdict on an earlier export (B9).
-pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName) -> Option<&'a ServiceExport> {
+pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     let export = view.exports.live(service)?;
-    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export) else {
+    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export, now) else {
         return None;
     };
     let offers = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.live(name));

@@ -1,19 +1,26 @@
 //! The hub agent's view: what all members offered and want, with the indexes that tell which keys a change concerns.
 //!
 //! ```text
-//!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport
+//!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
 //!  user namespaces:   ServiceImport          cluster: Namespace
 //! ```
 
+mod members;
+
+use crate::handshake::{self, Announced};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
-use crate::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport};
+use crate::model::{
+    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object,
+    ServiceImport,
+};
 use crate::names;
 use crate::plan::Plan;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{distribute, resolve};
+use std::collections::BTreeMap;
 
 /// What the hub agent plans about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,11 +29,15 @@ pub enum Key {
     Service(ObjectName),
     /// The exported slice of that name, and its copies.
     Slice(Text),
+    /// The hub's word to the member of that cluster.
+    Member(Text),
 }
 
 /// Everything that the hub agent knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
+    /// What the hub says of itself to its members; it says nothing without a version.
+    pub announces: Announcement,
     /// How far each table can be trusted.
     pub watches: Watches,
     /// What is there beside these tables and cannot be read.
@@ -43,6 +54,8 @@ pub struct View {
     pub slice_imports: Table<HubSlice>,
     /// Namespaces: one that is made later wakes what waits for it.
     pub namespaces: Table<Namespace>,
+    /// The members' word to us, and ours to them.
+    pub member_agents: Table<MemberAgent>,
 
     /// Service to its exports.
     pub(crate) internal_exports_of: Index<ObjectName>,
@@ -54,16 +67,23 @@ pub struct View {
     pub(crate) slice_exports_named: Index<Text>,
     /// Name of a slice to its copies.
     pub(crate) slice_imports_named: Index<Text>,
+    /// Hub namespace to what its member has announced.
+    announced: BTreeMap<Text, Announced>,
 }
 
 impl View {
-    /// Takes a change in; pushes the keys that it concerns.
-    pub fn apply(&mut self, change: Change, dirty: &mut Vec<Key>) {
+    /// A hub agent that knows nothing yet, and says this of itself.
+    pub fn new(announces: Announcement) -> Self {
+        Self { announces, ..Self::default() }
+    }
+
+    /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
+    pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => {
                 let (kind, name) = (object.kind(), &object.meta().name);
                 let readable = self.unreadable.remove(kind, name).then(|| name.clone());
-                self.take(object, dirty);
+                self.take(object, at, dirty);
                 dirty.extend(readable.iter().flat_map(|name| self.keys_about_unreadable(kind, name)));
             }
             Change::Unreadable { kind, name } => {
@@ -73,7 +93,7 @@ impl View {
             }
             Change::Removed { kind, name, uid } => {
                 let was_unreadable = self.unreadable.remove(kind, &name);
-                self.forget(kind, &name, &uid, dirty);
+                self.forget(kind, &name, &uid, at, dirty);
                 if was_unreadable {
                     dirty.extend(self.keys_about_unreadable(kind, &name));
                 }
@@ -92,7 +112,8 @@ impl View {
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
             Key::Service(service) => resolve::plan_service(self, service, now),
-            Key::Slice(name) => distribute::plan_slice(self, name),
+            Key::Slice(name) => distribute::plan_slice(self, name, now),
+            Key::Member(cluster) => handshake::plan_member(self, cluster),
         }
     }
 
@@ -103,6 +124,7 @@ impl View {
         dirty.extend(self.imports.iter().map(|import| Key::Service(import.meta.name.clone())));
         dirty.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         dirty.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
+        dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone())));
     }
 
     /// An exported slice of that name.
@@ -110,7 +132,7 @@ impl View {
         self.slice_exports_named.get(name).find_map(|export| self.slice_exports.get(export))
     }
 
-    fn take(&mut self, object: Object, dirty: &mut Vec<Key>) {
+    fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
         match object {
             Object::InternalServiceExport(export) => {
                 let after = export.reference.source.clone();
@@ -161,6 +183,7 @@ impl View {
                     self.namespace_dirties(&name, dirty);
                 }
             }
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
             Object::Service(_)
             | Object::EndpointSlice(_)
             | Object::ServiceExport(_)
@@ -168,7 +191,7 @@ impl View {
         }
     }
 
-    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         match kind {
             Kind::InternalServiceExport => {
                 let Some(before) = self.internal_exports.remove(name, uid) else { return };
@@ -202,6 +225,7 @@ impl View {
             Kind::Namespace => {
                 self.namespaces.remove(name, uid);
             }
+            Kind::MemberAgent => self.forget_member_agent(name, uid, at, dirty),
             Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => {}
         }
     }
@@ -251,8 +275,12 @@ impl View {
                 dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
             }
             Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
-            Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService | Kind::Namespace => {
-            }
+            Kind::Service
+            | Kind::EndpointSlice
+            | Kind::ServiceExport
+            | Kind::MultiClusterService
+            | Kind::Namespace
+            | Kind::MemberAgent => {}
         }
         dirty
     }

@@ -30,7 +30,8 @@ held!(
     crate::model::InternalServiceExport,
     crate::model::InternalServiceImport,
     crate::model::HubSlice,
-    crate::model::Namespace
+    crate::model::Namespace,
+    crate::model::MemberAgent
 );
 
 /// What taking an object in did.

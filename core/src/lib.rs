@@ -14,11 +14,14 @@
 //! | [`resolve`] | many exports of one Service to one import; who may import it ([`claims`]) |
 //! | [`distribute`] | which importer gets which slice |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
+//! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
 
 pub mod claims;
 pub mod conditions;
 pub mod distribute;
 pub mod export;
+pub mod features;
+pub mod handshake;
 pub mod hub;
 pub mod ids;
 pub mod import;

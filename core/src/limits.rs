@@ -16,3 +16,10 @@ pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
 /// Weights of a ServiceExport run from 0 to this.
 pub const WEIGHT_MAX: i64 = 1000;
+
+/// How often a member says that it is there.
+pub const RENEW_MICROS: i64 = 10_000_000;
+
+/// How long what a peer announced holds on where its announcement has vanished without being taken back: as long as it may
+/// take to be made anew.
+pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;

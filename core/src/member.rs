@@ -3,20 +3,22 @@
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService
-//!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport   (one namespace)
+//!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
 //! ```
 
+mod announced;
 mod apply;
 mod going;
 mod orphans;
 mod stamps;
 mod unreadable;
 
+use crate::handshake::{self, Announced};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Index, Table};
 use crate::model::{
-    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
-    ServiceExport, ServiceImport,
+    Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
+    MultiClusterService, Object, Service, ServiceExport, ServiceImport,
 };
 use crate::plan::Plan;
 use crate::unreadable::Unreadable;
@@ -37,6 +39,8 @@ pub struct Settings {
     pub fleet_system_namespace: Text,
     /// How long a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
+    /// What it says of itself to the hub; `None` where another process speaks for this member.
+    pub announces: Option<Announcement>,
 }
 
 /// What the member agent plans about.
@@ -52,6 +56,8 @@ pub enum Key {
     Import(ObjectName),
     /// Import of the slice of that name.
     SliceImport(Text),
+    /// The member's word to the hub.
+    Heartbeat,
 }
 
 /// A change of one object.
@@ -105,6 +111,8 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Slices to import, in the hub.
     pub slice_imports: Table<HubSlice>,
+    /// Our word to the hub, and the hub's to us.
+    pub member_agents: Table<MemberAgent>,
 
     /// Service to its slices.
     pub(crate) slices_of: Index<ObjectName>,
@@ -128,6 +136,10 @@ pub struct View {
     pub(crate) slice_imports_of: Index<ObjectName>,
     /// What is remembered of when things were seen.
     pub(crate) stamps: Stamps,
+    /// What the hub has announced.
+    pub(super) hub_announced: Announced,
+    /// The watch of this cluster's slices has lost touch with the server.
+    pub(super) slices_unfollowed: bool,
 }
 
 impl View {
@@ -146,6 +158,7 @@ impl View {
             internal_imports: Table::default(),
             slice_exports: Table::default(),
             slice_imports: Table::default(),
+            member_agents: Table::default(),
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
@@ -157,6 +170,8 @@ impl View {
             internal_imports_of: Index::default(),
             slice_imports_of: Index::default(),
             stamps: Stamps::default(),
+            hub_announced: Announced::default(),
+            slices_unfollowed: false,
         }
     }
 
@@ -214,15 +229,17 @@ impl View {
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
             Key::Export(service) => export::plan_service(self, service, now),
-            Key::SliceExport(slice) => export::plan_slice(self, slice),
+            Key::SliceExport(slice) => export::plan_slice(self, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(self, name, now),
             Key::Import(name) => import::plan_import(self, name),
             Key::SliceImport(name) => import::plan_slice(self, name, now),
+            Key::Heartbeat => handshake::plan_heartbeat(self, now),
         }
     }
 
     /// Every key about which there may be something to do.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
+        dirty.push(Key::Heartbeat);
         dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
         dirty.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
         dirty.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));

@@ -5,12 +5,17 @@
 
 mod hub;
 mod object;
+mod slice;
 
 use crate::ids::{ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 
-pub use hub::{HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, PortsOffered, Reference};
+pub use hub::{
+    Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
+    PortsOffered, Reference,
+};
 pub use object::Object;
+pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
 /// The kinds that the agents watch and write. In one agent each kind is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +31,7 @@ pub enum Kind {
     EndpointSliceExport,
     EndpointSliceImport,
     Namespace,
+    MemberAgent,
 }
 
 /// What every object has.
@@ -87,6 +93,19 @@ pub enum TargetPort {
     Name(Text),
 }
 
+/// Whether one client of a Service keeps to one endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionAffinity {
+    /// Any connection goes to any endpoint.
+    #[default]
+    None,
+    /// Connections from one client address go to one endpoint.
+    ClientIp {
+        /// How long an idle client keeps its endpoint, in seconds.
+        timeout_seconds: i32,
+    },
+}
+
 /// Type of a core Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -134,6 +153,10 @@ pub struct Service {
     pub headless: bool,
     /// `spec.ports`, in order.
     pub ports: Vec<ServicePort>,
+    /// `spec.sessionAffinity` with its timeout.
+    pub session_affinity: SessionAffinity,
+    /// `spec.ipFamilyPolicy` asks for both address families.
+    pub dual_stack: bool,
     /// The MultiClusterService that it is derived from, from its two labels.
     pub derived_from: Option<ObjectName>,
     /// The labels say otherwise than they did: somebody edited them. [`crate::member::View`] finds that out.
@@ -142,65 +165,6 @@ pub struct Service {
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
-}
-
-/// Address family of a slice.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum AddressType {
-    IPv4,
-    IPv6,
-    /// `FQDN`, or something that came later: never exported.
-    Other(Text),
-}
-
-/// A port of a slice.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndpointPort {
-    /// Empty where the only port has no name (the API server stores that as an empty string).
-    pub name: Text,
-    /// `TCP`, `UDP` or `SCTP`; absent is stored as `TCP`.
-    pub protocol: Text,
-    /// Absent: all ports.
-    pub port: Option<i32>,
-    /// Application protocol hint.
-    pub app_protocol: Option<Text>,
-}
-
-/// A ready endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Endpoint {
-    /// 1 to 100 addresses, interchangeable.
-    pub addresses: Vec<Box<str>>,
-}
-
-/// What a slice says, wherever it stands: in the source cluster, as export or import in the hub, or imported.
-/// Endpoints are the ready ones only (`ready` true or absent), in the order of the slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SliceContent {
-    /// Immutable in an EndpointSlice.
-    pub address_type: AddressType,
-    /// The ready endpoints.
-    pub endpoints: Vec<Endpoint>,
-    /// The ports.
-    pub ports: Vec<EndpointPort>,
-}
-
-/// An EndpointSlice of this member: a source, or one that we imported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndpointSlice {
-    /// Metadata.
-    pub meta: Meta,
-    /// The Service that it belongs to, from its label.
-    pub service: Option<Text>,
-    /// Its managed-by label names the slice importer of fleet-networking.
-    pub imported: bool,
-    /// The label says otherwise than it did: somebody edited it. [`crate::member::View`] finds that out.
-    pub relabelled: bool,
-    /// What it says.
-    pub content: SliceContent,
-    /// For imported slices: the source generation whose latency was observed with the write that brought it here.
-    pub observed_generation: Option<i64>,
 }
 
 /// A `metav1.Condition`.
@@ -223,6 +187,8 @@ pub struct ServiceExport {
     pub meta: Meta,
     /// The weight annotation, as written.
     pub weight: Option<Text>,
+    /// Its annotation asks that a headless Service be exported too.
+    pub headless: bool,
     /// All conditions, in their order: `Valid`, `Conflict` and those of others.
     pub conditions: Vec<Condition>,
 }
@@ -254,6 +220,8 @@ pub struct ImportStatus {
     pub import_type: Option<ImportType>,
     /// The winner's ports.
     pub ports: Vec<ServicePort>,
+    /// The winner's session affinity.
+    pub session_affinity: SessionAffinity,
     /// Accepted exporters, in the order in which they were accepted.
     pub clusters: Vec<Text>,
 }

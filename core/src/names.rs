@@ -72,6 +72,12 @@ pub fn is_dns_1035_label(name: &str) -> bool {
         && name.chars().all(inner)
 }
 
+/// Fingerprint of what exports of one Service must agree in: their ports, and whether they are headless.
+pub fn offer_fingerprint(ports: &[ServicePort], headless: bool) -> Text {
+    let ports = ports_fingerprint(ports);
+    if headless { format!("{ports}-headless").into() } else { ports }
+}
+
 /// Fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports are the exporter's
 /// own business and do not count (design section 4, Conflict).
 pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {

@@ -2,8 +2,8 @@
 
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{
-    Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus, Meta, Owner,
-    PortsOffered, Reference, ServicePort, SliceContent,
+    Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
+    MemberCounts, Meta, Owner, PortsOffered, Reference, ServicePort, SessionAffinity, SliceContent,
 };
 
 /// What to do about one key.
@@ -144,8 +144,8 @@ pub enum Desired {
     InternalServiceExport {
         /// The source; its resourceVersion also goes into the last-observed annotation.
         reference: Reference,
-        /// The source's ports.
-        ports: Vec<ServicePort>,
+        /// What is offered.
+        offer: Offer,
     },
     /// Export of a slice.
     EndpointSliceExport(HubSliceSpec),
@@ -169,6 +169,24 @@ pub enum Desired {
     Service(DerivedService),
     /// An imported slice.
     EndpointSlice(ImportedSlice),
+    /// A member's word to the hub.
+    MemberAgent {
+        /// What it says of itself.
+        announcement: Announcement,
+        /// Now.
+        renewed: Timestamp,
+    },
+}
+
+/// What an export tells the hub of its Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Its ports, in its order.
+    pub ports: Vec<ServicePort>,
+    /// It has no address of its own.
+    pub headless: bool,
+    /// Its session affinity.
+    pub session_affinity: SessionAffinity,
 }
 
 /// The MultiClusterService that controls a ServiceImport of its namespace.
@@ -189,6 +207,12 @@ pub struct DerivedService {
     pub consumer_type: ConsumerType,
     /// The import's ports; node ports are the server's business.
     pub ports: Vec<ServicePort>,
+    /// Without an address of its own, whatever its type.
+    pub headless: bool,
+    /// The import's.
+    pub session_affinity: SessionAffinity,
+    /// Asks for addresses of both families where the cluster has both; never taken back while the Service stands.
+    pub dual_stack: bool,
     /// Asks the cloud for an internal load balancer.
     pub internal_load_balancer: bool,
 }
@@ -211,12 +235,12 @@ pub enum Patch {
     Finalizers(Finalizers),
     /// `status.conditions` of a ServiceExport, whole (the list is replaced, so those of others are in it).
     ServiceExportConditions(Vec<Condition>),
-    /// Ports and reference of an InternalServiceExport, and its last-observed annotation.
+    /// Offer and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
         /// The source as it is now.
         reference: Reference,
-        /// Its ports.
-        ports: Vec<ServicePort>,
+        /// What is offered.
+        offer: Offer,
     },
     /// Finalizers and stamp of an InternalServiceExport.
     InternalServiceExportStamp {
@@ -269,6 +293,22 @@ pub enum Patch {
     DerivedService(DerivedService),
     /// Owned fields of an imported slice.
     ImportedSlice(ImportedSlice),
+    /// `spec` of a MemberAgent.
+    MemberAgent {
+        /// What the member says of itself.
+        announcement: Announcement,
+        /// When it said so.
+        renewed: Timestamp,
+        /// When it stopped as planned.
+        stopped: Option<Timestamp>,
+    },
+    /// `status` of a MemberAgent.
+    MemberAgentStatus {
+        /// What the hub says of itself.
+        announcement: Announcement,
+        /// What it counts.
+        counts: Option<MemberCounts>,
+    },
 }
 
 /// A Kubernetes Event about an object.

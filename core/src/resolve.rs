@@ -1,14 +1,16 @@
 //! Resolve: many exports of one Service to one import (spec 2.11, 2.12; design section 4, Conflict).
 //!
 //! The export that has offered its present ports for longest decides what the Service looks like to the fleet; exports
-//! with the same set of ports join it, others are in conflict. The hub stamps since when an export offers its ports, so
+//! with the same set of ports that are headless, or not, as it is join it, others are in conflict. The hub stamps since when an export offers its ports, so
 //! the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
 
 use crate::claims;
 use crate::conditions::{self, CONFLICT, Verdict};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::model::{ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort};
+use crate::model::{
+    ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort, SessionAffinity,
+};
 use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Write};
 
@@ -33,7 +35,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     });
     plan.join(release(view, service));
     plan.join(judge(view, service, resolution.as_ref(), now));
-    plan.join(claims::plan(view, service, resolution.is_some(), &plan));
+    plan.join(claims::plan(view, service, resolution.is_some(), &plan, now));
     plan
 }
 
@@ -42,8 +44,24 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 pub(crate) struct Resolution {
     /// The winner's ports, in its order.
     pub(crate) ports: Vec<ServicePort>,
+    /// The winner has no address of its own, and so nobody has.
+    pub(crate) headless: bool,
+    /// The winner's session affinity.
+    pub(crate) session_affinity: SessionAffinity,
     /// The winner, and those that offer the same ports, in the order in which they came to offer them.
     pub(crate) accepted: Vec<Text>,
+}
+
+impl Resolution {
+    /// As the import shows it.
+    fn status(&self) -> ImportStatus {
+        ImportStatus {
+            import_type: Some(if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }),
+            ports: self.ports.clone(),
+            session_affinity: self.session_affinity,
+            clusters: self.accepted.clone(),
+        }
+    }
 }
 
 /// An export that carries our mark, with its stamp and its cluster.
@@ -61,10 +79,24 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
         return view.imports.live(service).map(|import| resolution_beside(import, &unreadable, &offers));
     }
     let winner = offers.first()?.2;
-    let ports = names::ports_fingerprint(&winner.ports);
-    let same = |export: &InternalServiceExport| names::ports_fingerprint(&export.ports) == ports;
+    let offered = fingerprint(winner);
+    let same = |export: &InternalServiceExport| fingerprint(export) == offered;
     let accepted = offers.iter().filter(|(.., export)| same(export)).map(|(_, cluster, _)| cluster.clone()).collect();
-    Some(Resolution { ports: winner.ports.clone(), accepted })
+    Some(Resolution {
+        ports: winner.ports.clone(),
+        headless: winner.headless,
+        session_affinity: winner.session_affinity,
+        accepted,
+    })
+}
+
+fn is_headless(status: &ImportStatus) -> bool {
+    status.import_type == Some(ImportType::Headless)
+}
+
+/// Fingerprint of what an export offers, as far as exports of one Service must agree in it.
+fn fingerprint(export: &InternalServiceExport) -> Text {
+    names::offer_fingerprint(&export.ports, export.headless)
 }
 
 /// The clusters that the import names and whose export may be there and not be readable: nothing is known of one, and an
@@ -82,16 +114,23 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
 /// What it comes to beside accepted exports that cannot be read: the ports that those were accepted with decide as before,
 /// and every cluster keeps its place.
 fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
-    let ports = names::ports_fingerprint(&import.status.ports);
-    let same = |export: &InternalServiceExport| names::ports_fingerprint(&export.ports) == ports;
+    let status = &import.status;
+    let headless = is_headless(status);
+    let offered = names::offer_fingerprint(&status.ports, headless);
+    let same = |export: &InternalServiceExport| fingerprint(export) == offered;
     let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
     let offers_it = |cluster: &Text| offering.iter().find(|(_, other, _)| other == cluster);
-    let named = &import.status.clusters;
+    let named = &status.clusters;
     let stay = named.iter().filter(|cluster| unreadable.contains(cluster) || offers_it(cluster).is_some());
     let join = offering.iter().map(|(_, cluster, _)| cluster).filter(|cluster| !named.contains(cluster));
     let accepted: Vec<Text> = stay.chain(join).cloned().collect();
     let winner = accepted.first().and_then(offers_it);
-    Resolution { ports: winner.map_or(&import.status.ports, |(.., winner)| &winner.ports).clone(), accepted }
+    Resolution {
+        ports: winner.map_or(&status.ports, |(.., winner)| &winner.ports).clone(),
+        headless,
+        session_affinity: winner.map_or(status.session_affinity, |(.., winner)| winner.session_affinity),
+        accepted,
+    }
 }
 
 /// The live exports of a Service with the cluster that each comes from: the one of its namespace, whatever it says. Of
@@ -113,7 +152,7 @@ fn exports<'a>(
 
 /// The stamp of an export, if it speaks of the ports that it offers now.
 fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
-    export.offered.as_ref().filter(|offered| offered.ports == names::ports_fingerprint(&export.ports))
+    export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
 /// Marks new exports and stamps those that offer new ports.
@@ -125,7 +164,7 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             continue;
         }
         let since = offer.map_or_else(|| first_offered(view, service, &cluster, export, now), |offer| offer.since);
-        let offered = PortsOffered { since, ports: names::ports_fingerprint(&export.ports) };
+        let offered = PortsOffered { since, ports: fingerprint(export) };
         let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
         plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
     }
@@ -143,7 +182,7 @@ fn first_offered(
     let accepted_before = export.offered.is_none()
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
-                && names::ports_fingerprint(&import.status.ports) == names::ports_fingerprint(&export.ports)
+                && names::offer_fingerprint(&import.status.ports, is_headless(&import.status)) == fingerprint(export)
         });
     if accepted_before { export.meta.created } else { now }
 }
@@ -164,11 +203,7 @@ fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
 }
 
 fn update(import: &ServiceImport, resolution: &Resolution) -> Plan {
-    let status = ImportStatus {
-        import_type: Some(ImportType::ClusterSetIp),
-        ports: resolution.ports.clone(),
-        clusters: resolution.accepted.clone(),
-    };
+    let status = resolution.status();
     if import.meta.deleting || import.status == status {
         return Plan::default(); // a dying import is not resolved into; its end wakes us (B5)
     }
@@ -200,7 +235,7 @@ fn release(view: &View, service: &ObjectName) -> Plan {
 fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
-    if import.status.ports != resolution.ports || import.status.clusters != resolution.accepted {
+    if import.status != resolution.status() {
         return plan;
     }
     for (cluster, export) in exports(view, service) {
@@ -240,9 +275,17 @@ fn conflict_event(export: &InternalServiceExport, cluster: &str, resolution: &Re
         if only.is_empty() { "nothing".to_owned() } else { only.join(", ") }
     };
     let winner = resolution.accepted.first().map_or("", |winner| winner);
+    let kind_of = |headless: bool| if headless { "headless" } else { "not headless" };
+    let differs = export.headless != resolution.headless;
+    let kinds = if differs {
+        format!("{cluster}'s is {}, {winner}'s is {}; ", kind_of(export.headless), kind_of(resolution.headless))
+    } else {
+        String::new()
+    };
     let message = format!(
         "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has offered its ports \
-         for longer: only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another name",
+         for longer: {kinds}only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another \
+         name",
         export.reference.source,
         list(&export.ports, &resolution.ports),
         list(&resolution.ports, &export.ports),

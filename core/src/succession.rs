@@ -5,12 +5,12 @@
 //! side, and stays away where that is refused. Each hop keeps to this by itself: the exporter, the hub for each importer,
 //! the importer. Only what takes away waits, and only for what adds, so nothing ever waits in a circle.
 
-use crate::model::SliceContent;
+use crate::model::{Endpoint, SliceContent};
 
 /// Whether a slice that is to say `wanted` and says `held` (nothing where it does not stand) has still to take over from
 /// one that says `going` and is to say nothing.
 pub(crate) fn awaited(held: Option<&SliceContent>, wanted: &SliceContent, going: &SliceContent) -> bool {
-    if going.endpoints.is_empty() || wanted.endpoints.is_empty() {
+    if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
         return false;
     }
     let Some(held) = held else { return true };
@@ -18,7 +18,8 @@ pub(crate) fn awaited(held: Option<&SliceContent>, wanted: &SliceContent, going:
         return true;
     }
     // Other endpoints of it come and go without delaying the withdrawal, however often that is.
-    let moves = |endpoint| going.endpoints.contains(endpoint) && !held.endpoints.contains(endpoint);
+    let says = |list: &[Endpoint], endpoint: &Endpoint| list.iter().any(|other| other.addresses == endpoint.addresses);
+    let moves = |endpoint: &Endpoint| says(&going.endpoints, endpoint) && !says(&held.endpoints, endpoint);
     held.endpoints != wanted.endpoints && wanted.endpoints.iter().any(moves)
 }
 
@@ -30,12 +31,26 @@ pub(crate) fn empties(held: &SliceContent, wanted: &SliceContent) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AddressType, Endpoint};
+    use crate::model::AddressType;
 
     fn content(addresses: &[&str]) -> SliceContent {
-        let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()] };
+        let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()], ..Endpoint::default() };
         let endpoints = addresses.iter().map(endpoint).collect();
-        SliceContent { address_type: AddressType::IPv4, endpoints, ports: Vec::new() }
+        SliceContent { address_type: AddressType::IPv4, endpoints, draining: Vec::new(), ports: Vec::new() }
+    }
+
+    #[test]
+    fn a_slice_of_the_other_address_family_takes_nothing_over() {
+        let six = SliceContent { address_type: AddressType::IPv6, ..content(&["b"]) };
+        assert!(!awaited(None, &six, &content(&["a"])));
+        assert!(awaited(None, &content(&["b"]), &content(&["a"])));
+    }
+
+    #[test]
+    fn an_endpoint_is_the_same_whatever_is_said_of_it_beside_its_addresses() {
+        let mut moving = content(&["a", "b"]);
+        moving.endpoints[0].zone = Some("zone-1".into());
+        assert!(awaited(Some(&content(&["b"])), &moving, &content(&["a"])));
     }
 
     #[test]

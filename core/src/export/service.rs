@@ -2,10 +2,11 @@
 
 use super::{Eligibility, eligibility};
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
+use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport};
-use crate::plan::{Desired, Event, Patch, Plan, Sample, Write};
+use crate::plan::{Desired, Event, Offer, Patch, Plan, Sample, Write};
 
 /// What decides whether a Service is exported at all.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
@@ -21,7 +22,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if export.meta.deleting {
         return withdraw(view, export);
     }
-    match eligibility(view, export) {
+    match eligibility(view, export, now) {
+        Eligibility::NotUnderstood(_) if view.hub_features(now).is_none() => Plan::default(), // it may yet say so
         Eligibility::NotFound => {
             let event = warning(
                 export,
@@ -29,6 +31,15 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
                 format!("Service {} is not found or in the deleting state", service.name),
             );
             refuse(view, export, &Verdict::service_not_found(service), event, now)
+        }
+        Eligibility::NotUnderstood(_) => {
+            let message = format!(
+                "Service {} is headless, and the hub agent does not announce that it takes headless Services: it may be a Go \
+                 agent, or the definition of MemberAgent is missing in the hub",
+                service.name
+            );
+            let event = warning(export, "ServiceNotEligible", message);
+            refuse(view, export, &Verdict::service_ineligible(service), event, now)
         }
         Eligibility::Ineligible(_) => {
             let message =
@@ -125,8 +136,11 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
     }
-    if view.watches.complete(&[Kind::InternalServiceExport]) {
-        plan.join(export_to_hub(view, service, now));
+    if view.watches.complete(&[Kind::InternalServiceExport])
+        && let Some((hub, until)) = view.hub_features(now)
+    {
+        plan.join(export_to_hub(view, service, hub, now));
+        plan.again = plan.again.or(until);
     }
     plan
 }
@@ -168,8 +182,9 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
 }
 
 /// Makes or updates the InternalServiceExport.
-fn export_to_hub(view: &View, service: &Service, now: Timestamp) -> Plan {
+fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) -> Plan {
     let name = &service.meta.name;
+    let offer = offer_of(service, hub);
     let mut plan = Plan::default();
     let mut present = false;
     for held in exports_in_hub(view, name) {
@@ -180,20 +195,29 @@ fn export_to_hub(view: &View, service: &Service, now: Timestamp) -> Plan {
         if held.reference.uid != service.meta.uid {
             // The Service was made anew: another identity is another export (B16).
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
-        } else if held.ports != service.ports || held.reference.cluster != view.settings.cluster {
+        } else if !offers(held, &offer) || held.reference.cluster != view.settings.cluster {
             let reference = reference(view, service, now);
-            let patch = Patch::InternalServiceExport { reference, ports: service.ports.clone() };
+            let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
             let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
             plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
         }
     }
     if !present && let Some(at) = free_name(view, service) {
-        let desired =
-            Desired::InternalServiceExport { reference: reference(view, service, now), ports: service.ports.clone() };
+        let desired = Desired::InternalServiceExport { reference: reference(view, service, now), offer };
         let write = Write::create(Kind::InternalServiceExport, at, desired);
         plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
     }
     plan
+}
+
+/// What the hub is told of a Service.
+fn offer_of(service: &Service, hub: Features) -> Offer {
+    let session_affinity = features::affinity_for(hub, service.session_affinity);
+    Offer { ports: service.ports.clone(), headless: service.headless, session_affinity }
+}
+
+fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {
+    (&held.ports, held.headless, held.session_affinity) == (&offer.ports, offer.headless, offer.session_affinity)
 }
 
 /// The name of a new export: `<namespace>-<name>` unless another Service's export bears it (B3); `None` where one of its

@@ -1,12 +1,14 @@
-//! Export of a slice: one EndpointSlice to one EndpointSliceExport.
+//! Export of a slice: one EndpointSlice to one EndpointSliceExport, as far as the hub understands it.
 
 use super::exportable;
-use crate::ids::{ObjectName, Text};
+use crate::features::{self, Features};
+use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
-use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
+use crate::model::{EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
 use crate::names::{self, SuffixLength};
 use crate::plan::{Desired, Patch, Plan, Write};
 use crate::succession;
+use std::borrow::Cow;
 
 /// All of these decide whether a slice is to be exported, so all must be complete before one is withdrawn. The hub's
 /// imports tell which slices we imported ourselves.
@@ -14,14 +16,33 @@ const REQUIRED: [Kind; 5] =
     [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
 /// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
-pub fn plan_slice(view: &View, slice: &ObjectName) -> Plan {
+pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    match wanted(view, slice) {
-        None => withdraw_all(view, slice),
-        Some((slice, export)) => ensure(view, slice, export),
+    let Some((hub, until)) = view.hub_features(now) else { return Plan::default() };
+    let hub = Hub { understands: hub, now };
+    let mut plan = match wanted(view, slice, hub) {
+        None => withdraw_all(view, slice, hub),
+        Some((source, export)) => ensure(view, &source, export, hub),
+    };
+    if let Some(until) = until {
+        plan.look_again(until);
     }
+    plan
+}
+
+/// What the hub understands, and at what time that is asked.
+#[derive(Clone, Copy)]
+struct Hub {
+    understands: Features,
+    now: Timestamp,
+}
+
+/// A slice that is exported with its Service, and what the hub is told of it.
+struct Source<'a> {
+    slice: &'a EndpointSlice,
+    content: Cow<'a, SliceContent>,
 }
 
 /// Whether it cannot be told if a slice is to be exported, for want of something that is there and cannot be read.
@@ -32,21 +53,22 @@ fn is_unknown(view: &View, slice: &ObjectName) -> bool {
 }
 
 /// The slice and the export that it belongs to, if it is to be exported.
-fn wanted<'a>(view: &'a View, slice: &ObjectName) -> Option<(&'a EndpointSlice, &'a ServiceExport)> {
-    let slice = source(view, slice)?;
-    let export = exportable(view, &View::service_of(slice)?)?;
-    Some((slice, export))
+fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
+    let source = source(view, slice, hub)?;
+    let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
+    Some((source, export))
 }
 
 /// The slice, if it is one that is exported with its Service.
-fn source<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
-    let carried = |slice: &&EndpointSlice| slice.content.address_type == AddressType::IPv4; // all that the Go form knows
-    view.slices.live(slice).filter(carried).filter(|slice| !view.is_imported(slice))
+fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
+    let slice = view.slices.live(slice).filter(|slice| !view.is_imported(slice))?;
+    Some(Source { slice, content: features::slice_for(hub.understands, &slice.content)? })
 }
 
-fn withdraw_all(view: &View, slice: &ObjectName) -> Plan {
+fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    for export in exports_of(view, slice).filter(|export| !export.meta.deleting && !awaits_successor(view, export)) {
+    let stays = |export: &&HubSlice| export.meta.deleting || awaits_successor(view, export, hub);
+    for export in exports_of(view, slice).filter(|export| !stays(export)) {
         plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
     }
     plan
@@ -54,44 +76,43 @@ fn withdraw_all(view: &View, slice: &ObjectName) -> Plan {
 
 /// Whether another slice of the same Service has still to be exported before this export may go: never where the Service
 /// is not exported any more.
-fn awaits_successor(view: &View, going: &HubSlice) -> bool {
+fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
-    if exportable(view, service).is_none() && !view.is_export_unknown(service) {
+    if exportable(view, service, hub.now).is_none() && !view.is_export_unknown(service) {
         return false;
     }
-    view.slices_of.get(service).filter_map(|slice| source(view, slice)).any(|slice| {
-        let held = best(view, slice).map(|export| &export.spec.content);
-        succession::awaited(held, &slice.content, &going.spec.content)
+    view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
+        let held = best(view, source.slice).map(|export| &export.spec.content);
+        succession::awaited(held, &source.content, &going.spec.content)
     })
 }
 
 /// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
-fn ensure(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Plan {
-    let Some(kept) = best(view, slice) else {
-        return match free_name(view, slice, export) {
-            Some(at) => Plan::one(Write::create(
-                Kind::EndpointSliceExport,
-                at,
-                Desired::EndpointSliceExport(spec(view, slice, export, None)),
-            )),
+fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
+    let Some(kept) = best(view, source.slice) else {
+        return match free_name(view, source.slice, export) {
+            Some(at) => {
+                let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
+                Plan::one(Write::create(Kind::EndpointSliceExport, at, desired))
+            }
             None => Plan::default(), // its name is still held by its own dying export: the end of that wakes us (B4)
         };
     };
     let owner = &export.meta.name;
     if kept.spec.owner == *owner
-        && succession::empties(&kept.spec.content, &slice.content)
-        && awaits_successor(view, kept)
+        && succession::empties(&kept.spec.content, &source.content)
+        && awaits_successor(view, kept, hub)
     {
         return Plan::default(); // the other slice's export wakes us
     }
     let is_ours = kept.spec.reference.cluster == view.settings.cluster && kept.spec.owner == *owner;
-    if kept.spec.content != slice.content || !is_ours {
-        let patch = Patch::HubSlice(spec(view, slice, export, Some(kept)));
+    if kept.spec.content != *source.content || !is_ours {
+        let patch = Patch::HubSlice(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
     }
     let mut plan = Plan::default();
     let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;
-    for other in exports_of(view, &slice.meta.name).filter(superseded) {
+    for other in exports_of(view, &source.slice.meta.name).filter(superseded) {
         plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
     }
     plan
@@ -128,7 +149,8 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     None
 }
 
-fn spec(view: &View, slice: &EndpointSlice, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
+fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
+    let slice = source.slice;
     // A change that was seen before the slice could be exported did not wait for us until then.
     let exportable_since = view.stamps.exportable_since(&export.meta.name);
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
@@ -143,7 +165,7 @@ fn spec(view: &View, slice: &EndpointSlice, export: &ServiceExport, held: Option
             exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
         },
         owner: export.meta.name.clone(),
-        content: slice.content.clone(),
+        content: source.content.clone().into_owned(),
     }
 }
 

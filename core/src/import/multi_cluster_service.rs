@@ -5,8 +5,8 @@ use crate::conditions::{self, VALID, Verdict};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
 use crate::model::{
-    ConsumerType, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServicePort, ServiceType,
-    TargetPort,
+    AddressType, ConsumerType, HubSlice, ImportType, Kind, LoadBalancerStatus, MultiClusterService, Service,
+    ServiceImport, ServicePort, ServiceType, TargetPort,
 };
 use crate::names;
 use crate::plan::{Controller, DerivedService, Desired, Event, Patch, Plan, Write};
@@ -199,12 +199,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         let left = named().filter(|left| !usable(view, wish, left)).map(|left| left_behind(wish, &left));
         return Plan::one(left.into_iter().fold(mark(wish, Some(name.name)), Write::telling));
     }
-    let desired = DerivedService {
-        derived_from: wish.meta.name.clone(),
-        consumer_type: wish.consumer_type,
-        ports: import.status.ports.clone(),
-        internal_load_balancer: wish.internal_load_balancer,
-    };
+    let desired = desired(view, wish, import, standing);
     let Some(service) = view.services.get(&name) else {
         let event =
             normal(wish, "FoundValidService", format!("Found valid service {} and importing", wish.import_name));
@@ -217,6 +212,10 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     for other in derived_services(view, wish).filter(|other| other.meta.name != name) {
         plan.push(Write::delete(Kind::Service, &other.meta)); // its label was edited by hand
     }
+    if service.headless != desired.headless {
+        // That cannot be changed: it is made anew.
+        return Plan::one(Write::delete(Kind::Service, &service.meta));
+    }
     if !as_desired(service, &desired) {
         plan.push(Write::patch(Kind::Service, &service.meta, Patch::DerivedService(desired)));
     }
@@ -225,6 +224,27 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         plan.push(write.telling(normal(wish, "SuccessfulUpdateStatus", message)));
     }
     plan
+}
+
+/// What we want of the derived Service. One with addresses of both families keeps them, whatever slices come and go.
+fn desired(
+    view: &View,
+    wish: &MultiClusterService,
+    import: &ServiceImport,
+    standing: Option<&Service>,
+) -> DerivedService {
+    let given = view.slice_imports_of.get(&import.meta.name).filter_map(|slice| view.slice_imports.live(slice));
+    let is_six = |slice: &HubSlice| slice.spec.content.address_type == AddressType::IPv6;
+    let headless = import.status.import_type == Some(ImportType::Headless);
+    DerivedService {
+        derived_from: wish.meta.name.clone(),
+        consumer_type: if headless { ConsumerType::ClusterIp } else { wish.consumer_type },
+        ports: import.status.ports.clone(),
+        headless,
+        session_affinity: import.status.session_affinity,
+        dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(is_six),
+        internal_load_balancer: wish.internal_load_balancer,
+    }
 }
 
 /// Whether a Service is as we want it, in the fields that we own.
@@ -238,6 +258,8 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.derived_from.as_ref() == Some(&desired.derived_from)
         && service.internal_load_balancer == desired.internal_load_balancer
+        && service.session_affinity == desired.session_affinity
+        && service.dual_stack == desired.dual_stack
 }
 
 /// Ports as the API server completes them: without a target port, pods listen on the port itself.

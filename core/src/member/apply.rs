@@ -5,9 +5,10 @@ use crate::export;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::Taken;
 use crate::model::{
-    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
-    ServiceExport, ServiceImport,
+    AddressType, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
+    Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
+use std::borrow::Cow;
 
 impl View {
     pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -21,6 +22,7 @@ impl View {
             Object::InternalServiceImport(import) => self.take_internal_import(import, at, dirty),
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, dirty),
             Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, dirty),
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
             Object::Namespace(_) => {}
         }
     }
@@ -36,6 +38,7 @@ impl View {
             Kind::InternalServiceImport => self.forget_internal_import(name, uid, at, dirty),
             Kind::EndpointSliceExport => self.forget_slice_export(name, uid, at, dirty),
             Kind::EndpointSliceImport => self.forget_slice_import(name, uid, at, dirty),
+            Kind::MemberAgent => self.forget_member_agent(name, uid, at, dirty),
             Kind::Namespace => {}
         }
     }
@@ -51,10 +54,10 @@ impl View {
         }
         let derived_from = service.derived_from.clone();
         let Taken::Changed(before) = self.services.take(service) else { return };
-        let exported_before = before.as_ref().map(|old| (&old.meta.uid, &old.ports));
-        if let Some(now) = self.services.get(&name)
-            && exported_before != Some((&now.meta.uid, &now.ports))
-        {
+        fn offered(service: &Service) -> (&Text, &[ServicePort], bool, SessionAffinity) {
+            (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
+        }
+        if before.as_ref().map(offered) != self.services.get(&name).map(offered) {
             self.stamps.service_changed(&name, at);
         }
         let derived_before = before.and_then(|old| old.derived_from);
@@ -95,7 +98,7 @@ impl View {
 
     /// Slices are planned anew when their Service's export began or ended to be possible.
     fn exportable_dirties(&mut self, service: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
-        let exportable = export::exportable(self, service).is_some();
+        let exportable = export::exportable(self, service, at).is_some();
         if self.stamps.set_exportable(service, exportable, at) {
             dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
             self.going_export_dirties(service, dirty);
@@ -128,8 +131,10 @@ impl View {
         let generation = slice.meta.generation;
         let Taken::Changed(before) = self.slices.take(slice) else { return };
         let new = before.as_ref().is_none_or(|old| Some(&old.meta.uid) != self.slices.get(&name).map(|s| &s.meta.uid));
-        let content_changed =
-            new || before.as_ref().map(|old| &old.content) != self.slices.get(&name).map(|slice| &slice.content);
+        let told = |slice: Option<&EndpointSlice>| slice.map(|slice| self.told_to_hub(slice, at).map(Cow::into_owned));
+        let content_changed = new
+            || before.as_ref().map(|old| &old.content) != self.slices.get(&name).map(|slice| &slice.content)
+                && told(before.as_ref()) != told(self.slices.get(&name));
         if content_changed {
             self.stamps.slice_changed(&name, generation, at, new);
         } else {
@@ -236,14 +241,15 @@ impl View {
     }
 
     /// Notes what of a slice its exports in the hub lack, whichever of both was seen first.
-    fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
+    pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
+        let Some(told) = self.told_to_hub(slice, at) else { return self.stamps.slice_settled(name) };
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
-            same |= spec.content == slice.content; // also one that changed and changed back
+            same |= spec.content == *told; // also one that changed and changed back
         }
         if same {
             self.stamps.slice_settled(name);
@@ -380,7 +386,11 @@ impl View {
     fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
+        let is_six = slice.spec.content.address_type == AddressType::IPv6;
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
+        if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner) {
+            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
+        }
         self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
         self.going_import_dirties(&owner, dirty);

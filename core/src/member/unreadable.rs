@@ -52,6 +52,7 @@ impl View {
                 dirty.push(Key::SliceImport(name.name.clone()));
                 dirty.push(Key::SliceExport(self.in_system(name.name.clone())));
             }
+            Kind::MemberAgent => dirty.push(Key::Heartbeat),
             Kind::Namespace => {}
         }
     }

@@ -1,7 +1,9 @@
-//! What stands in the members' namespaces of the hub: exports, claims and slices, each with a reference to its source.
+//! What stands in the members' namespaces of the hub: exports, claims and slices, each with a reference to its source, and
+//! what member and hub say to each other.
 
-use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SliceContent};
+use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
+use crate::features::Features;
 use crate::ids::{ObjectName, Text, Timestamp};
 
 /// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
@@ -39,6 +41,10 @@ pub struct InternalServiceExport {
     pub reference: Reference,
     /// Its ports, in its order.
     pub ports: Vec<ServicePort>,
+    /// It has no address of its own.
+    pub headless: bool,
+    /// Its session affinity.
+    pub session_affinity: SessionAffinity,
     /// All conditions; `Conflict` is the hub's verdict.
     pub conditions: Vec<Condition>,
     /// The hub's stamp; absent where no hub of ours has seen it, or where it cannot be read.
@@ -87,4 +93,57 @@ pub struct HubSliceSpec {
     pub owner: ObjectName,
     /// Its content.
     pub content: SliceContent,
+}
+
+/// What an agent says of itself to its peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// Its version; empty where it has said nothing.
+    pub version: Text,
+    /// What it understands beside the Go form, by name, also what we do not know of.
+    pub features: Vec<Text>,
+}
+
+impl Announcement {
+    /// What an agent of this version says.
+    pub fn new(version: impl Into<Text>, features: Features) -> Self {
+        Self { version: version.into(), features: features.names().map(Text::from).collect() }
+    }
+
+    /// What both of us understand of it.
+    pub fn understood(&self) -> Features {
+        self.features.iter().filter_map(|name| Features::named(name)).collect()
+    }
+}
+
+/// How much a member shares, as the hub counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberCounts {
+    /// Services that it exports.
+    pub exported_services: i64,
+    /// Slices that it exports.
+    pub exported_slices: i64,
+    /// Ready endpoints in these.
+    pub exported_endpoints: i64,
+    /// Services that it imports: its claims that are granted.
+    pub imported_services: i64,
+    /// Slices that it is given.
+    pub imported_slices: i64,
+}
+
+/// The word between a member and the hub: one for each member, in its hub namespace, under its cluster id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberAgent {
+    /// Metadata.
+    pub meta: Meta,
+    /// What the member says.
+    pub member: Announcement,
+    /// When the member last said that it is there, on its own clock.
+    pub renewed: Option<Timestamp>,
+    /// When the member stopped as planned, on its own clock; absent while it runs.
+    pub stopped: Option<Timestamp>,
+    /// What the hub says.
+    pub hub: Announcement,
+    /// What the hub counts; absent where it has said nothing.
+    pub counts: Option<MemberCounts>,
 }

@@ -1,8 +1,8 @@
 //! Any object, where its kind is told by the value.
 
 use super::{
-    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, Meta, MultiClusterService, Namespace,
-    Service, ServiceExport, ServiceImport,
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta,
+    MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
 };
 
 /// Any of them.
@@ -19,6 +19,7 @@ pub enum Object {
     EndpointSliceExport(HubSlice),
     EndpointSliceImport(HubSlice),
     Namespace(Namespace),
+    MemberAgent(MemberAgent),
 }
 
 impl Object {
@@ -34,6 +35,7 @@ impl Object {
             Self::InternalServiceImport(object) => &object.meta,
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
+            Self::MemberAgent(object) => &object.meta,
         }
     }
 
@@ -49,6 +51,7 @@ impl Object {
             Self::InternalServiceImport(object) => &mut object.meta,
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
             Self::Namespace(object) => &mut object.meta,
+            Self::MemberAgent(object) => &mut object.meta,
         }
     }
 
@@ -65,6 +68,7 @@ impl Object {
             Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::Namespace(_) => Kind::Namespace,
+            Self::MemberAgent(_) => Kind::MemberAgent,
         }
     }
 }

@@ -10,8 +10,12 @@ use fleetnet_core::member::{Key, ServiceLatency, View};
 use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServiceType,
 };
-use fleetnet_core::plan::{Action, Desired, Patch, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, Offer, Patch, Sample, Write};
 use fleetnet_core::watches::WatchState;
+
+fn offer(number: i32) -> Offer {
+    Offer { ports: vec![port("http", number)], ..Offer::default() }
+}
 
 fn app() -> Key {
     Key::Export(named("work/app"))
@@ -52,7 +56,7 @@ fn a_new_export_is_told_then_marked_then_offered() {
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::ServiceExport, &said.meta, true)]);
 
     let view = member_view([source.clone().object(), said.marked().object()]);
-    let desired = Desired::InternalServiceExport { reference: exported(&source), ports: vec![port("http", 80)] };
+    let desired = Desired::InternalServiceExport { reference: exported(&source), offer: offer(80) };
     let create = Write::create(Kind::InternalServiceExport, in_hub_of("member-1", "work-app"), desired);
     assert_eq!(writes(&view, &app()), [sampled(create)]);
 }
@@ -96,7 +100,7 @@ fn an_export_is_written_anew_only_when_its_ports_change() {
     let internal = internal_export("member-1", &source);
     let changed = source.version(9).ports(&[port("http", 81)]);
     let view = member_view(standing.into_iter().chain([changed.clone().object()]));
-    let patch = Patch::InternalServiceExport { reference: exported(&changed), ports: vec![port("http", 81)] };
+    let patch = Patch::InternalServiceExport { reference: exported(&changed), offer: offer(81) };
     let offered = internal.offered_since(seconds(2));
     assert_eq!(writes(&view, &app()), [sampled(Write::patch(Kind::InternalServiceExport, &offered.meta, patch))]);
 }

@@ -12,7 +12,7 @@ use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceImport, Kind,
-    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType,
+    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 
@@ -56,6 +56,9 @@ fn derived(wish: &MultiClusterService) -> DerivedService {
         derived_from: wish.meta.name.clone(),
         consumer_type: wish.consumer_type,
         ports: vec![port("http", 80)],
+        headless: false,
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
         internal_load_balancer: false,
     }
 }

@@ -199,13 +199,14 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
     match key {
         member::Key::Export(_) => &[Service, ServiceExport, InternalServiceExport],
         member::Key::SliceExport(_) => {
-            &[Service, ServiceExport, EndpointSlice, EndpointSliceExport, EndpointSliceImport]
+            &[Service, ServiceExport, EndpointSlice, EndpointSliceExport, EndpointSliceImport, MemberAgent]
         }
         member::Key::MultiClusterService(_) => &[MultiClusterService, ServiceImport, Service],
         member::Key::Import(_) => &[ServiceImport, MultiClusterService, InternalServiceImport],
         member::Key::SliceImport(_) => {
             &[EndpointSliceImport, EndpointSlice, MultiClusterService, ServiceImport, Service, InternalServiceImport]
         }
+        member::Key::Heartbeat => &[MemberAgent, EndpointSlice],
     }
 }
 
@@ -214,7 +215,10 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
         hub::Key::Service(_) => &[InternalServiceExport, InternalServiceImport, ServiceImport],
-        hub::Key::Slice(_) => &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport],
+        hub::Key::Slice(_) => {
+            &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport, MemberAgent]
+        }
+        hub::Key::Member(_) => &[MemberAgent],
     }
 }
 

@@ -38,6 +38,7 @@ impl View for member::View {
         Kind::InternalServiceImport,
         Kind::EndpointSliceExport,
         Kind::EndpointSliceImport,
+        Kind::MemberAgent,
     ];
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
@@ -70,6 +71,7 @@ impl View for member::View {
         held.extend(self.internal_imports.iter().cloned().map(Object::InternalServiceImport));
         held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
         held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
+        held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held
     }
 }
@@ -83,12 +85,13 @@ impl View for hub::View {
         Kind::EndpointSliceExport,
         Kind::EndpointSliceImport,
         Kind::Namespace,
+        Kind::MemberAgent,
     ];
     fn forgetful(&self) -> Self {
-        Self::default()
+        Self::new(self.announces.clone())
     }
-    fn observe(&mut self, change: Change, _at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.apply(change, dirty);
+    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.apply(change, at, dirty);
     }
     fn watched(&mut self, kind: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Self::Key>) {
         self.watch_state(kind, state, dirty);
@@ -112,6 +115,7 @@ impl View for hub::View {
         held.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
         held.extend(self.slice_imports.iter().cloned().map(Object::EndpointSliceImport));
         held.extend(self.namespaces.iter().cloned().map(Object::Namespace));
+        held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held
     }
 }

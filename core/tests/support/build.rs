@@ -1,12 +1,13 @@
 //! Builders: each gives the smallest object that a rule takes seriously; chained calls make it special.
 
+use fleetnet_core::features::Features;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::index::Held;
 use fleetnet_core::model::{
-    AddressType, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
+    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
     HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, LoadBalancerIngress,
-    LoadBalancerStatus, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered, Reference, Service,
-    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent, TargetPort,
+    LoadBalancerStatus, MemberAgent, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered, Reference,
+    Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 
@@ -94,6 +95,8 @@ pub(crate) fn service(path: &str) -> Service {
         service_type: ServiceType::ClusterIp,
         headless: false,
         ports: vec![port("http", 80)],
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -143,11 +146,17 @@ pub(crate) fn address(ip: &str) -> LoadBalancerStatus {
     LoadBalancerStatus { ingress: vec![ingress] }
 }
 
+/// An endpoint with one address.
+pub(crate) fn endpoint(address: &str) -> Endpoint {
+    Endpoint { addresses: vec![address.into()], ..Endpoint::default() }
+}
+
 /// An IPv4 slice's content with port http 8080.
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     SliceContent {
         address_type: AddressType::IPv4,
-        endpoints: addresses.iter().map(|address| Endpoint { addresses: vec![(*address).into()] }).collect(),
+        endpoints: addresses.iter().map(|address| endpoint(address)).collect(),
+        draining: Vec::new(),
         ports: vec![EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None }],
     }
 }
@@ -233,6 +242,7 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
     ServiceExport {
         meta: Meta { uid: format!("uid-export-{path}").into(), ..meta(named(path), 1) },
         weight: None,
+        headless: false,
         conditions: Vec::new(),
     }
 }
@@ -310,6 +320,7 @@ pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
     ImportStatus {
         import_type: Some(ImportType::ClusterSetIp),
         ports: vec![port("http", 80)],
+        session_affinity: SessionAffinity::None,
         clusters: clusters.iter().map(|cluster| Text::from(*cluster)).collect(),
     }
 }
@@ -375,6 +386,8 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         meta: Meta { uid: format!("uid-export-of-{cluster}").into(), ..meta(at, 1) },
         reference: reference(cluster, &service.meta, Some(seconds(5))),
         ports: service.ports.clone(),
+        headless: service.headless,
+        session_affinity: service.session_affinity,
         conditions: Vec::new(),
         offered: None,
     }
@@ -388,7 +401,7 @@ pub(crate) trait BuildInternalExport {
 
 impl BuildInternalExport for InternalServiceExport {
     fn offered_since(mut self, at: Timestamp) -> Self {
-        self.offered = Some(PortsOffered { since: at, ports: names::ports_fingerprint(&self.ports) });
+        self.offered = Some(PortsOffered { since: at, ports: names::offer_fingerprint(&self.ports, self.headless) });
         self.marked()
     }
     fn judged(mut self, verdict: Condition) -> Self {
@@ -472,6 +485,18 @@ pub(crate) fn namespace(name: &str) -> Namespace {
     Namespace { meta: Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) } }
 }
 
+/// The word between a member and the hub, where both understand this.
+pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
+    MemberAgent {
+        meta: meta(in_hub_of(cluster, cluster), 1),
+        member: Announcement::new("1.2.3", member),
+        renewed: Some(seconds(5)),
+        stopped: None,
+        hub: Announcement::new("1.2.3", hub),
+        counts: None,
+    }
+}
+
 /// Any object as the enum that views take; EndpointSliceExport and EndpointSliceImport are told apart by the caller.
 pub(crate) trait IntoObject {
     fn object(self) -> Object;
@@ -492,5 +517,6 @@ into_object!(
     MultiClusterService,
     InternalServiceExport,
     InternalServiceImport,
-    Namespace
+    Namespace,
+    MemberAgent
 );

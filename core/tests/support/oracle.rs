@@ -318,7 +318,7 @@ fn anonymous(mut object: Object) -> Object {
             forget(&mut claim.reference);
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
-        Object::Service(_) | Object::Namespace(_) => {}
+        Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}
     }
     object
 }

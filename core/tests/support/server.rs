@@ -2,8 +2,9 @@
 
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
-    Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, Meta, Object, Owner, Service, ServiceImport, ServiceType, TargetPort,
+    Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
+    InternalServiceImport, LoadBalancerStatus, MemberAgent, Meta, Object, Owner, Service, ServiceImport, ServiceType,
+    SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 
@@ -11,10 +12,12 @@ use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Pa
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     let meta = fresh(at, !matches!(desired, Desired::Service(_)));
     match desired.clone() {
-        Desired::InternalServiceExport { reference, ports } => Object::InternalServiceExport(InternalServiceExport {
+        Desired::InternalServiceExport { reference, offer } => Object::InternalServiceExport(InternalServiceExport {
             meta,
             reference,
-            ports,
+            ports: offer.ports,
+            headless: offer.headless,
+            session_affinity: offer.session_affinity,
             conditions: Vec::new(),
             offered: None,
         }),
@@ -42,8 +45,10 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             let mut service = Service {
                 meta,
                 service_type: ServiceType::ClusterIp,
-                headless: false,
+                headless: derived.headless,
                 ports: Vec::new(),
+                session_affinity: SessionAffinity::None,
+                dual_stack: false,
                 derived_from: None,
                 relabelled: false,
                 internal_load_balancer: false,
@@ -64,6 +69,14 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             set_imported(&mut slice, wanted);
             Object::EndpointSlice(slice)
         }
+        Desired::MemberAgent { announcement, renewed } => Object::MemberAgent(MemberAgent {
+            meta,
+            member: announcement,
+            renewed: Some(renewed),
+            stopped: None,
+            hub: Announcement::default(),
+            counts: None,
+        }),
     }
 }
 
@@ -105,6 +118,9 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
     }
     service.derived_from = Some(derived.derived_from);
     service.internal_load_balancer = derived.internal_load_balancer;
+    assert_eq!(service.headless, derived.headless, "422: clusterIP is immutable");
+    service.session_affinity = derived.session_affinity;
+    service.dual_stack |= derived.dual_stack;
 }
 
 fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
@@ -120,9 +136,20 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers(finalizers)) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
-        (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, ports }) => {
+        (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, offer }) => {
             export.reference = reference;
-            export.ports = ports;
+            export.ports = offer.ports;
+            export.headless = offer.headless;
+            export.session_affinity = offer.session_affinity;
+        }
+        (Object::MemberAgent(agent), Patch::MemberAgent { announcement, renewed, stopped }) => {
+            agent.member = announcement;
+            agent.renewed = Some(renewed);
+            agent.stopped = stopped;
+        }
+        (Object::MemberAgent(agent), Patch::MemberAgentStatus { announcement, counts }) => {
+            agent.hub = announcement;
+            agent.counts = counts;
         }
         (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, offered }) => {
             export.meta.finalizers = finalizers;
@@ -175,6 +202,10 @@ pub(crate) fn without_status(mut object: Object) -> Object {
             wish.conditions = Vec::new();
             wish.load_balancer = LoadBalancerStatus::default();
         }
+        Object::MemberAgent(agent) => {
+            agent.hub = Announcement::default();
+            agent.counts = None;
+        }
         Object::EndpointSlice(_)
         | Object::EndpointSliceExport(_)
         | Object::EndpointSliceImport(_)
@@ -190,7 +221,10 @@ pub(crate) fn specification(object: &Object) -> Object {
     *meta = Meta { uid: Text::from(""), ..fresh(&meta.name, false) };
     match &mut spec {
         Object::EndpointSlice(slice) => slice.observed_generation = None,
-        Object::ServiceExport(export) => export.weight = None,
+        Object::ServiceExport(export) => {
+            export.weight = None;
+            export.headless = false;
+        }
         Object::ServiceImport(import) => {
             import.owners = Vec::new();
             import.claims = Claims::default();
@@ -203,7 +237,7 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::InternalServiceExport(export) => export.offered = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
-        Object::Service(_) | Object::Namespace(_) => {}
+        Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}
     }
     spec
 }

@@ -58,6 +58,8 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::ServiceImportOwners { .. } => "owners",
         Patch::Claims { .. } => "claims",
         Patch::ConsumerType(_) => "type",
+        Patch::MemberAgent { .. } => "heartbeat",
+        Patch::MemberAgentStatus { .. } => "answer",
         Patch::InternalServiceExport { .. }
         | Patch::HubSlice(_)
         | Patch::DerivedService(_)
@@ -112,6 +114,7 @@ fn in_hub(kind: Kind) -> bool {
             | Kind::EndpointSliceExport
             | Kind::EndpointSliceImport
             | Kind::Namespace
+            | Kind::MemberAgent
     )
 }
 
@@ -122,6 +125,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         cluster: cluster.into(),
         fleet_system_namespace: SYSTEM.into(),
         derived_service_grace_micros: GRACE_MICROS,
+        announces: None,
     }
 }
 

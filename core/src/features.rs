@@ -1,0 +1,168 @@
+//! What fleetnet adds to the Go agents' form of an object, and what of that a peer is told (design section 4).
+//!
+//! Typed writers strip what they do not know, and a fight over that would never end. So an addition goes only to a peer that
+//! announced it ([`crate::handshake`]); everybody else gets, and is compared in, exactly the Go form.
+
+use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
+use std::borrow::Cow;
+
+/// One addition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feature {
+    /// Slices of IPv6 addresses.
+    IPv6,
+    /// Endpoints that are not ready and still serve, in a list of their own.
+    DrainingEndpoints,
+    /// Host names and zones of endpoints.
+    EndpointDetails,
+    /// Headless Services.
+    Headless,
+    /// Session affinity of Services.
+    SessionAffinity,
+}
+
+impl Feature {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];
+    /// Those of slices: for whoever imports slices.
+    pub const OF_SLICES: [Self; 3] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails];
+    /// Those of Services: for whoever derives Services.
+    pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
+
+    /// Its name, as it is announced.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IPv6 => "IPv6",
+            Self::DrainingEndpoints => "DrainingEndpoints",
+            Self::EndpointDetails => "EndpointDetails",
+            Self::Headless => "Headless",
+            Self::SessionAffinity => "SessionAffinity",
+        }
+    }
+}
+
+/// A set of additions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features(u8);
+
+impl Features {
+    /// The Go form.
+    pub const NONE: Self = Self(0);
+    /// All that this version knows.
+    pub const ALL: Self = Self((1 << Feature::ALL.len()) - 1);
+
+    /// Whether an addition is in it.
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & (1 << feature as u8) != 0
+    }
+
+    /// The same without one.
+    #[must_use]
+    pub const fn without(self, feature: Feature) -> Self {
+        Self(self.0 & !(1 << feature as u8))
+    }
+
+    /// The names of those in it, in the order in which they are announced.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Feature::ALL.into_iter().filter(move |feature| self.has(*feature)).map(Feature::name)
+    }
+
+    /// The addition of that name, if this version knows it.
+    pub fn named(name: &str) -> Option<Feature> {
+        Feature::ALL.into_iter().find(|feature| feature.name() == name)
+    }
+}
+
+impl FromIterator<Feature> for Features {
+    fn from_iter<I: IntoIterator<Item = Feature>>(features: I) -> Self {
+        Self(features.into_iter().fold(0, |set, feature| set | 1 << feature as u8))
+    }
+}
+
+/// What a peer is told of a slice; `None` where it cannot be told of it at all.
+pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
+    match content.address_type {
+        AddressType::IPv4 => {}
+        AddressType::IPv6 if peer.has(Feature::IPv6) => {}
+        AddressType::IPv6 | AddressType::Other(_) => return None,
+    }
+    let draining = peer.has(Feature::DrainingEndpoints);
+    let details = peer.has(Feature::EndpointDetails);
+    let has_details = |endpoint: &Endpoint| endpoint.hostname.is_some() || endpoint.zone.is_some();
+    let all = || content.endpoints.iter().chain(&content.draining);
+    if (draining || content.draining.is_empty()) && (details || !all().any(has_details)) {
+        return Some(Cow::Borrowed(content));
+    }
+    let mut told = content.clone();
+    if !draining {
+        told.draining = Vec::new();
+    }
+    if !details {
+        for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
+            (endpoint.hostname, endpoint.zone) = (None, None);
+        }
+    }
+    Some(Cow::Owned(told))
+}
+
+/// What a peer is told of an import.
+pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus {
+    ImportStatus { session_affinity: affinity_for(peer, status.session_affinity), ..status.clone() }
+}
+
+/// What a peer is told of a Service's session affinity.
+pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
+    if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(address: &str) -> Endpoint {
+        Endpoint { addresses: vec![address.into()], hostname: Some("db-0".into()), zone: Some("zone-1".into()) }
+    }
+
+    fn content(address_type: AddressType) -> SliceContent {
+        SliceContent { address_type, endpoints: vec![endpoint("a")], draining: vec![endpoint("b")], ports: Vec::new() }
+    }
+
+    #[test]
+    fn every_feature_is_found_by_its_name_and_unknown_ones_are_nobodys() {
+        for feature in Feature::ALL {
+            assert_eq!(Features::named(feature.name()), Some(feature));
+            assert!(Features::ALL.has(feature) && !Features::NONE.has(feature));
+            assert!(!Features::ALL.without(feature).has(feature));
+        }
+        assert_eq!(Features::named("Telepathy"), None);
+        assert_eq!(Feature::ALL.into_iter().collect::<Features>(), Features::ALL);
+        let both: Features = Feature::OF_SLICES.into_iter().chain(Feature::OF_SERVICES).collect();
+        assert_eq!(both, Features::ALL, "each is somebody's to understand");
+    }
+
+    #[test]
+    fn a_peer_is_told_what_it_announced_and_no_more() {
+        let plain = Endpoint { addresses: vec!["a".into()], ..Endpoint::default() };
+        let full = content(AddressType::IPv4);
+        let go = SliceContent { endpoints: vec![plain.clone()], draining: Vec::new(), ..full.clone() };
+        let drained = Endpoint { addresses: vec!["b".into()], ..Endpoint::default() };
+        let undetailed = SliceContent { draining: vec![drained], ..go.clone() };
+        let ready_only = SliceContent { draining: Vec::new(), ..full.clone() };
+        let table = [
+            (Features::ALL, Some(full.clone()), "all of it"),
+            (Features::NONE, Some(go), "the Go form"),
+            (Features::ALL.without(Feature::EndpointDetails), Some(undetailed), "addresses"),
+            (Features::ALL.without(Feature::DrainingEndpoints), Some(ready_only), "ready ones"),
+            (Features::ALL.without(Feature::IPv6), Some(full.clone()), "IPv4 is for everybody"),
+        ];
+        for (peer, told, why) in table {
+            assert_eq!(slice_for(peer, &full).map(Cow::into_owned), told, "{why}");
+        }
+        let six = content(AddressType::IPv6);
+        assert_eq!(slice_for(Features::ALL.without(Feature::IPv6), &six), None);
+        assert!(matches!(slice_for(Features::ALL, &six), Some(Cow::Borrowed(_))), "and costs no copy");
+        let names = content(AddressType::Other("FQDN".into()));
+        assert_eq!(slice_for(Features::ALL, &names), None, "no cluster can import it");
+    }
+}

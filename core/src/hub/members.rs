@@ -1,0 +1,54 @@
+//! What the members have announced ([`crate::handshake`]).
+
+use super::{Key, View};
+use crate::features::Features;
+use crate::handshake;
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::index::Taken;
+use crate::model::{Kind, MemberAgent};
+use crate::names;
+
+impl View {
+    /// What the member of a hub namespace understands beside the Go form, and until when that holds, if that is known to end.
+    pub(crate) fn features_of(&self, namespace: &Text, now: Timestamp) -> (Features, Option<Timestamp>) {
+        self.announced.get(namespace).map_or((Features::NONE, None), |announced| announced.at(now))
+    }
+
+    /// Whether it is known what the members understand.
+    pub(crate) fn knows_features(&self) -> bool {
+        handshake::is_known(self.watches.state(Kind::MemberAgent))
+    }
+
+    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = agent.meta.name.clone();
+        if let Taken::Changed(_) = self.member_agents.take(agent) {
+            self.hear_member(&name, at, dirty);
+        }
+    }
+
+    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.member_agents.remove(name, uid).is_some() {
+            self.hear_member(name, at, dirty);
+        }
+    }
+
+    /// A member speaks for itself only: in its namespace, under its name. What it understands decides what it is told of the
+    /// Services that it claims, and of their slices.
+    fn hear_member(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
+        let namespace = &name.namespace;
+        if names::cluster_of(namespace).as_ref() != Some(&name.name) {
+            return;
+        }
+        let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
+        let said = said.map(|member| member.understood());
+        if self.announced.entry(namespace.clone()).or_default().heard(said, at) {
+            for claim in self.internal_imports.in_namespace(namespace) {
+                self.slice_dirties(&claim.reference.source, dirty);
+                dirty.push(Key::Service(claim.reference.source.clone()));
+            }
+            let copies = self.slice_imports.in_namespace(namespace);
+            dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
+        }
+        dirty.push(Key::Member(name.name.clone()));
+    }
+}

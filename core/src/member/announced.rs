@@ -1,0 +1,64 @@
+//! What the hub has announced, and whether this cluster's slices are followed ([`crate::handshake`]).
+
+use super::{Key, View};
+use crate::features::{self, Features};
+use crate::handshake;
+use crate::ids::{ObjectName, Timestamp};
+use crate::index::Taken;
+use crate::model::{EndpointSlice, Kind, MemberAgent, SliceContent};
+use std::borrow::Cow;
+
+impl View {
+    /// The watch of this cluster's slices has lost touch with the server, or found it again.
+    pub fn slices_followed(&mut self, followed: bool, dirty: &mut Vec<Key>) {
+        if self.slices_unfollowed == followed {
+            self.slices_unfollowed = !followed;
+            dirty.push(Key::Heartbeat);
+        }
+    }
+
+    pub(crate) fn follows_slices(&self) -> bool {
+        !self.slices_unfollowed && self.watches.complete(&[Kind::EndpointSlice])
+    }
+
+    /// What the hub understands beside the Go form, and until when that holds, if that is known to end; `None` while it is
+    /// not known yet.
+    pub(crate) fn hub_features(&self, now: Timestamp) -> Option<(Features, Option<Timestamp>)> {
+        handshake::is_known(self.watches.state(Kind::MemberAgent)).then(|| self.hub_announced.at(now))
+    }
+
+    /// What the hub is told of a slice; `None` where it would not understand it.
+    pub(super) fn told_to_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
+        features::slice_for(self.hub_announced.at(at).0, &slice.content)
+    }
+
+    pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
+        if agent.meta.name != self.in_hub(self.settings.cluster.clone()) {
+            return; // somebody else's
+        }
+        if let Taken::Changed(_) = self.member_agents.take(agent) {
+            self.hear_hub(at, dirty);
+        }
+    }
+
+    pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.member_agents.remove(name, uid).is_some() {
+            self.hear_hub(at, dirty);
+        }
+    }
+
+    /// What the hub understands decides what of every slice and Service it is told.
+    fn hear_hub(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+        let name = self.in_hub(self.settings.cluster.clone());
+        let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
+        if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
+            let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
+            for slice in exported.collect::<Vec<_>>() {
+                self.note_pending(&slice, at); // what it is told may be more, or less, than it has
+            }
+            self.all_keys(dirty);
+        } else {
+            dirty.push(Key::Heartbeat);
+        }
+    }
+}
