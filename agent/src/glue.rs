@@ -118,7 +118,8 @@ where
     }
 }
 
-fn request<L>(write: Write) -> Request<L>
+/// A write as the runtime takes it.
+pub fn request<L>(write: Write) -> Request<L>
 where
     L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
 {

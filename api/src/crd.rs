@@ -1,10 +1,11 @@
-//! Typed forms of the seven kinds, one module each. They are what the CustomResourceDefinitions are generated from and
+//! Typed forms of the eight kinds, one module each. They are what the CustomResourceDefinitions are generated from and
 //! what tests and command line tools read and write; the agents' views are built from the lean decoders instead.
 
 pub mod endpoint_slice_export;
 pub mod endpoint_slice_import;
 pub mod internal_service_export;
 pub mod internal_service_import;
+pub mod member_agent;
 pub mod multi_cluster_service;
 pub mod service_export;
 pub mod service_import;
@@ -14,6 +15,7 @@ pub use endpoint_slice_export::{EndpointSliceExport, EndpointSliceExportSpec};
 pub use endpoint_slice_import::{EndpointSliceImport, EndpointSliceImportSpec};
 pub use internal_service_export::{InternalServiceExport, InternalServiceExportSpec, InternalServiceExportStatus};
 pub use internal_service_import::{InternalServiceImport, InternalServiceImportSpec};
+pub use member_agent::{MemberAgent, MemberAgentSpec, MemberAgentStatus};
 pub use multi_cluster_service::{
     MultiClusterService, MultiClusterServiceSpec, MultiClusterServiceStatus, MultiClusterServiceType, ServiceImportRef,
 };

@@ -40,7 +40,7 @@ const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const ADDRESSES: &str = "/properties/spec/properties/endpoints/items/properties/addresses";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// The definitions of all seven kinds, ordered by plural.
+/// The definitions of all kinds, ordered by plural: seven, and MemberAgent, which the Go agents do not have.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -48,15 +48,16 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     )
     .expect("two versions of one kind, each with one version, merge");
     let generated = [
-        crd::EndpointSliceExport::crd(),
-        crd::EndpointSliceImport::crd(),
-        crd::InternalServiceExport::crd(),
-        crd::InternalServiceImport::crd(),
-        crd::MultiClusterService::crd(),
-        service_exports,
-        crd::ServiceImport::crd(),
+        Some(crd::EndpointSliceExport::crd()),
+        Some(crd::EndpointSliceImport::crd()),
+        Some(crd::InternalServiceExport::crd()),
+        Some(crd::InternalServiceImport::crd()),
+        (form == Form::Full).then(crd::MemberAgent::crd),
+        Some(crd::MultiClusterService::crd()),
+        Some(service_exports),
+        Some(crd::ServiceImport::crd()),
     ];
-    generated.into_iter().map(|definition| finish(definition, form)).collect()
+    generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
 }
 
 /// The file that a definition is written to: `<group>_<plural>.yaml`.

@@ -12,6 +12,7 @@ mod hub_slice;
 mod internal_service_export;
 mod internal_service_import;
 mod lenient;
+mod member_agent;
 mod meta;
 mod multi_cluster_service;
 mod namespace;
@@ -75,6 +76,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
             object(kind, json, |known, top| hub_slice::read(known, top).map(Object::EndpointSliceImport))
         }
         Kind::Namespace => object(kind, json, namespace::read),
+        Kind::MemberAgent => object(kind, json, member_agent::read),
     }
 }
 

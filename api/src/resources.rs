@@ -36,6 +36,7 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::InternalServiceImport => (GROUP, VERSION, "InternalServiceImport", "internalserviceimports"),
         Kind::EndpointSliceExport => (GROUP, VERSION, "EndpointSliceExport", "endpointsliceexports"),
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
+        Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
     };
     Resource { group, version, kind, plural }
 }

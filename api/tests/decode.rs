@@ -6,9 +6,9 @@ mod support;
 use fleetnet_api::decode::{Unreadable, decode};
 use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
-    AddressType, Claims, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered,
-    Service, ServiceExport, ServiceImport, ServiceType, TargetPort,
+    AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, HubSlice, ImportStatus,
+    InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace,
+    Object, Owner, PortsOffered, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ fn services_as_the_go_agents_leave_them() {
         service_type: ServiceType::ClusterIp,
         headless: false,
         ports: vec![http_80()],
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -114,7 +116,7 @@ fn a_service_export_as_the_go_agents_leave_it() {
     let valid = condition("Valid", "True", "ServiceIsValid", "service work/svc0 is valid for export", since);
     let message = "service work/svc0 is in conflict with other exported services";
     let conflict = condition("Conflict", "True", "ConflictFound", message, since);
-    let expected = ServiceExport { meta: at, weight: None, conditions: vec![valid, conflict] };
+    let expected = ServiceExport { meta: at, weight: None, headless: false, conditions: vec![valid, conflict] };
     let found = read(Kind::ServiceExport, &fixture("ServiceExport in conflict"));
     assert_eq!(found, Object::ServiceExport(expected));
 }
@@ -171,6 +173,8 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         meta: kept(meta("fleet-member-exporter", "work-svc0", "00f36a0c-e77e-4354-917f-d1f7588e7b94", 239, 1)),
         reference: reference("exporter", "svc0", "2b5a3720-832e-4301-b7fb-229ff265f474", "233", 0, MADE),
         ports: vec![http_80()],
+        headless: false,
+        session_affinity: SessionAffinity::None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         offered: None,
     };
@@ -193,7 +197,8 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
     let expected = Object::Namespace(Namespace { meta: least_meta("", "work") });
     assert_eq!(read(Kind::Namespace, &namespace), expected);
 
-    let expected = ServiceExport { meta: least_meta("work", "app"), weight: None, conditions: Vec::new() };
+    let expected =
+        ServiceExport { meta: least_meta("work", "app"), weight: None, headless: false, conditions: Vec::new() };
     assert_eq!(read(Kind::ServiceExport, &least("work", "app")), Object::ServiceExport(expected));
 
     let expected = EndpointSlice {
@@ -204,6 +209,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
         content: fleetnet_core::model::SliceContent {
             address_type: AddressType::Other(text("")),
             endpoints: Vec::new(),
+            draining: Vec::new(),
             ports: Vec::new(),
         },
         observed_generation: None,
@@ -221,7 +227,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
 }
 
 #[test]
-fn only_endpoints_that_are_ready_or_say_nothing_are_kept() {
+fn endpoints_that_are_ready_or_say_nothing_are_kept_and_those_that_only_serve_apart() {
     let mut slice = fixture("EndpointSlice of a user");
     let with = |conditions: Value, address: &str| json!({ "addresses": [address], "conditions": conditions });
     slice["endpoints"] = json!([
@@ -235,18 +241,94 @@ fn only_endpoints_that_are_ready_or_say_nothing_are_kept() {
         { "addresses": [] },
         { "addresses": ["10.0.0.8", 9, "10.0.0.10"], "hostname": "h", "nodeName": "n", "zone": "z" },
         "10.0.0.11",
+        with(json!({ "ready": false, "serving": false }), "10.0.0.12"),
+        with(json!({ "ready": false }), "10.0.0.13"),
+        with(json!({ "ready": true, "serving": false }), "10.0.0.14"),
     ]);
     let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &slice) else { panic!() };
-    let addresses: Vec<Vec<&str>> = found
-        .content
-        .endpoints
-        .iter()
-        .map(|endpoint| endpoint.addresses.iter().map(|address| &**address).collect())
-        .collect();
     let one = |address| vec![address];
-    let expected =
-        vec![one("10.0.0.1"), one("10.0.0.3"), one("10.0.0.4"), one("10.0.0.5"), vec!["10.0.0.8", "10.0.0.10"]];
-    assert_eq!(addresses, expected);
+    let expected = vec![
+        one("10.0.0.1"),
+        one("10.0.0.3"),
+        one("10.0.0.4"),
+        one("10.0.0.5"),
+        vec!["10.0.0.8", "10.0.0.10"],
+        one("10.0.0.14"),
+    ];
+    assert_eq!(addresses(&found.content.endpoints), expected);
+    assert_eq!(addresses(&found.content.draining), [one("10.0.0.2")]);
+    let detailed = &found.content.endpoints[4];
+    assert_eq!((detailed.hostname.as_deref(), detailed.zone.as_deref()), (Some("h"), Some("z")));
+}
+
+fn addresses(endpoints: &[Endpoint]) -> Vec<Vec<&str>> {
+    endpoints.iter().map(|endpoint| endpoint.addresses.iter().map(|address| &**address).collect()).collect()
+}
+
+#[test]
+fn a_slice_of_the_hub_lists_what_is_ready_and_what_drains() {
+    let mut slice = fixture("EndpointSliceExport");
+    slice["spec"]["addressType"] = "IPv6".into();
+    slice["spec"]["endpoints"] = json!([{ "addresses": ["fd00::1"], "hostname": "db-0", "zone": "z" }]);
+    slice["spec"]["drainingEndpoints"] = json!([{ "addresses": ["fd00::2"] }, { "addresses": [] }]);
+    let Object::EndpointSliceExport(found) = read(Kind::EndpointSliceExport, &slice) else { panic!() };
+    let content = found.spec.content;
+    assert_eq!(content.address_type, AddressType::IPv6);
+    assert_eq!(addresses(&content.endpoints), [["fd00::1"]]);
+    assert_eq!(content.endpoints[0].hostname.as_deref(), Some("db-0"));
+    assert_eq!(addresses(&content.draining), [["fd00::2"]]);
+    slice["spec"]["drainingEndpoints"] = "none".into();
+    let refused = decode(Kind::EndpointSliceExport, slice.to_string().as_bytes()).unwrap_err();
+    assert!(refused.to_string().contains("drainingEndpoints is not a list"), "{refused}");
+}
+
+#[test]
+fn session_affinity_is_read_as_an_api_server_completes_it() {
+    let mut json = fixture("Service of a user");
+    let table = [
+        (json!("None"), Value::Null, SessionAffinity::None),
+        (json!("ClientIP"), Value::Null, SessionAffinity::ClientIp { timeout_seconds: 10_800 }),
+        (json!("ClientIP"), json!({ "clientIP": null }), SessionAffinity::ClientIp { timeout_seconds: 10_800 }),
+        (
+            json!("ClientIP"),
+            json!({ "clientIP": { "timeoutSeconds": 60 } }),
+            SessionAffinity::ClientIp { timeout_seconds: 60 },
+        ),
+        (Value::Null, json!({ "clientIP": { "timeoutSeconds": 60 } }), SessionAffinity::None),
+        (json!(7), json!(7), SessionAffinity::None),
+    ];
+    for (affinity, config, expected) in table {
+        json["spec"]["sessionAffinity"] = affinity;
+        json["spec"]["sessionAffinityConfig"] = config;
+        let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
+        assert_eq!(found.session_affinity, expected, "{json}");
+    }
+}
+
+#[test]
+fn both_address_families_are_asked_for_by_a_policy_and_headless_exports_by_an_annotation() {
+    let mut json = fixture("Service of a user");
+    for (policy, expected) in [("SingleStack", false), ("PreferDualStack", true), ("RequireDualStack", true)] {
+        json["spec"]["ipFamilyPolicy"] = policy.into();
+        let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
+        assert_eq!(found.dual_stack, expected, "{policy}");
+    }
+    for (value, expected) in [("true", true), ("false", false), ("yes", false)] {
+        let mut json = least("work", "app");
+        json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/export-headless": value });
+        let Object::ServiceExport(found) = read(Kind::ServiceExport, &json) else { panic!() };
+        assert_eq!(found.headless, expected, "{value}");
+    }
+}
+
+#[test]
+fn a_member_agent_is_read_whatever_it_says() {
+    let mut json = least("fleet-member-a", "a");
+    for nonsense in [Value::Null, json!(7), json!({ "version": 7, "features": "IPv6", "renewTime": "soon" })] {
+        json["spec"] = nonsense;
+        let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
+        assert_eq!((found.member, found.renewed, found.counts), (Announcement::default(), None, None));
+    }
 }
 
 #[test]

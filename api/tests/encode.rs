@@ -6,10 +6,11 @@ mod support;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
-    ConsumerType, Finalizers, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta,
-    Owner, PortsOffered, ServicePort, TargetPort,
+    Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort,
+    LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, ServicePort, SessionAffinity, SliceContent,
+    TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, Write};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};
@@ -61,7 +62,7 @@ fn a_deletion_is_the_uid_held() {
 #[test]
 fn an_internal_service_export_is_made() {
     let mut of = reference("exporter", "app", "uid-9", "233", 0, MADE);
-    let desired = Desired::InternalServiceExport { reference: of.clone(), ports: vec![http_80(), dns()] };
+    let desired = Desired::InternalServiceExport { reference: of.clone(), offer: offer(vec![http_80(), dns()]) };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "InternalServiceExport",
@@ -90,7 +91,7 @@ fn an_internal_service_export_is_made() {
     });
     assert_eq!(created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired), expected);
     of.exported_since = None;
-    let desired = Desired::InternalServiceExport { reference: of, ports: Vec::new() };
+    let desired = Desired::InternalServiceExport { reference: of, offer: offer(Vec::new()) };
     let without = created(Kind::InternalServiceExport, "fleet-member-exporter", "work-app", desired);
     assert_eq!(without["spec"]["ports"], json!([]));
     assert!(without["spec"]["serviceReference"].get("exportedSince").is_none());
@@ -192,9 +193,21 @@ fn a_claim_is_made_and_says_its_type_unless_it_is_load_balancer() {
     assert_eq!(make(ConsumerType::ClusterIp), expected);
 }
 
+fn offer(ports: Vec<ServicePort>) -> Offer {
+    Offer { ports, ..Offer::default() }
+}
+
 fn derived(consumer_type: ConsumerType, internal_load_balancer: bool) -> DerivedService {
     let derived_from = ObjectName::new("work", "mcs");
-    DerivedService { derived_from, consumer_type, ports: vec![http_80()], internal_load_balancer }
+    DerivedService {
+        derived_from,
+        consumer_type,
+        ports: vec![http_80()],
+        headless: false,
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
+        internal_load_balancer,
+    }
 }
 
 #[test]
@@ -213,6 +226,7 @@ fn a_derived_service_is_made_and_changed() {
         "spec": {
             "type": "ClusterIP",
             "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+            "sessionAffinity": "None",
         },
     });
     let make = |service| created(Kind::Service, "fleet-system", "work-mcs", Desired::Service(service));
@@ -233,9 +247,84 @@ fn a_derived_service_is_made_and_changed() {
         "spec": {
             "type": "LoadBalancer",
             "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
+            "sessionAffinity": "None",
+            "sessionAffinityConfig": null,
         },
     });
     assert_eq!(patched(Kind::Service, patch), expected);
+}
+
+#[test]
+fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_are_made() {
+    let mut service = derived(ConsumerType::ClusterIp, false);
+    service.headless = true;
+    let make = |service: &DerivedService| {
+        created(Kind::Service, "fleet-system", "work-mcs", Desired::Service(service.clone()))["spec"].clone()
+    };
+    let ports = json!([{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }]);
+    let expected = json!({ "type": "ClusterIP", "clusterIP": "None", "ports": ports, "sessionAffinity": "None" });
+    assert_eq!(make(&service), expected);
+    service.headless = false;
+    service.dual_stack = true;
+    service.session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+    let expected = json!({
+        "type": "ClusterIP",
+        "ports": ports,
+        "sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 60 } },
+        "ipFamilyPolicy": "PreferDualStack",
+    });
+    assert_eq!(make(&service), expected);
+    let Body::Patch { body, .. } = encode(&Write::patch(
+        Kind::Service,
+        &meta("fleet-system", "work-mcs", "uid", 7, 0),
+        Patch::DerivedService(DerivedService { headless: true, ..service }),
+    )) else {
+        panic!("a patch")
+    };
+    assert_eq!(body["spec"].get("clusterIP"), None, "it is immutable");
+}
+
+#[test]
+fn a_member_says_that_it_is_there_and_the_hub_answers() {
+    let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
+    let desired = Desired::MemberAgent { announcement: announcement.clone(), renewed: MADE };
+    let expected = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1",
+        "kind": "MemberAgent",
+        "metadata": { "namespace": "fleet-member-exporter", "name": "exporter" },
+        "spec": {
+            "version": "1.2.3",
+            "features": ["IPv6", "Headless"],
+            "renewTime": "2026-11-21T03:46:06.000000Z",
+        },
+    });
+    assert_eq!(created(Kind::MemberAgent, "fleet-member-exporter", "exporter", desired), expected);
+    let renewed = |stopped| Patch::MemberAgent { announcement: announcement.clone(), renewed: MADE, stopped };
+    let running = patched(Kind::MemberAgent, renewed(None));
+    assert_eq!(running["spec"]["plannedStopTime"], Value::Null);
+    let stopped = patched(Kind::MemberAgent, renewed(Some(MADE)));
+    assert_eq!(stopped["spec"]["plannedStopTime"], "2026-11-21T03:46:06.000000Z");
+    let counts = MemberCounts {
+        exported_services: 1,
+        exported_slices: 2,
+        exported_endpoints: 3,
+        imported_services: 4,
+        imported_slices: 5,
+    };
+    let answer = Patch::MemberAgentStatus { announcement, counts: Some(counts) };
+    let expected = json!({
+        "status": {
+            "version": "1.2.3",
+            "features": ["IPv6", "Headless"],
+            "exportedServices": 1,
+            "exportedSlices": 2,
+            "exportedEndpoints": 3,
+            "importedServices": 4,
+            "importedSlices": 5,
+        },
+    });
+    assert_eq!(patched_status(Kind::MemberAgent, answer), expected);
 }
 
 #[test]
@@ -267,6 +356,36 @@ fn an_imported_slice_is_made_and_changed() {
     assert_eq!(created(Kind::EndpointSlice, "fleet-system", "x", desired), expected);
     let expected = json!({ "metadata": metadata, "endpoints": [], "ports": ports });
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
+}
+
+/// One ready endpoint of a name and a zone, one that drains.
+fn detailed() -> SliceContent {
+    let mut content = content(&["10.1.0.13"]);
+    content.endpoints[0].hostname = Some("db-0".into());
+    content.endpoints[0].zone = Some(text("zone-1"));
+    content.draining = support::content(&["10.1.0.14"]).endpoints;
+    content
+}
+
+#[test]
+fn an_imported_slice_says_in_conditions_what_drains() {
+    let imported = ImportedSlice { service: text("work-mcs"), content: detailed(), observed_generation: 3 };
+    let patch = patched(Kind::EndpointSlice, Patch::ImportedSlice(imported));
+    let draining = json!({ "ready": false, "serving": true, "terminating": true });
+    let expected = json!([
+        { "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" },
+        { "addresses": ["10.1.0.14"], "conditions": draining },
+    ]);
+    assert_eq!(patch["endpoints"], expected);
+}
+
+#[test]
+fn a_slice_of_the_hub_says_in_a_list_of_its_own_what_drains() {
+    let spec = HubSliceSpec { content: detailed(), ..exported_slice() };
+    let patch = patched(Kind::EndpointSliceExport, Patch::HubSlice(spec));
+    let ready = json!([{ "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" }]);
+    assert_eq!(patch["spec"]["endpoints"], ready);
+    assert_eq!(patch["spec"]["drainingEndpoints"], json!([{ "addresses": ["10.1.0.14"] }]));
 }
 
 #[test]
@@ -315,7 +434,7 @@ fn conditions_are_written_whole_to_the_status() {
 fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
     let mut of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     of.exported_since = None;
-    let patch = Patch::InternalServiceExport { reference: of, ports: vec![http_80()] };
+    let patch = Patch::InternalServiceExport { reference: of, offer: offer(vec![http_80()]) };
     let expected = json!({
         "metadata": { "annotations": { "networking.fleet.azure.com/last-observed-resource-version": "234" } },
         "spec": {
@@ -330,9 +449,28 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
                 "generation": 0,
                 "exportedSince": null,
             },
+            "headless": null,
+            "sessionAffinity": null,
+            "sessionAffinityConfig": null,
         },
     });
     assert_eq!(patched(Kind::InternalServiceExport, patch), expected);
+}
+
+#[test]
+fn the_export_of_a_service_says_what_is_added_to_the_go_form() {
+    let of = reference("exporter", "app", "uid-9", "234", 0, MADE);
+    let session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+    let offer = Offer { ports: Vec::new(), headless: true, session_affinity };
+    let made = created(
+        Kind::InternalServiceExport,
+        "fleet-member-exporter",
+        "work-app",
+        Desired::InternalServiceExport { reference: of, offer },
+    );
+    assert_eq!(made["spec"]["headless"], true);
+    assert_eq!(made["spec"]["sessionAffinity"], "ClientIP");
+    assert_eq!(made["spec"]["sessionAffinityConfig"], json!({ "clientIP": { "timeoutSeconds": 60 } }));
 }
 
 #[test]
@@ -359,6 +497,7 @@ fn the_content_of_a_hub_slice_is_changed() {
         "spec": {
             "addressType": "IPv4",
             "endpoints": [{ "addresses": ["10.1.0.13"] }],
+            "drainingEndpoints": null,
             "ports": [{ "name": "", "protocol": "TCP" }],
             "endpointSliceReference": {
                 "clusterId": "exporter",

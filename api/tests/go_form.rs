@@ -147,7 +147,10 @@ fn the_full_form_adds_exactly_these_fields_and_bounds() {
         .map(str::to_owned),
     );
     let (go, full) = (facts(Form::Go), facts(Form::Full));
-    let added = full.difference(&go).map(|fact| fact.replacen(": ", ": + ", 1));
+    let added = full
+        .iter()
+        .filter(|fact| !go.contains(*fact) && !fact.starts_with("MemberAgent "))
+        .map(|fact| fact.replacen(": ", ": + ", 1));
     let gone: Vec<&String> = go.difference(&full).collect();
     assert_eq!(gone, Vec::<&String>::new(), "the full form takes nothing away");
     assert_eq!(added.collect::<BTreeSet<_>>(), expected);

@@ -9,12 +9,13 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
-    AddressType, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
-    HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind, LoadBalancerIngress,
-    LoadBalancerPort, LoadBalancerStatus, Meta, MultiClusterService, Object, Owner, PortsOffered, Reference, Service,
-    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent, TargetPort,
+    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
+    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
+    Object, Owner, PortsOffered, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType,
+    SessionAffinity, SliceContent, TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, Write};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
 use proptest::prelude::*;
 use proptest::{collection, option};
 use serde_json::{Value, json};
@@ -155,10 +156,43 @@ fn conditions() -> impl Strategy<Value = Vec<Condition>> {
     collection::vec(condition, 0..3)
 }
 
+fn affinity() -> impl Strategy<Value = SessionAffinity> {
+    let client_ip = any::<i32>().prop_map(|timeout_seconds| SessionAffinity::ClientIp { timeout_seconds });
+    prop_oneof![Just(SessionAffinity::None), client_ip]
+}
+
+fn offer() -> impl Strategy<Value = Offer> {
+    (service_ports(), any::<bool>(), affinity()).prop_map(|(ports, headless, session_affinity)| Offer {
+        ports,
+        headless,
+        session_affinity,
+    })
+}
+
+fn announcement() -> impl Strategy<Value = Announcement> {
+    (any_text(), collection::vec(any_text(), 0..4)).prop_map(|(version, features)| Announcement { version, features })
+}
+
+fn counts() -> impl Strategy<Value = MemberCounts> {
+    any::<[i64; 5]>().prop_map(|[services, slices, endpoints, imports, imported]| MemberCounts {
+        exported_services: services,
+        exported_slices: slices,
+        exported_endpoints: endpoints,
+        imported_services: imports,
+        imported_slices: imported,
+    })
+}
+
 fn import_status() -> impl Strategy<Value = ImportStatus> {
     let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
-    (option::of(import_type), service_ports(), collection::vec(any_text(), 0..3))
-        .prop_map(|(import_type, ports, clusters)| ImportStatus { import_type, ports, clusters })
+    (option::of(import_type), service_ports(), affinity(), collection::vec(any_text(), 0..3)).prop_map(
+        |(import_type, ports, session_affinity, clusters)| ImportStatus {
+            import_type,
+            ports,
+            session_affinity,
+            clusters,
+        },
+    )
 }
 
 fn load_balancer() -> impl Strategy<Value = LoadBalancerStatus> {
@@ -177,11 +211,20 @@ fn consumer_type() -> impl Strategy<Value = ConsumerType> {
 fn content() -> impl Strategy<Value = SliceContent> {
     let address_type =
         prop_oneof![Just(AddressType::IPv4), Just(AddressType::IPv6), Just(AddressType::Other(text("FQDN")))];
-    let endpoint = collection::vec(".{0,8}".prop_map(Box::from), 1..4).prop_map(|addresses| Endpoint { addresses });
+    let said = || option::of("[a-z]{1,8}");
+    let endpoint = (collection::vec(".{0,8}".prop_map(Box::from), 1..4), said(), said()).prop_map(
+        |(addresses, hostname, zone)| Endpoint {
+            addresses,
+            hostname: hostname.map(Into::into),
+            zone: zone.map(Into::into),
+        },
+    );
+    let endpoints = || collection::vec(endpoint.clone(), 0..5);
     let port = (any_text(), any_text(), option::of(any::<i32>()), option::of(any_text()))
         .prop_map(|(name, protocol, port, app_protocol)| EndpointPort { name, protocol, port, app_protocol });
-    (address_type, collection::vec(endpoint, 0..5), collection::vec(port, 0..3))
-        .prop_map(|(address_type, endpoints, ports)| SliceContent { address_type, endpoints, ports })
+    (address_type, endpoints(), endpoints(), collection::vec(port, 0..3)).prop_map(
+        |(address_type, endpoints, draining, ports)| SliceContent { address_type, endpoints, draining, ports },
+    )
 }
 
 fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
@@ -193,11 +236,14 @@ fn hub_slice() -> impl Strategy<Value = HubSliceSpec> {
 }
 
 fn derived_service() -> impl Strategy<Value = DerivedService> {
-    (any_text(), any_text(), consumer_type(), service_ports(), any::<bool>()).prop_map(
-        |(namespace, name, consumer_type, ports, internal_load_balancer)| DerivedService {
+    (any_text(), any_text(), consumer_type(), offer(), any::<[bool; 2]>()).prop_map(
+        |(namespace, name, consumer_type, offer, [dual_stack, internal_load_balancer])| DerivedService {
             derived_from: ObjectName::new(namespace, name),
             consumer_type,
-            ports,
+            ports: offer.ports,
+            headless: offer.headless,
+            session_affinity: offer.session_affinity,
+            dual_stack,
             internal_load_balancer,
         },
     )
@@ -243,8 +289,10 @@ fn service_as_wanted(wanted: DerivedService, resource_version: u64) -> Object {
             ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
             ConsumerType::ClusterIp => ServiceType::ClusterIp,
         },
-        headless: false,
+        headless: wanted.headless,
         ports: wanted.ports,
+        session_affinity: wanted.session_affinity,
+        dual_stack: wanted.dual_stack,
         derived_from: Some(wanted.derived_from),
         relabelled: false,
         internal_load_balancer: wanted.internal_load_balancer,
@@ -266,30 +314,33 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
 proptest! {
     #[test]
     fn internal_service_exports(
-        first in (reference(), service_ports()),
-        second in (reference(), service_ports()),
+        first in (reference(), offer()),
+        second in (reference(), offer()),
         finalizers in finalizers(),
         since in a_moment(),
         fingerprint in "[0-9a-f]{10}",
         conditions in conditions(),
     ) {
-        let desired = Desired::InternalServiceExport { reference: first.0.clone(), ports: first.1.clone() };
+        let desired = Desired::InternalServiceExport { reference: first.0.clone(), offer: first.1.clone() };
         let server = Server::making(Kind::InternalServiceExport, desired);
         let mut expected = InternalServiceExport {
             meta: meta(1, Finalizers::default()),
             reference: first.0,
-            ports: first.1,
+            ports: first.1.ports,
+            headless: first.1.headless,
+            session_affinity: first.1.session_affinity,
             conditions: Vec::new(),
             offered: None,
         };
         prop_assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
         expected.meta = meta(4, finalizers.clone());
-        (expected.reference, expected.ports) = second.clone();
+        (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
+        (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
         expected.conditions = conditions.clone();
         let offered = PortsOffered { since, ports: fingerprint.into() };
         expected.offered = Some(offered.clone());
         let server = server
-            .patched(Patch::InternalServiceExport { reference: second.0, ports: second.1 })
+            .patched(Patch::InternalServiceExport { reference: second.0, offer: second.1 })
             .patched(Patch::InternalServiceExportStamp { finalizers, offered })
             .patched(Patch::InternalServiceExportConditions(conditions));
         prop_assert_eq!(server.read(), Object::InternalServiceExport(expected));
@@ -429,16 +480,49 @@ proptest! {
         let server = Server::holding(Kind::ServiceExport, json!({ "metadata": { "annotations": annotations } }))
             .patched(Patch::Finalizers(finalizers.clone()))
             .patched(Patch::ServiceExportConditions(conditions.clone()));
-        let expected = ServiceExport { meta: meta(3, finalizers), weight: Some(weight), conditions };
+        let expected = ServiceExport { meta: meta(3, finalizers), weight: Some(weight), headless: false, conditions };
         prop_assert_eq!(server.read(), Object::ServiceExport(expected));
     }
 
     #[test]
     fn derived_services(first in derived_service(), second in derived_service()) {
         let server = Server::making(Kind::Service, Desired::Service(first.clone()));
-        prop_assert_eq!(server.read(), service_as_wanted(first, 1));
+        prop_assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
+        // What was made headless, or of both families, stays so.
+        let second = DerivedService {
+            headless: first.headless,
+            dual_stack: first.dual_stack || second.dual_stack,
+            ..second
+        };
         let server = server.patched(Patch::DerivedService(second.clone()));
         prop_assert_eq!(server.read(), service_as_wanted(second, 2));
+    }
+
+    #[test]
+    fn member_agents(
+        members in (announcement(), announcement()),
+        times in (a_moment(), a_moment(), option::of(a_moment())),
+        hub in announcement(),
+        counts in counts(),
+    ) {
+        let desired = Desired::MemberAgent { announcement: members.0.clone(), renewed: times.0 };
+        let server = Server::making(Kind::MemberAgent, desired);
+        let mut expected = MemberAgent {
+            meta: meta(1, Finalizers::default()),
+            member: members.0,
+            renewed: Some(times.0),
+            stopped: None,
+            hub: Announcement::default(),
+            counts: None,
+        };
+        prop_assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
+        expected.meta = meta(3, Finalizers::default());
+        (expected.member, expected.renewed, expected.stopped) = (members.1.clone(), Some(times.1), times.2);
+        (expected.hub, expected.counts) = (hub.clone(), Some(counts));
+        let server = server
+            .patched(Patch::MemberAgent { announcement: members.1, renewed: times.1, stopped: times.2 })
+            .patched(Patch::MemberAgentStatus { announcement: hub, counts: Some(counts) });
+        prop_assert_eq!(server.read(), Object::MemberAgent(expected));
     }
 
     #[test]
@@ -472,7 +556,10 @@ fn what_is_not_ours_survives_every_patch() {
     });
     let of = support::reference("exporter", "app", "uid-9", "233", 0, support::MADE);
     let server = Server::holding(Kind::InternalServiceExport, foreign.clone())
-        .patched(Patch::InternalServiceExport { reference: of, ports: vec![support::http_80()] })
+        .patched(Patch::InternalServiceExport {
+            reference: of,
+            offer: Offer { ports: vec![support::http_80()], ..Offer::default() },
+        })
         .patched(Patch::Finalizers(Finalizers { ours: true, others: Vec::new() }))
         .patched(Patch::InternalServiceExportConditions(Vec::new()));
     for pointer in [

@@ -1,6 +1,6 @@
 //! The hub agent: resolves the exports of all members and distributes their slices to importers.
 //!
-//! The rules are `fleetnet_core::{resolve, claims, distribute}`; this crate watches, writes and answers for them.
+//! The rules are `fleetnet_core::{resolve, claims, distribute, handshake}`; this crate watches, writes and answers for them.
 
 mod flags;
 mod logic;
@@ -36,7 +36,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     };
     launch::launch(process, async |_registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
-        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: leases() })
+        Ok(Part { logic: Hub::new(), sources: sources(&hub), own_cluster: hub, leases: leases() })
     })
 }
 
@@ -81,6 +81,8 @@ pub fn sources(hub: &Arc<Cluster>) -> Vec<SourceSpec<Hub>> {
     ]
     .map(|kind| glue::source(kind, hub, None))
     .into();
+    // Members of Go agents have none, and nothing is announced then.
+    sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
     // Only wakes what was refused for want of a namespace; without it such keys wait for their back-off.
     sources.push(SourceSpec { optional: true, ..glue::source(Kind::Namespace, hub, None) });
     sources

@@ -1,19 +1,24 @@
 //! The hub agent as the runtime sees it: core's view and plans.
 
 use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
 
 /// The hub agent's view.
-#[derive(Default)]
 pub struct Hub {
     view: View,
 }
 
 impl Hub {
+    /// Knows nothing yet.
+    pub fn new() -> Self {
+        Self { view: View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL)) }
+    }
+
     /// The object whose user should hear of what happens to a key.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
         match key {
@@ -25,7 +30,14 @@ impl Hub {
                 let export = self.view.slice_export_named(name)?;
                 Some((Kind::EndpointSliceExport, export.meta.name.clone(), export.meta.uid.clone()))
             }
+            Key::Member(_) => None,
         }
+    }
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -35,8 +47,8 @@ impl Logic for Hub {
     type Key = Key;
     type Receipt = Receipt;
 
-    fn observe(&mut self, source: Kind, change: Change<Object>, _at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.apply(glue::change(source, change), dirty);
+    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
     }
 
     fn watch_state(&mut self, source: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Key>) {
@@ -55,6 +67,7 @@ impl Logic for Hub {
                 .view
                 .slice_export_named(name)
                 .map_or(LaneId::default(), |export| LaneId::of(&export.meta.name.namespace)),
+            Key::Member(_) => LaneId::of("members"),
         }
     }
 

@@ -4,10 +4,11 @@ use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
 use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_core::handshake;
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Plan, Sample};
+use fleetnet_core::plan::{Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ impl Fleet {
             Key::Export(_) | Key::SliceExport(_) => self.parts.export,
             Key::Import(_) | Key::SliceImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
+            Key::Heartbeat => true, // if it is ours to make, its settings say so
         }
     }
 
@@ -91,6 +93,7 @@ impl Fleet {
             Key::MultiClusterService(name) => wish(name),
             Key::Import(name) => self.view.wishes_for(name).find_map(wish),
             Key::SliceImport(name) => self.view.wishes_for(&self.view.owner_of_slice_import(name)?).find_map(wish),
+            Key::Heartbeat => None,
         }
     }
 
@@ -102,6 +105,17 @@ impl Fleet {
 
     pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+    }
+
+    /// Who vouches for this cluster's slices must follow them.
+    pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, dirty: &mut Vec<Key>) {
+        if source == Kind::EndpointSlice {
+            self.view.slices_followed(in_touch, dirty);
+        }
+    }
+
+    pub(crate) fn farewell(&self, now: Timestamp) -> Option<Write> {
+        handshake::farewell(&self.view, glue::core_time(now))
     }
 
     pub(crate) fn plan(&mut self, key: &Key, now: Timestamp) -> Plan {
@@ -122,6 +136,7 @@ impl Fleet {
             Key::SliceImport(name) => {
                 self.view.origin_of_slice_import(name).map_or(LaneId::default(), |c| LaneId::of(c))
             }
+            Key::Heartbeat => LaneId::of("heartbeat"),
         }
     }
 

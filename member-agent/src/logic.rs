@@ -172,6 +172,18 @@ impl Logic for Member {
         }
     }
 
+    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, dirty: &mut Vec<Key>) {
+        if let Source::Fleet(kind) = source {
+            let mut keys = Vec::new();
+            self.fleet.in_touch(kind, in_touch, &mut keys);
+            dirty.extend(keys.into_iter().map(Key::Fleet));
+        }
+    }
+
+    fn farewell(&mut self, now: Timestamp) -> Vec<Request<Self>> {
+        self.fleet.farewell(now).map(glue::request).into_iter().collect()
+    }
+
     fn wants(&self, source: Source) -> bool {
         match (source, source.input(), &self.endpoints) {
             (Source::Fleet(_), _, _) => true,
@@ -285,6 +297,7 @@ mod tests {
             hub_namespace: "fleet-member-member-1".into(),
             fleet_system_namespace: "fleet-system".into(),
             derived_service_grace_micros: 0,
+            announces: None,
         };
         let registry = Registry::new();
         let latencies = Latencies::new("member-1", &registry).expect("the only ones");

@@ -4,7 +4,9 @@ use crate::endpoints;
 use crate::flags::Flags;
 use base64::Engine as _;
 use fleetnet_agent::flags::UsageError;
+use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::member;
+use fleetnet_core::model::Announcement;
 use fleetnet_core::names;
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
@@ -41,6 +43,15 @@ impl Parts {
 
     /// All of them.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
+
+    /// What the process says of itself to the hub. One that does not follow this cluster's slices for the hub says nothing:
+    /// another speaks for the member.
+    pub fn announcement(self) -> Option<Announcement> {
+        let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
+        let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
+        let understood: Features = of_slices.chain(of_services).collect();
+        self.export.then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
+    }
 
     /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
     pub fn leases(self) -> Vec<String> {
@@ -111,6 +122,7 @@ impl Settings {
             fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
+            announces: parts.announcement(),
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         Ok(Self { member, hub, parts, endpoints })
@@ -218,6 +230,17 @@ mod tests {
         let off = settings(&arguments).expect("complete");
         assert!(off.endpoints.is_none() && !off.parts.endpoint_slice);
         assert_eq!(off.parts.leases().len(), 4);
+    }
+
+    #[test]
+    fn who_exports_announces_what_its_other_parts_understand() {
+        let announced = |parts: Parts| parts.announcement().map(|said| said.understood());
+        assert_eq!(announced(Parts::ALL), Some(Features::ALL));
+        assert_eq!(announced(Parts { import: true, ..Parts::NONE }), None, "another process speaks for the member");
+        let beside_go = Parts { export: true, import: true, ..Parts::NONE };
+        let slices: Features = Feature::OF_SLICES.into_iter().collect();
+        assert_eq!(announced(beside_go), Some(slices), "Services are derived by somebody else");
+        assert_eq!(announced(Parts { export: true, ..Parts::NONE }), Some(Features::NONE));
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub fn sources(
     if let Some((namespace, hub)) = hub {
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);
         sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
+        // A hub of Go agents does not have it: nothing is announced then, and everything said in their form.
+        sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, Some(namespace)) });
     }
     if let Some(settings) = endpoints {
         sources.iter_mut().for_each(|spec| decode_for_both(spec, settings));

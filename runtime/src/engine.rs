@@ -40,7 +40,7 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) dirty: FairQueue<L::Key>,
     /// While another leads: keys that there would be something to do for.
     left_to_leader: BTreeSet<L::Key>,
-    leads: bool,
+    pub(crate) leads: bool,
     /// The oldest news that a key is to be planned for; forgotten with the plan.
     news: BTreeMap<L::Key, News>,
     pub(crate) again: Timers<L::Key, Timestamp>,
@@ -63,6 +63,8 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) demand: Demand,
     /// The kind was served at some time, so that its absence is a loss.
     pub(crate) was_complete: bool,
+    /// Its watch follows the server, or has not failed yet.
+    in_touch: bool,
 }
 
 /// How news came.
@@ -94,7 +96,7 @@ pub(crate) struct Surroundings {
 impl<L: Logic> Source<L> {
     fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex, wanted: bool) -> Self {
         let (versions, demand) = (Versions::default(), Demand::new(wanted));
-        Self { spec, cluster, versions, state: Self::first_state(wanted), demand, was_complete: false }
+        Self { spec, cluster, versions, state: Self::first_state(wanted), demand, was_complete: false, in_touch: true }
     }
 
     pub(crate) const fn first_state(wanted: bool) -> WatchState {
@@ -179,13 +181,27 @@ impl<L: Logic> Engine<L> {
                 source.versions.list_ended(resource_version, &mut news);
                 source.was_complete = true;
                 self.learn(id, news, arrival);
+                self.set_in_touch(id, true, at);
                 return self.change_state(id, WatchState::Complete, at);
             }
-            WatchEvent::NotServed { status, .. } => return self.on_not_served(id, status, at),
+            WatchEvent::NotServed { status, .. } => {
+                self.set_in_touch(id, false, at);
+                return self.on_not_served(id, status, at);
+            }
             // The watch has said so in the log; what is held stays the best knowledge there is.
-            WatchEvent::Failed { .. } => {}
+            WatchEvent::Failed { .. } => return self.set_in_touch(id, false, at),
+            WatchEvent::Resumed => return self.set_in_touch(id, true, at),
         }
         self.learn(id, news, arrival);
+    }
+
+    fn set_in_touch(&mut self, id: L::Source, in_touch: bool, at: Timestamp) {
+        let Some(source) = self.sources.get_mut(&id) else { return };
+        if std::mem::replace(&mut source.in_touch, in_touch) != in_touch {
+            let mut keys = Vec::new();
+            self.logic.in_touch(id, in_touch, at, &mut keys);
+            self.mark_dirty(keys);
+        }
     }
 
     /// What is held stays the best knowledge there is, except where the whole kind has vanished.

@@ -17,6 +17,9 @@ pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The answer to a write is at most so long. The largest object that etcd holds is 1.5 MiB, JSON of it a little more.
 pub const ANSWER_BYTES: usize = 8 << 20;
+/// The last word of an agent that stops may take so long.
+pub(crate) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Writes in flight may take so long to end once a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// UIDs of objects that we deleted and whose `DELETED` event has not come yet, per source. The oldest is forgotten.

@@ -40,6 +40,10 @@ pub trait Logic: Sized + Send + 'static {
     /// What the view of a source is worth has changed. Called once for each change, never twice with the same state.
     fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
 
+    /// A watch has lost touch with its server, or found it again. What is held stays the best knowledge there is; whoever
+    /// vouches for it to others wants to know. At first every watch is in touch.
+    fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+
     /// Whether this source is wanted at present. Asked whenever the agent has taken something in or planned, so it may depend
     /// on anything in the view.
     ///
@@ -72,6 +76,12 @@ pub trait Logic: Sized + Send + 'static {
     /// Called once, before the first plan whose writes are carried out. Until then another may lead: its writes come by the
     /// watches, and plans are made to know what it has left to do.
     fn leads(&mut self, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+
+    /// The last writes of one that leads and is asked to stop, when all others have ended. They have little time, are tried
+    /// once, and give no receipt.
+    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self>> {
+        Vec::new()
+    }
 
     /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;

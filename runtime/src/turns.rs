@@ -1,18 +1,20 @@
 //! Drives the engine: takes inputs, plans while it leads, waits for what comes next, and drains at the end.
 
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, yield_now};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::engine::Engine;
 use crate::lease::Leadership;
-use crate::limits::{DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, WATCH_MESSAGES_PER_TURN};
-use crate::logic::Logic;
+use crate::limits::{DRAIN_TIMEOUT, FAREWELL_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, WATCH_MESSAGES_PER_TURN};
+use crate::logic::{Logic, Request};
 use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
 use crate::watch::WatchMessage;
+use crate::writer;
 
 /// What the engine listens to besides its own writes and timers.
 pub(crate) struct Inputs<L: Logic> {
@@ -64,7 +66,11 @@ impl<L: Logic> Engine<L> {
                 break stop;
             }
         };
-        Finished { stop, drained: self.drain().await }
+        let drained = self.drain().await;
+        if stop == Stop::Requested && drained {
+            self.say_farewell().await;
+        }
+        Finished { stop, drained }
     }
 
     /// Takes in all outcomes and as many watch messages as a turn allows, so that a burst costs one plan per key.
@@ -163,6 +169,27 @@ impl<L: Logic> Engine<L> {
             }
         }
         true
+    }
+
+    /// The last word of one that led, if the servers take it in time.
+    async fn say_farewell(&mut self) {
+        if !self.leads {
+            return;
+        }
+        let requests = self.logic.farewell(self.clock.now());
+        let begin = |request: Request<L>| {
+            let source = self.sources.get(&request.source)?;
+            Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone()))
+        };
+        let begun: Vec<_> = requests.into_iter().filter_map(begin).collect();
+        let written = async {
+            for write in begun {
+                write.await;
+            }
+        };
+        if timeout(FAREWELL_TIMEOUT, written).await.is_err() {
+            tracing::warn!("the last word of this agent was not taken within {FAREWELL_TIMEOUT:?} and is given up");
+        }
     }
 
     fn report(&self) {

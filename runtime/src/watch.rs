@@ -62,6 +62,8 @@ pub(crate) enum WatchEvent<O> {
     NotServed { status: u16, message: String },
     /// Any other failure; the watch goes on by itself and what was told stays true.
     Failed { message: String },
+    /// It goes on after that, from where it was.
+    Resumed,
 }
 
 /// Watches one source, as long as it is wanted, until a shutdown is requested or the receiver is gone. `seed` spreads
@@ -117,6 +119,8 @@ struct Watcher<L: Logic> {
     failures: u32,
     /// The same for 403 and 404.
     refusals: u32,
+    /// The engine was told that it lost touch, and not yet that it goes on.
+    lost_touch: bool,
 }
 
 /// Why a list or a watch is over.
@@ -195,6 +199,7 @@ impl<L: Logic> Watcher<L> {
             page_objects: LIST_PAGE_OBJECTS,
             failures: 0,
             refusals: 0,
+            lost_touch: false,
         }
     }
 
@@ -251,6 +256,8 @@ impl<L: Logic> Watcher<L> {
         self.heard();
         if self.position.is_none() {
             self.tell(WatchEvent::ListStarted).await?;
+        } else if std::mem::take(&mut self.lost_touch) {
+            self.tell(WatchEvent::Resumed).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
         Ok(Connection { lines: Lines::new(response.into_body()), deadline, timeout_seconds, live_since, heard: false })
@@ -354,6 +361,7 @@ impl<L: Logic> Watcher<L> {
     async fn listed(&mut self, resource_version: u64) -> Result<(), End> {
         self.position = Some(resource_version);
         self.pages_next = false;
+        self.lost_touch = false;
         self.tell(WatchEvent::ListEnded { resource_version }).await
     }
 

@@ -124,6 +124,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         hub_namespace,
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
+        announces: parts.announcement(),
     };
     let registry = Registry::new();
     let latencies = Latencies::new(member_name, &registry)?;

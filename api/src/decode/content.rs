@@ -10,12 +10,15 @@ use serde::Deserialize;
 pub(super) struct RawEndpoint {
     addresses: Field<Vec<Box<str>>>,
     conditions: Field<RawEndpointConditions>,
+    hostname: Field<Box<str>>,
+    zone: Field<Text>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawEndpointConditions {
     ready: Field<bool>,
+    serving: Field<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -29,32 +32,96 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// The content of a slice.
+/// The content of a source slice, or of an imported one, where conditions tell the state of each endpoint.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<SliceContent, &'static str> {
-    let endpoints = endpoints.or_refuse("endpoints is not a list")?.into_iter().filter_map(ready).collect();
+    let (mut ready, mut draining, mut zones) = (Vec::new(), Vec::new(), Zones::default());
+    for raw in endpoints.or_refuse("endpoints is not a list")? {
+        match raw.state() {
+            State::Ready => ready.extend(endpoint(raw, &mut zones)),
+            State::Draining => draining.extend(endpoint(raw, &mut zones)),
+            State::Down => {}
+        }
+    }
+    Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
+}
+
+/// The content of a slice in the hub: what stands in a list is in that state.
+pub(super) fn hub_content(
+    address_type: AddressType,
+    endpoints: Field<Vec<RawEndpoint>>,
+    draining: Field<Vec<RawEndpoint>>,
+    ports: Field<Vec<RawEndpointPort>>,
+) -> Result<SliceContent, &'static str> {
+    let mut zones = Zones::default();
+    let mut list = |raw: Vec<RawEndpoint>| raw.into_iter().filter_map(|raw| endpoint(raw, &mut zones)).collect();
+    let endpoints = list(endpoints.or_refuse("endpoints is not a list")?);
+    let draining = list(draining.or_refuse("drainingEndpoints is not a list")?);
+    Ok(SliceContent { address_type, endpoints, draining, ports: endpoint_ports(ports) })
+}
+
+fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     let port = |raw: RawEndpointPort| EndpointPort {
         name: raw.name.or_default(),
         protocol: raw.protocol.value().unwrap_or_else(|| "TCP".into()),
         port: raw.port.value(),
         app_protocol: raw.app_protocol.value(),
     };
-    let ports = ports.or_default().into_iter().map(port).collect();
-    Ok(SliceContent { address_type, endpoints, ports })
+    ports.or_default().into_iter().map(port).collect()
 }
 
-/// The endpoint if it is ready and has an address. Unsaid is ready, as in Kubernetes; what cannot be read is not.
-fn ready(raw: RawEndpoint) -> Option<Endpoint> {
-    let ready = match raw.conditions {
-        Field::Absent => true,
-        Field::Nonsense => false,
-        Field::Value(conditions) => matches!(conditions.ready, Field::Absent | Field::Value(true)),
-    };
+/// Whether an endpoint takes traffic.
+enum State {
+    /// New connections.
+    Ready,
+    /// Those that it has.
+    Draining,
+    /// None.
+    Down,
+}
+
+impl RawEndpoint {
+    /// Unsaid is ready, as in Kubernetes; what cannot be read is not.
+    fn state(&self) -> State {
+        let (ready, serving) = match &self.conditions {
+            Field::Absent => (true, false),
+            Field::Nonsense => (false, false),
+            Field::Value(conditions) => (
+                matches!(conditions.ready, Field::Absent | Field::Value(true)),
+                matches!(conditions.serving, Field::Value(true)),
+            ),
+        };
+        match (ready, serving) {
+            (true, _) => State::Ready,
+            (false, true) => State::Draining,
+            (false, false) => State::Down,
+        }
+    }
+}
+
+/// The endpoint, if it has an address.
+fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     let addresses = raw.addresses.or_default();
-    (ready && !addresses.is_empty()).then_some(Endpoint { addresses })
+    let said = |text: &Box<str>| !text.is_empty();
+    let zone = raw.zone.value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
+    (!addresses.is_empty()).then(|| Endpoint { addresses, hostname: raw.hostname.value().filter(said), zone })
+}
+
+/// The few zones of a slice's endpoints, each kept once.
+#[derive(Default)]
+struct Zones(Vec<Text>);
+
+impl Zones {
+    fn shared(&mut self, zone: Text) -> Text {
+        if let Some(known) = self.0.iter().find(|known| **known == zone) {
+            return known.clone();
+        }
+        self.0.push(zone.clone());
+        zone
+    }
 }
 
 /// The address type as it is named.

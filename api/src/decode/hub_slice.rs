@@ -1,6 +1,6 @@
 //! EndpointSliceExport and EndpointSliceImport: one spec in both.
 
-use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
+use super::content::{RawEndpoint, RawEndpointPort, address_type, hub_content};
 use super::lenient::{Field, records};
 use super::meta::Known;
 use super::shared::{RawOwnerService, RawReference, owner_service, reference};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 pub(super) struct RawSpec {
     address_type: Field<Box<str>>,
     endpoints: Field<Vec<RawEndpoint>>,
+    draining_endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
     endpoint_slice_reference: Field<RawReference>,
     owner_service_reference: Field<RawOwnerService>,
@@ -32,7 +33,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
         Field::Absent => AddressType::IPv4,
         other => address_type(&other.or_default()),
     };
-    let content = content(address_type, spec.endpoints, spec.ports)?;
+    let content = hub_content(address_type, spec.endpoints, spec.draining_endpoints, spec.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     Ok(HubSlice {
         spec: HubSliceSpec { reference, owner, content },

@@ -3,7 +3,10 @@
 use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
-use super::shared::{RawConditions, RawReference, RawServicePort, conditions, reference, service_ports};
+use super::shared::{
+    RawAffinityConfig, RawConditions, RawReference, RawServicePort, conditions, reference, service_ports,
+    session_affinity,
+};
 use crate::names::annotations;
 use fleetnet_core::model::{InternalServiceExport, Object, PortsOffered};
 use serde::Deserialize;
@@ -13,6 +16,9 @@ use serde::Deserialize;
 pub(super) struct RawSpec {
     ports: Field<Vec<RawServicePort>>,
     service_reference: Field<RawReference>,
+    headless: Field<bool>,
+    session_affinity: Field<Box<str>>,
+    session_affinity_config: Field<RawAffinityConfig>,
 }
 
 records!(RawSpec);
@@ -22,6 +28,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     Ok(Object::InternalServiceExport(InternalServiceExport {
         reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         ports: service_ports(spec.ports)?,
+        headless: spec.headless.or_default(),
+        session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
         offered: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| offered(value)),
         meta: known.meta,

@@ -3,7 +3,9 @@
 use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
-use super::shared::{RawLoadBalancer, RawServicePort, load_balancer, service_ports};
+use super::shared::{
+    RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
+};
 use crate::names::{annotations, labels};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{Object, Service, ServiceType};
@@ -17,6 +19,12 @@ pub(super) struct RawSpec {
     #[serde(rename = "clusterIP")]
     cluster_ip: Field<Box<str>>,
     ports: Field<Vec<RawServicePort>>,
+    #[serde(rename = "sessionAffinity")]
+    session_affinity: Field<Box<str>>,
+    #[serde(rename = "sessionAffinityConfig")]
+    session_affinity_config: Field<RawAffinityConfig>,
+    #[serde(rename = "ipFamilyPolicy")]
+    ip_family_policy: Field<Box<str>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -41,6 +49,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         },
         headless: spec.cluster_ip.value().as_deref() == Some("None"),
         ports: service_ports(spec.ports)?,
+        session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
+        dual_stack: matches!(spec.ip_family_policy.value().as_deref(), Some("PreferDualStack" | "RequireDualStack")),
         derived_from: namespace.zip(name).map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
         relabelled: false,
         internal_load_balancer: internal.is_some_and(|value| &**value == "true"),

@@ -8,6 +8,7 @@ use fleetnet_core::model::{Object, ServiceExport};
 
 pub(super) fn read(known: Known, top: Root<Unread, RawConditions>) -> Result<Object, &'static str> {
     Ok(Object::ServiceExport(ServiceExport {
+        headless: known.annotations.get(annotations::EXPORT_HEADLESS).is_some_and(|value| &**value == "true"),
         weight: known.annotations.get(annotations::WEIGHT).cloned(),
         conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,
         meta: known.meta,

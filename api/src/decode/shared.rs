@@ -4,11 +4,13 @@ use super::lenient::{Field, records};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
-    ServicePort, TargetPort,
+    ServicePort, SessionAffinity, TargetPort,
 };
 use serde::Deserialize;
 
 const TCP: &str = "TCP";
+/// What an API server completes a session affinity with (core/v1, DefaultClientIPServiceAffinitySeconds).
+const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -57,7 +59,24 @@ pub(super) struct RawImportStatus {
     #[serde(rename = "type")]
     import_type: Field<Text>,
     ports: Field<Vec<RawServicePort>>,
+    #[serde(rename = "sessionAffinity")]
+    session_affinity: Field<Box<str>>,
+    #[serde(rename = "sessionAffinityConfig")]
+    session_affinity_config: Field<RawAffinityConfig>,
     clusters: Field<Vec<RawCluster>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawAffinityConfig {
+    #[serde(rename = "clientIP")]
+    client_ip: Field<RawClientIp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawClientIp {
+    timeout_seconds: Field<i32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,6 +121,8 @@ records!(
     RawServicePort,
     RawCondition,
     RawImportStatus,
+    RawAffinityConfig,
+    RawClientIp,
     RawCluster,
     RawLoadBalancer,
     RawIngress,
@@ -165,6 +186,15 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_refuse("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
+/// Session affinity; what is not `ClientIP` is none. The timeout is what the API server completes it to.
+pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
+    if affinity.value().as_deref() != Some("ClientIP") {
+        return SessionAffinity::None;
+    }
+    let timeout = config.or_default().client_ip.or_default().timeout_seconds.value();
+    SessionAffinity::ClientIp { timeout_seconds: timeout.unwrap_or(AFFINITY_TIMEOUT_SECONDS) }
+}
+
 /// Status of an import.
 pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
     let raw = raw.or_refuse("status is not an object")?;
@@ -176,6 +206,7 @@ pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus,
             _ => None,
         },
         ports: service_ports(raw.ports)?,
+        session_affinity: session_affinity(raw.session_affinity, raw.session_affinity_config),
         clusters: clusters.into_iter().filter_map(|raw| raw.cluster.value()).collect(),
     })
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
     let mut object = match desired {
-        Desired::InternalServiceExport { reference, ports } => {
-            with_kind(patch::internal_service_export(reference, ports), "serviceReference")
+        Desired::InternalServiceExport { reference, offer } => {
+            with_kind(patch::internal_service_export(reference, offer), "serviceReference")
         }
         Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec) => {
             with_kind(patch::hub_slice(spec), "endpointSliceReference")
@@ -25,7 +25,14 @@ pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
             let owners = parts::owners(&[], controller.as_ref());
             json!({ "metadata": { "ownerReferences": owners, "finalizers": finalizers } })
         }
-        Desired::Service(service) => patch::derived_service(service),
+        Desired::Service(service) => {
+            let mut object = patch::derived_service(service);
+            if service.headless {
+                object["spec"]["clusterIP"] = "None".into(); // immutable, so no patch names it
+            }
+            object
+        }
+        Desired::MemberAgent { announcement, renewed } => patch::member_agent(announcement, *renewed, None),
         Desired::EndpointSlice(slice) => {
             let mut object = patch::imported_slice(slice);
             object["addressType"] = parts::address_type(&slice.content.address_type).into();

@@ -5,7 +5,8 @@ use crate::resources::resource;
 use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, Finalizers, ImportStatus, ImportType, Kind,
-    LoadBalancerIngress, LoadBalancerStatus, Owner, PortsOffered, Reference, ServicePort, SliceContent, TargetPort,
+    LoadBalancerIngress, LoadBalancerStatus, Owner, PortsOffered, Reference, ServicePort, SessionAffinity,
+    SliceContent, TargetPort,
 };
 use fleetnet_core::plan::Controller;
 use serde_json::{Map, Value, json};
@@ -88,14 +89,43 @@ pub(super) fn reference(reference: &Reference) -> Value {
     })
 }
 
-/// Endpoints and ports of a slice, the same in all kinds that carry one. No conditions: an endpoint that stands here is
-/// ready.
-pub(super) fn content(content: &SliceContent) -> Map<String, Value> {
-    let endpoint = |endpoint: &Endpoint| json!({ "addresses": endpoint.addresses });
+/// Endpoints and ports of a slice in the hub: every reader takes what stands in `endpoints` as ready.
+pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
+    fields.insert("drainingEndpoints".into(), list_or_null(content.draining.iter().map(endpoint).collect()));
     fields.insert("ports".into(), content.ports.iter().map(endpoint_port).collect());
     fields
+}
+
+/// Endpoints and ports of an imported slice. A ready endpoint has no conditions, as the Go agents write it.
+pub(super) fn content(content: &SliceContent) -> Map<String, Value> {
+    let draining = content.draining.iter().map(|draining| {
+        let mut value = endpoint(draining);
+        value["conditions"] = json!({ "ready": false, "serving": true, "terminating": true });
+        value
+    });
+    let mut fields = Map::new();
+    fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).chain(draining).collect());
+    fields.insert("ports".into(), content.ports.iter().map(endpoint_port).collect());
+    fields
+}
+
+fn endpoint(endpoint: &Endpoint) -> Value {
+    let mut value = json!({ "addresses": endpoint.addresses });
+    put(&mut value, "hostname", endpoint.hostname.as_deref());
+    put(&mut value, "zone", endpoint.zone.as_deref());
+    value
+}
+
+/// Session affinity and its configuration; neither where there is none.
+pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
+    match affinity {
+        SessionAffinity::None => (None, Value::Null),
+        SessionAffinity::ClientIp { timeout_seconds } => {
+            (Some("ClientIP"), json!({ "clientIP": { "timeoutSeconds": timeout_seconds } }))
+        }
+    }
 }
 
 fn endpoint_port(port: &EndpointPort) -> Value {
@@ -134,10 +164,13 @@ pub(super) fn import_status(status: &ImportStatus) -> Value {
         ImportType::Headless => "Headless",
     });
     let clusters = status.clusters.iter().map(|cluster| json!({ "cluster": **cluster })).collect();
+    let (affinity, config) = session_affinity(status.session_affinity);
     json!({
         "type": import_type,
         "ports": list_or_null(service_ports(&status.ports)),
         "clusters": list_or_null(clusters),
+        "sessionAffinity": affinity,
+        "sessionAffinityConfig": config,
     })
 }
 

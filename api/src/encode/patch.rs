@@ -2,9 +2,10 @@
 
 use super::parts;
 use crate::names::{annotations, labels};
-use fleetnet_core::ids::{ObjectName, Text};
-use fleetnet_core::model::{ConsumerType, HubSliceSpec, Kind, Reference, ServicePort};
-use fleetnet_core::plan::{DerivedService, ImportedSlice, Patch};
+use crate::times;
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference};
+use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +21,11 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::ImportStatus(import) => return status(parts::import_status(import)),
         Patch::Finalizers(finalizers) => json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } }),
-        Patch::InternalServiceExport { reference, ports } => internal_service_export(reference, ports),
+        Patch::InternalServiceExport { reference, offer } => internal_service_export(reference, offer),
+        Patch::MemberAgent { announcement, renewed, stopped } => member_agent(announcement, *renewed, *stopped),
+        Patch::MemberAgentStatus { announcement, counts } => {
+            return status(member_status(announcement, counts.as_ref()));
+        }
         Patch::InternalServiceExportStamp { finalizers, offered } => json!({
             "metadata": {
                 "annotations": { annotations::PORTS_OFFERED_SINCE: parts::offered(offered) },
@@ -62,14 +67,48 @@ fn status(status: Value) -> (Option<&'static str>, Value) {
     (Some("status"), json!({ "status": status }))
 }
 
-pub(super) fn internal_service_export(reference: &Reference, ports: &[ServicePort]) -> Value {
+pub(super) fn internal_service_export(reference: &Reference, offer: &Offer) -> Value {
     let annotations = json!({ annotations::LAST_OBSERVED_RESOURCE_VERSION: *reference.resource_version });
-    let spec = json!({ "ports": parts::service_ports(ports), "serviceReference": parts::reference(reference) });
+    let (affinity, config) = parts::session_affinity(offer.session_affinity);
+    let spec = json!({
+        "ports": parts::service_ports(&offer.ports),
+        "serviceReference": parts::reference(reference),
+        "headless": offer.headless.then_some(true),
+        "sessionAffinity": affinity,
+        "sessionAffinityConfig": config,
+    });
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
 
+pub(super) fn member_agent(announcement: &Announcement, renewed: Timestamp, stopped: Option<Timestamp>) -> Value {
+    json!({
+        "spec": {
+            "version": *announcement.version,
+            "features": features(announcement),
+            "renewTime": times::micros(renewed),
+            "plannedStopTime": stopped.map(times::micros),
+        },
+    })
+}
+
+fn member_status(announcement: &Announcement, counts: Option<&MemberCounts>) -> Value {
+    json!({
+        "version": *announcement.version,
+        "features": features(announcement),
+        "exportedServices": counts.map(|counts| counts.exported_services),
+        "exportedSlices": counts.map(|counts| counts.exported_slices),
+        "exportedEndpoints": counts.map(|counts| counts.exported_endpoints),
+        "importedServices": counts.map(|counts| counts.imported_services),
+        "importedSlices": counts.map(|counts| counts.imported_slices),
+    })
+}
+
+fn features(announcement: &Announcement) -> Vec<&str> {
+    announcement.features.iter().map(|feature| &**feature).collect()
+}
+
 pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
-    let mut fields = parts::content(&spec.content);
+    let mut fields = parts::hub_content(&spec.content);
     fields.insert("addressType".into(), parts::address_type(&spec.content.address_type).into());
     fields.insert("endpointSliceReference".into(), parts::reference(&spec.reference));
     fields.insert("ownerServiceReference".into(), owner_service(&spec.owner));
@@ -79,7 +118,8 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
 /// Node ports are not named: the server fills those of a port again by its name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
-    json!({
+    let (affinity, config) = parts::session_affinity(service.session_affinity);
+    let mut object = json!({
         "metadata": {
             "labels": {
                 labels::MULTI_CLUSTER_SERVICE_NAME: *service.derived_from.name,
@@ -90,8 +130,13 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
         "spec": {
             "type": parts::service_type(service.consumer_type),
             "ports": parts::service_ports(&service.ports),
+            "sessionAffinity": affinity.unwrap_or("None"),
+            "sessionAffinityConfig": config,
         },
-    })
+    });
+    // Without it the policy is left to the cluster, and to whoever asked for more than one family.
+    parts::put(&mut object["spec"], "ipFamilyPolicy", service.dual_stack.then_some("PreferDualStack"));
+    object
 }
 
 /// The address type is not named: it cannot change.

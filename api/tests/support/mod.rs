@@ -5,7 +5,7 @@
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     AddressType, Condition, Endpoint, EndpointPort, Finalizers, HubSliceSpec, ImportStatus, ImportType, Meta,
-    Reference, ServicePort, SliceContent, TargetPort,
+    Reference, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
 use serde_json::Value;
 
@@ -47,7 +47,12 @@ pub(crate) fn http_80() -> ServicePort {
 }
 
 pub(crate) fn imported_from(cluster: &str) -> ImportStatus {
-    ImportStatus { import_type: Some(ImportType::ClusterSetIp), ports: vec![http_80()], clusters: vec![cluster.into()] }
+    ImportStatus {
+        import_type: Some(ImportType::ClusterSetIp),
+        ports: vec![http_80()],
+        session_affinity: SessionAffinity::None,
+        clusters: vec![cluster.into()],
+    }
 }
 
 pub(crate) fn condition(
@@ -86,11 +91,12 @@ pub(crate) fn reference(
 }
 
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
-    let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()] };
+    let endpoint = |address: &&str| Endpoint { addresses: vec![(*address).into()], ..Endpoint::default() };
     let http = EndpointPort { name: "http".into(), protocol: "TCP".into(), port: Some(8080), app_protocol: None };
     SliceContent {
         address_type: AddressType::IPv4,
         endpoints: addresses.iter().map(endpoint).collect(),
+        draining: Vec::new(),
         ports: vec![http],
     }
 }

@@ -62,6 +62,7 @@ impl<L: Logic> Watcher<L> {
         }
         self.refusals = self.refusals.saturating_add(1);
         self.log_not_served(status, &message);
+        self.lost_touch = true;
         self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
         Some(Backoff::SLOW.wait(self.refusals, &mut self.jitter))
     }
@@ -100,6 +101,7 @@ impl<L: Logic> Watcher<L> {
             message,
             "a watch failed and goes on after a while"
         );
+        self.lost_touch = true;
         self.tell(WatchEvent::Failed { message }).await.ok()?;
         let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
         Some(self.next_wait().max(asked))
