@@ -6,6 +6,8 @@ mod support;
 
 mod bugs;
 mod export;
+mod fidelity;
+mod handshake;
 mod histories;
 mod hub;
 mod import;

@@ -4,10 +4,11 @@ use fleetnet_core::features::Features;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::index::Held;
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers, HubSlice,
-    HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, LoadBalancerIngress,
-    LoadBalancerStatus, MemberAgent, Meta, MultiClusterService, Namespace, Object, Owner, PortsOffered, Reference,
-    Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
+    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
+    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport,
+    LoadBalancerIngress, LoadBalancerStatus, MemberAgent, Meta, MultiClusterService, Namespace, Object, Owner,
+    PortsOffered, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
+    SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 
@@ -423,11 +424,18 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
 }
 
 pub(crate) trait BuildClaim {
+    /// Under another name, of another import.
+    fn called(self, name: &str) -> Self;
     fn east_west(self) -> Self;
     fn answered(self, status: ImportStatus) -> Self;
 }
 
 impl BuildClaim for InternalServiceImport {
+    fn called(mut self, name: &str) -> Self {
+        self.meta.name.name = name.into();
+        self.reference.source.name = name.into();
+        self
+    }
     fn east_west(mut self) -> Self {
         self.consumer_type = ConsumerType::ClusterIp;
         self

@@ -1,0 +1,361 @@
+//! What a Service and its slices are in the exporter they are in the importer, as far as all on the way understand it.
+
+use crate::histories::cases;
+use crate::support::build::{
+    BuildExport, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, accepted_export, content,
+    derived_service, found, internal_export, member_agent, named, no_conflict, pending, port, resolved, seconds,
+    service, service_export, service_import, slice, slice_export, slice_import, valid, wish,
+};
+use crate::support::oracle::assert_settled;
+use crate::support::view::{hub_view, member_view, planned, told, writes};
+use crate::support::world::{Who, World, cluster_id};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::hub;
+use fleetnet_core::member::{self, Key, View};
+use fleetnet_core::model::{
+    AddressType, Announcement, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ImportStatus, ImportType, Kind,
+    MemberAgent, MultiClusterService, Object, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
+    SliceContent,
+};
+use fleetnet_core::plan::{Action, DerivedService, Desired, Offer, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+
+const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+
+fn app() -> Key {
+    Key::Export(named("work/app"))
+}
+
+/// What the exporter knows, whose hub understands this.
+fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
+    member_view([
+        service.clone().object(),
+        export.clone().object(),
+        member_agent("member-1", Features::ALL, hub).object(),
+    ])
+}
+
+// === Headless Services ===
+
+#[test]
+fn a_headless_service_is_exported_where_its_export_asks_for_it() {
+    let headless = service("work/app").headless();
+    let asked = ServiceExport {
+        headless: true,
+        ..accepted_export("work/app").saying(&[valid("work/app"), pending("work/app")])
+    };
+    let plan = planned(&exporter(&headless, &asked, Features::ALL), &app());
+    let [Write { action: Action::Create(Desired::InternalServiceExport { offer, .. }), .. }] = &plan.writes[..] else {
+        panic!("{plan:?}")
+    };
+    assert!(offer.headless);
+
+    let refused = |service: &Service, export: &ServiceExport, hub: Features| {
+        let plan = planned(&exporter(service, export, hub), &app());
+        let said = plan.writes.iter().find_map(|write| match &write.action {
+            Action::Patch { patch: Patch::ServiceExportConditions(list), .. } => list.first(),
+            _ => None,
+        });
+        assert_eq!(said.map(|condition| &*condition.reason), Some("ServiceIneligible"), "{plan:?}");
+        plan.writes.iter().flat_map(|write| write.events.iter().map(|event| event.message.clone())).collect::<Vec<_>>()
+    };
+    let unasked = service_export("work/app");
+    let told = refused(&headless, &unasked, Features::ALL);
+    assert_eq!(told, ["Service app is not eligible for exporting and please check service spec"]);
+    let asked = ServiceExport { headless: true, ..unasked };
+    let told = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
+    assert!(told[0].contains("the hub agent does not announce that it takes headless Services"), "{told:?}");
+    let external = service("work/app").of_type(ServiceType::ExternalName);
+    refused(&external, &asked, Features::ALL);
+}
+
+#[test]
+fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_heard() {
+    let asked = ServiceExport { headless: true, ..service_export("work/app") };
+    let mut view = member_view([service("work/app").headless().object(), asked.object()]);
+    view.watch_state(Kind::MemberAgent, WatchState::Incomplete, seconds(11), &mut Vec::new());
+    assert_eq!(planned(&view, &app()), Plan::default());
+    let dirty = told(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
+    assert!(dirty.contains(&app()), "{dirty:?}");
+}
+
+#[test]
+fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
+    let offer = |cluster: &str, headless: bool, at: i64| {
+        let mut offer = internal_export(cluster, &service("work/app"));
+        offer.headless = headless;
+        offer.offered_since(seconds(at))
+    };
+    let (first, second) = (offer("member-1", true, 2), offer("member-2", false, 3));
+    let status = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
+    let import = service_import("work/app");
+    let resolving = hub_view([first.clone().object(), second.clone().object(), import.clone().object()]);
+    let key = hub::Key::Service(named("work/app"));
+    let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status.clone()));
+    assert_eq!(writes(&resolving, &key), [write]);
+    let judging = hub_view([first.object(), second.object(), import.showing(status).object()]);
+    let events: Vec<_> = planned(&judging, &key).writes.into_iter().flat_map(|write| write.events).collect();
+    let [event] = &events[..] else { panic!("{events:?}") };
+    assert!(event.message.contains("member-2's is not headless, member-1's is headless"), "{}", event.message);
+}
+
+// === Session affinity ===
+
+#[test]
+fn session_affinity_is_offered_to_a_hub_that_understands_it_and_taken_back() {
+    let sticky = Service { session_affinity: STICKY, ..service("work/app") };
+    let export = accepted_export("work/app");
+    let plain = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    let full = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
+    let offered = |held: &fleetnet_core::model::InternalServiceExport, hub: Features| {
+        let mut view = exporter(&sticky, &export, hub);
+        view.apply(member::Change::Applied(held.clone().object()), seconds(10), &mut Vec::new());
+        let offer = |write: Write| match write.action {
+            Action::Patch { patch: Patch::InternalServiceExport { offer, .. }, .. } => Some(offer),
+            other => panic!("{other:?}"),
+        };
+        writes(&view, &app()).into_iter().find_map(offer)
+    };
+    let offer = Offer { ports: vec![port("http", 80)], headless: false, session_affinity: STICKY };
+    assert_eq!(offered(&plain, Features::ALL), Some(offer.clone()));
+    assert_eq!(offered(&full, Features::ALL), None);
+    assert_eq!(offered(&plain, Features::NONE), None, "compared in the Go form");
+    let taken_back = Offer { session_affinity: SessionAffinity::None, ..offer };
+    assert_eq!(offered(&full, Features::NONE), Some(taken_back));
+}
+
+#[test]
+fn an_import_has_the_session_affinity_of_its_winner() {
+    let offer = |cluster: &str, session_affinity: SessionAffinity, at: i64| {
+        let sticky = Service { session_affinity, ..service("work/app") };
+        internal_export(cluster, &sticky).offered_since(seconds(at)).object()
+    };
+    let import = service_import("work/app");
+    let key = hub::Key::Service(named("work/app"));
+    for (one, other) in [(STICKY, SessionAffinity::None), (SessionAffinity::None, STICKY)] {
+        let view = hub_view([offer("member-1", one, 2), offer("member-2", other, 3), import.clone().object()]);
+        let status = ImportStatus { session_affinity: one, ..resolved(&["member-1", "member-2"]) };
+        let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
+        assert_eq!(writes(&view, &key), [write], "another affinity is no conflict");
+    }
+}
+
+// === The derived Service ===
+
+fn mcs() -> MultiClusterService {
+    wish("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).told(&[found()])
+}
+
+fn import_of(wish: &MultiClusterService, status: ImportStatus) -> ServiceImport {
+    service_import("work/app").controlled_by(wish).showing(status)
+}
+
+fn wanted() -> DerivedService {
+    DerivedService {
+        derived_from: named("work/app"),
+        consumer_type: ConsumerType::ClusterIp,
+        ports: vec![port("http", 80)],
+        headless: false,
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
+        internal_load_balancer: false,
+    }
+}
+
+fn standing() -> Service {
+    derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp)
+}
+
+fn derived(wish: &MultiClusterService, status: ImportStatus, others: Vec<Object>) -> Vec<Write> {
+    let import = import_of(wish, status);
+    let objects = [wish.clone().object(), import.object()].into_iter().chain(others);
+    writes(&member_view(objects), &Key::MultiClusterService(named("work/app")))
+}
+
+#[test]
+fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for() {
+    let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
+    let asks_for_address = mcs().consumed_as(ConsumerType::LoadBalancer);
+    let desired = Desired::Service(DerivedService { headless: true, ..wanted() });
+    let at = standing().meta.name;
+    let create = [Write::create(Kind::Service, at, desired)];
+    assert_eq!(derived(&asks_for_address, headless(), vec![]), create);
+    assert_eq!(derived(&mcs(), headless(), vec![]), create);
+    let stands = standing().headless();
+    assert_eq!(derived(&mcs(), headless(), vec![stands.clone().object()]), []);
+    // An address can be neither given nor taken: the Service is made anew.
+    let [with, without] = [standing(), stands].map(|service| Write::delete(Kind::Service, &service.meta));
+    assert_eq!(derived(&mcs(), headless(), vec![standing().object()]), [with]);
+    assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
+}
+
+#[test]
+fn a_derived_service_has_its_imports_session_affinity() {
+    let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
+    let patch = |session_affinity| {
+        let patch = Patch::DerivedService(DerivedService { session_affinity, ..wanted() });
+        [Write::patch(Kind::Service, &standing().meta, patch)]
+    };
+    assert_eq!(derived(&mcs(), sticky.clone(), vec![standing().object()]), patch(STICKY));
+    let stuck = Service { session_affinity: STICKY, ..standing() };
+    assert_eq!(derived(&mcs(), sticky, vec![stuck.clone().object()]), []);
+    assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
+}
+
+/// A slice of IPv6 addresses of `work/app`, as the hub gives it.
+fn given_six() -> Object {
+    let mut six = slice("work/app-1");
+    six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
+    Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &six)))
+}
+
+#[test]
+fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_keeps_them() {
+    let status = || resolved(&["member-1"]);
+    let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
+    let write = Write::patch(Kind::Service, &standing().meta, patch);
+    assert_eq!(derived(&mcs(), status(), vec![standing().object(), given_six()]), [write]);
+    let both = Service { dual_stack: true, ..standing() };
+    assert_eq!(derived(&mcs(), status(), vec![both.clone().object(), given_six()]), []);
+    assert_eq!(derived(&mcs(), status(), vec![both.object()]), [], "its address stays when they go");
+    let mut view = member_view([mcs().object(), import_of(&mcs(), status()).object(), standing().object()]);
+    let dirty = told(&mut view, given_six());
+    assert!(dirty.contains(&Key::MultiClusterService(named("work/app"))), "{dirty:?}");
+}
+
+// === The whole way ===
+
+fn any_endpoint(address: impl Strategy<Value = String>) -> impl Strategy<Value = Endpoint> {
+    let addresses = prop::collection::vec(address.prop_map(Into::into), 1..3);
+    (addresses, option::of("[a-z]{1,5}"), option::of("zone-[1-3]")).prop_map(|(addresses, hostname, zone)| Endpoint {
+        addresses,
+        hostname: hostname.map(Into::into),
+        zone: zone.map(Into::into),
+    })
+}
+
+fn any_content() -> impl Strategy<Value = SliceContent> {
+    let endpoints = |six: bool| {
+        let address =
+            (1..250_u8).prop_map(move |last| if six { format!("fd00::{last:x}") } else { format!("10.0.0.{last}") });
+        prop::collection::vec(any_endpoint(address), 0..5)
+    };
+    let port = ("[a-z]{0,5}", prop_oneof!["TCP", "UDP"], option::of(1..9_i32), option::of("[a-z]{1,4}")).prop_map(
+        |(name, protocol, port, app_protocol)| EndpointPort {
+            name: name.into(),
+            protocol: protocol.into(),
+            port,
+            app_protocol: app_protocol.map(Into::into),
+        },
+    );
+    let lists = any::<bool>().prop_flat_map(move |six| (Just(six), endpoints(six), endpoints(six)));
+    (lists, prop::collection::vec(port, 0..3)).prop_map(|((six, endpoints, draining), ports)| SliceContent {
+        address_type: if six { AddressType::IPv6 } else { AddressType::IPv4 },
+        endpoints,
+        draining,
+        ports,
+    })
+}
+
+fn any_features() -> impl Strategy<Value = Features> {
+    let some = prop::collection::btree_set(prop::sample::select(Feature::ALL.to_vec()), 0..5);
+    prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
+}
+
+/// What is left of a slice between two that understand these.
+fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<SliceContent> {
+    let both = |feature| hub.has(feature) && importer.has(feature);
+    if content.address_type == AddressType::IPv6 && !both(Feature::IPv6) {
+        return None;
+    }
+    let bare = |endpoint: &Endpoint| Endpoint { addresses: endpoint.addresses.clone(), ..Endpoint::default() };
+    let told = |list: &[Endpoint]| -> Vec<Endpoint> {
+        if both(Feature::EndpointDetails) { list.to_vec() } else { list.iter().map(bare).collect() }
+    };
+    let draining = if both(Feature::DrainingEndpoints) { told(&content.draining) } else { Vec::new() };
+    Some(SliceContent { endpoints: told(&content.endpoints), draining, ..content.clone() })
+}
+
+/// `work/app` of member-1 with that one slice, imported by member-2.
+fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
+    let mut world = World::new(2);
+    world.run();
+    for (member, understood, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
+        world.create(Who::Hub, member_agent(&cluster_id(member), understood, hub).object());
+        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // a status is not made
+    }
+    let source = EndpointSlice { content: content.clone(), ..slice("work/app-1") };
+    world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
+    world.create(Who::Member(0), source.object());
+    world.create(Who::Member(0), service_export("work/app").object());
+    world.create(Who::Member(1), wish("work/app").consumed_as(ConsumerType::ClusterIp).object());
+    world.run();
+    world
+}
+
+fn imports(world: &World) -> Vec<SliceContent> {
+    let slice = |object: &Object| match object {
+        Object::EndpointSlice(slice) if slice.imported => Some(slice.content.clone()),
+        _ => None,
+    };
+    world.members[1].cluster.all().filter_map(slice).collect()
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn export_then_import_gives_back_every_field_that_all_on_the_way_understand(
+        content in any_content(),
+        sticky in any::<bool>(),
+        hub in any_features(),
+        importer in any_features(),
+    ) {
+        let affinity = if sticky { STICKY } else { SessionAffinity::None };
+        let mut world = imported(&content, affinity, hub, importer);
+        let expected: Vec<_> = common(&content, hub, importer).into_iter().collect();
+        prop_assert_eq!(imports(&world), expected.clone());
+        let derived = world.members[1].cluster.all().find_map(|object| match object {
+            Object::Service(service) => service.derived_from.is_some().then_some(service),
+            _ => None,
+        });
+        let derived = derived.expect("one is derived");
+        let understood = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
+        prop_assert_eq!(derived.session_affinity, if understood { affinity } else { SessionAffinity::None });
+        let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6);
+        prop_assert_eq!(derived.dual_stack, given_six);
+
+        // What it comes to is a function of what is understood now, whatever was before; and then costs nothing.
+        for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
+            announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
+            announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
+            world.run();
+            prop_assert_eq!(imports(&world), common(&content, hub, importer).into_iter().collect::<Vec<_>>());
+            let mark = world.ledger.len();
+            world.restart_all();
+            world.run();
+            prop_assert_eq!(world.lines_since(mark), Vec::<String>::new());
+        }
+    }
+}
+
+fn announce(world: &mut World, member: usize, change: impl FnOnce(&mut MemberAgent)) {
+    let name = named(&format!("fleet-member-member-{0}/member-{0}", member + 1));
+    world.edit(Who::Hub, Kind::MemberAgent, &name, |object| {
+        let Object::MemberAgent(agent) = object else { return };
+        change(agent);
+    });
+}
+
+#[test]
+fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
+    let mut rich = content(&["10.0.0.1"]);
+    rich.endpoints[0].hostname = Some("db-0".into());
+    rich.endpoints[0].zone = Some("zone-1".into());
+    rich.draining = content(&["10.0.0.2"]).endpoints;
+    let world = imported(&rich, STICKY, Features::ALL, Features::ALL);
+    assert_eq!(imports(&world), [rich]);
+    assert_settled(&world);
+}

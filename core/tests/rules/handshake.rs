@@ -1,0 +1,421 @@
+//! The word between a member and the hub: that it is there, what each side understands, and what follows from that.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
+    endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds, service, service_import, slice,
+    slice_export, slice_import,
+};
+use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
+use crate::support::world::settings;
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::handshake::farewell;
+use fleetnet_core::hub;
+use fleetnet_core::ids::Text;
+use fleetnet_core::member::{self, Key, Settings};
+use fleetnet_core::model::{
+    AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
+    MemberAgent, MemberCounts, Object, ServiceImport, SessionAffinity, SliceContent,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+
+const SECOND: i64 = 1_000_000;
+
+fn announcement() -> Announcement {
+    Announcement::new("1.2.3", Features::ALL)
+}
+
+/// A member that speaks for itself, and knows these objects.
+fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
+    let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
+    for kind in [Kind::MemberAgent, Kind::EndpointSlice] {
+        view.watch_state(kind, WatchState::Complete, seconds(1), &mut Vec::new());
+    }
+    for object in objects {
+        view.apply(member::Change::Applied(object), seconds(1), &mut Vec::new());
+    }
+    view
+}
+
+fn held() -> MemberAgent {
+    MemberAgent {
+        renewed: Some(NOW.plus_micros(-4 * SECOND)),
+        ..member_agent("member-1", Features::ALL, Features::NONE)
+    }
+}
+
+fn renewal(held: &MemberAgent) -> Plan {
+    let patch = Patch::MemberAgent { announcement: announcement(), renewed: NOW, stopped: None };
+    Plan::one(Write::patch(Kind::MemberAgent, &held.meta, patch))
+}
+
+#[test]
+fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
+    let nobody = speaking([]);
+    let desired = Desired::MemberAgent { announcement: announcement(), renewed: NOW };
+    let at = held().meta.name;
+    assert_eq!(&*at.to_string(), "fleet-member-member-1/member-1");
+    assert_eq!(planned(&nobody, &Key::Heartbeat), Plan::one(Write::create(Kind::MemberAgent, at, desired)));
+
+    let fresh = held();
+    let later = Plan { again: Some(NOW.plus_micros(6 * SECOND)), ..Plan::default() };
+    assert_eq!(planned(&speaking([fresh.clone().object()]), &Key::Heartbeat), later);
+
+    let due = |change: fn(&mut MemberAgent)| {
+        let mut held = held();
+        change(&mut held);
+        held
+    };
+    let table = [
+        (due(|held| held.renewed = Some(NOW.plus_micros(-10 * SECOND))), "ten seconds are over"),
+        (due(|held| held.renewed = Some(NOW.plus_micros(SECOND))), "its clock was set back"),
+        (due(|held| held.renewed = None), "nothing can be read of it"),
+        (due(|held| held.stopped = held.renewed), "it had stopped"),
+        (due(|held| held.member.version = "1.2.2".into()), "it was another version"),
+        (due(|held| held.member.features.truncate(1)), "it understood less"),
+        (due(|held| held.member.features.push("Telepathy".into())), "it understood what it does not any more"),
+    ];
+    for (held, why) in table {
+        assert_eq!(planned(&speaking([held.clone().object()]), &Key::Heartbeat), renewal(&held), "{why}");
+    }
+}
+
+#[test]
+fn only_who_follows_this_clusters_slices_says_so() {
+    let due = MemberAgent { renewed: None, ..held() };
+    let mut view = speaking([due.clone().object()]);
+    let mut dirty = Vec::new();
+    view.slices_followed(false, &mut dirty);
+    assert_eq!((dirty, planned(&view, &Key::Heartbeat)), (vec![Key::Heartbeat], Plan::default()));
+    view.slices_followed(true, &mut Vec::new());
+    assert_eq!(planned(&view, &Key::Heartbeat), renewal(&due));
+    for kind in [Kind::EndpointSlice, Kind::MemberAgent] {
+        for state in [WatchState::Incomplete, WatchState::Unknown, WatchState::Absent] {
+            let mut view = speaking([due.clone().object()]);
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            assert_eq!(planned(&view, &Key::Heartbeat), Plan::default(), "{kind:?} {state:?}");
+        }
+    }
+    let silent = member_view([due.clone().object()]);
+    assert_eq!(planned(&silent, &Key::Heartbeat), Plan::default(), "another process speaks for it");
+    let going = speaking([due.deleting().object()]);
+    assert_eq!(planned(&going, &Key::Heartbeat), Plan::default(), "its end wakes us");
+}
+
+#[test]
+fn who_stops_as_planned_says_so_last() {
+    let held = held();
+    let last = farewell(&speaking([held.clone().object()]), NOW);
+    let renewed = NOW.plus_micros(-4 * SECOND);
+    let patch = Patch::MemberAgent { announcement: announcement(), renewed, stopped: Some(NOW) };
+    assert_eq!(last, Some(Write::patch(Kind::MemberAgent, &held.meta, patch)));
+    assert_eq!(farewell(&speaking([]), NOW), None);
+    assert_eq!(farewell(&member_view([held.object()]), NOW), None);
+}
+
+// === The hub's word ===
+
+/// A hub that speaks, and knows these objects.
+fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
+    let mut view = hub_view(objects);
+    view.announces = announcement();
+    view
+}
+
+#[test]
+fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
+    let agent = member_agent("member-1", Features::ALL, Features::NONE);
+    let silent = MemberAgent { hub: Announcement::default(), ..agent };
+    let (app, import) = (service("work/app"), service_import("work/app"));
+    let theirs = slice_export("member-2", &slice("work/app-1"));
+    let objects = [
+        internal_export("member-1", &app).object(),
+        internal_export("member-2", &app).object(),
+        Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1").endpoints(&["a", "b"]))),
+        Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-2").endpoints(&["c"]))),
+        Object::EndpointSliceExport(theirs.clone()),
+        Object::EndpointSliceImport(slice_import("member-1", &theirs)),
+        claim("member-1", &import).answered(resolved(&["member-2"])).object(),
+        claim("member-1", &import).called("work-other").object(),
+    ];
+    let counts = MemberCounts {
+        exported_services: 1,
+        exported_slices: 2,
+        exported_endpoints: 3,
+        imported_services: 1,
+        imported_slices: 1,
+    };
+    let patch = Patch::MemberAgentStatus { announcement: announcement(), counts: Some(counts) };
+    let answer = Write::patch(Kind::MemberAgent, &silent.meta, patch);
+    let key = hub::Key::Member("member-1".into());
+    let view = speaking_hub(objects.iter().cloned().chain([silent.clone().object()]));
+    assert_eq!(writes(&view, &key), [answer]);
+    let answered = MemberAgent { hub: announcement(), counts: Some(counts), ..silent.clone() };
+    let view = speaking_hub(objects.iter().cloned().chain([answered.clone().object()]));
+    assert_eq!(planned(&view, &key), Plan::default(), "said already");
+    let mut half = speaking_hub([answered.object()]);
+    half.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, &mut Vec::new());
+    assert_eq!(planned(&half, &key), Plan::default(), "what is not all known is not counted");
+    assert_eq!(writes(&speaking_hub([]), &key), [], "who is not there is not answered");
+    assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
+}
+
+#[test]
+fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
+    let agent = member_agent("member-1", Features::ALL, Features::ALL);
+    let mut view = speaking_hub([agent.clone().object()]);
+    let slice = slice_export("member-1", &slice("work/app-1"));
+    let dirty = told(&mut view, Object::EndpointSliceExport(slice));
+    assert!(!dirty.contains(&hub::Key::Member("member-1".into())), "{dirty:?}");
+    let renewed = MemberAgent { renewed: Some(NOW), ..agent };
+    assert_eq!(told(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
+}
+
+// === What follows from it ===
+
+/// A slice with everything that is added to the Go form, and what of it is in the Go form.
+fn rich() -> (EndpointSlice, EndpointSlice) {
+    let plain = slice("work/app-1").endpoints(&["10.0.0.1"]);
+    let mut rich = plain.clone();
+    rich.content.endpoints[0].hostname = Some("db-0".into());
+    rich.content.endpoints[0].zone = Some("zone-1".into());
+    rich.content.draining = vec![endpoint("10.0.0.2")];
+    (rich, plain)
+}
+
+/// The slice that a member exports, where the hub understands this.
+fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
+    let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
+    objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));
+    objects.extend(hub.map(|hub| member_agent("member-1", Features::ALL, hub).object()));
+    writes(&member_view(objects), &Key::SliceExport(named("work/app-1")))
+}
+
+/// What the copies or exports that are written say.
+fn carried(writes: &[Write]) -> Vec<SliceContent> {
+    let content = |write: &Write| match &write.action {
+        Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
+        | Action::Patch { patch: Patch::HubSlice(spec), .. } => Some(spec.content.clone()),
+        _ => None,
+    };
+    writes.iter().filter_map(content).collect()
+}
+
+#[test]
+fn a_member_tells_the_hub_what_that_announced_and_takes_the_rest_back() {
+    let (rich, plain) = rich();
+    assert_eq!(carried(&exported(&rich, Some(Features::ALL), None)), [rich.content.clone()]);
+    for hub in [None, Some(Features::NONE)] {
+        assert_eq!(carried(&exported(&rich, hub, None)), [plain.content.clone()], "{hub:?}");
+    }
+    let (full, go) = (slice_export("member-1", &rich), slice_export("member-1", &plain));
+    assert_eq!(exported(&rich, Some(Features::ALL), Some(&full)), []);
+    assert_eq!(exported(&rich, None, Some(&go)), [], "compared in the Go form");
+    assert_eq!(carried(&exported(&rich, Some(Features::NONE), Some(&full))), [plain.content.clone()], "taken back");
+    assert_eq!(carried(&exported(&rich, Some(Features::ALL), Some(&go))), [rich.content], "announced");
+}
+
+#[test]
+fn ipv6_slices_are_exported_to_a_hub_that_understands_them() {
+    let mut six = slice("work/app-1");
+    six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
+    assert_eq!(carried(&exported(&six, Some(Features::ALL), None)), [six.content.clone()]);
+    let without = Features::ALL.without(Feature::IPv6);
+    assert_eq!(exported(&six, Some(without), None), []);
+    let held = slice_export("member-1", &six);
+    assert_eq!(exported(&six, Some(without), Some(&held)), [Write::delete(Kind::EndpointSliceExport, &held.meta)]);
+}
+
+#[test]
+fn a_change_that_the_hub_is_not_told_of_is_no_change() {
+    let (rich, plain) = rich();
+    let export = slice_export("member-1", &plain);
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        plain.object(),
+        Object::EndpointSliceExport(export.clone()),
+    ]);
+    let later = rich.clone().generation(2);
+    told(&mut view, later.clone().object());
+    let mut moved = later.generation(3);
+    moved.content.endpoints.push(endpoint("10.0.0.9"));
+    view.apply(member::Change::Applied(moved.object()), seconds(30), &mut Vec::new());
+    let written = writes(&view, &Key::SliceExport(named("work/app-1")));
+    let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &written[..] else {
+        panic!("{written:?}")
+    };
+    assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
+}
+
+/// The copy for member-2 of an export of member-1, where it understands this.
+fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
+    let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
+    objects.extend(held.map(|held| Object::EndpointSliceImport(held.clone())));
+    objects.extend(importer.map(|member| member_agent("member-2", member, Features::ALL).object()));
+    hub_view(objects)
+}
+
+fn slice_key(export: &HubSlice) -> hub::Key {
+    hub::Key::Slice(export.meta.name.name.clone())
+}
+
+#[test]
+fn the_hub_tells_each_importer_what_that_announced_and_takes_the_rest_back() {
+    let (rich, plain) = rich();
+    let export = slice_export("member-1", &rich).marked();
+    let key = slice_key(&export);
+    let full = slice_import("member-2", &export);
+    let go = slice_import("member-2", &slice_export("member-1", &plain));
+    let table = [
+        (Some(Features::ALL), None, vec![rich.content.clone()]),
+        (Some(Features::NONE), None, vec![plain.content.clone()]),
+        (None, None, vec![plain.content.clone()]),
+        (Some(Features::ALL), Some(&full), vec![]),
+        (None, Some(&go), vec![]),
+        (Some(Features::NONE), Some(&full), vec![plain.content.clone()]),
+        (Some(Features::ALL), Some(&go), vec![rich.content.clone()]),
+    ];
+    for (importer, held, expected) in table {
+        assert_eq!(carried(&writes(&given(&export, importer, held), &key)), expected, "{importer:?} {held:?}");
+    }
+}
+
+#[test]
+fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
+    let mut six = slice("work/app-1");
+    six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
+    let export = slice_export("member-1", &six);
+    let key = slice_key(&export);
+    let without = Some(Features::ALL.without(Feature::IPv6));
+    assert_eq!(writes(&given(&export, without, None), &key), [], "nor is it marked for nobody");
+    let marked = export.marked();
+    let copy = slice_import("member-2", &marked);
+    let view = given(&marked, without, Some(&copy));
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    assert_eq!(writes(&given(&marked, Some(Features::ALL), Some(&copy)), &key), []);
+}
+
+#[test]
+fn a_member_speaks_for_itself_only() {
+    let (rich, plain) = rich();
+    let export = slice_export("member-1", &rich).marked();
+    let mut agent = member_agent("member-2", Features::ALL, Features::ALL);
+    for (namespace, name) in [("fleet-member-member-2", "member-3"), ("fleet-member-member-3", "member-2")] {
+        (agent.meta.name.namespace, agent.meta.name.name) = (namespace.into(), name.into());
+        let mut view = given(&export, None, None);
+        told(&mut view, agent.clone().object());
+        assert_eq!(carried(&writes(&view, &slice_key(&export))), [plain.content.clone()], "{namespace}/{name}");
+    }
+}
+
+#[test]
+fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_no_longer() {
+    let (rich, plain) = rich();
+    let export = slice_export("member-1", &rich).marked();
+    let (key, copy) = (slice_key(&export), slice_import("member-2", &export));
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let mut view = given(&export, Some(Features::ALL), Some(&copy));
+    let dirty = gone(&mut view, &agent); // at second 20
+    assert!(dirty.contains(&key), "{dirty:?}");
+    let end = seconds(80);
+    let waits = Plan { again: Some(end), ..Plan::default() };
+    assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);
+    assert_eq!(carried(&view.plan(&key, end).writes), [plain.content.clone()]);
+    view.apply(member::Change::Applied(agent), seconds(70), &mut Vec::new());
+    assert_eq!(view.plan(&key, end), Plan::default(), "it was made anew in time");
+    let silent = member_agent("member-2", Features::NONE, Features::ALL).version(2).object();
+    view.apply(member::Change::Applied(silent), seconds(71), &mut Vec::new());
+    assert_eq!(carried(&view.plan(&key, seconds(71)).writes), [plain.content]);
+}
+
+#[test]
+fn a_hub_whose_word_vanishes_is_believed_for_a_minute() {
+    let (rich, plain) = rich();
+    let held = slice_export("member-1", &rich);
+    let agent = member_agent("member-1", Features::ALL, Features::ALL);
+    let mut view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        rich.object(),
+        Object::EndpointSliceExport(held),
+        agent.clone().object(),
+    ]);
+    let key = Key::SliceExport(named("work/app-1"));
+    let silent = MemberAgent { hub: Announcement::default(), ..agent.version(2) };
+    assert!(told(&mut view, silent.object()).contains(&key), "made anew by the member: the hub has still to answer");
+    let end = seconds(80);
+    assert_eq!(view.plan(&key, end.plus_micros(-1)), Plan { again: Some(end), ..Plan::default() });
+    assert_eq!(carried(&view.plan(&key, end).writes), [plain.content]);
+}
+
+#[test]
+fn nothing_is_told_before_it_is_known_who_understands_what() {
+    let (rich, _) = rich();
+    let export = slice_export("member-1", &rich);
+    for state in [WatchState::Incomplete, WatchState::Unknown] {
+        let mut view = given(&export, None, None);
+        view.watch_state(Kind::MemberAgent, state, &mut Vec::new());
+        assert_eq!(writes(&view, &slice_key(&export)), [], "{state:?}");
+    }
+    let mut without = given(&export, None, None);
+    without.watch_state(Kind::MemberAgent, WatchState::Absent, &mut Vec::new());
+    assert_eq!(writes(&without, &slice_key(&export)).len(), 1, "a fleet without the kind announces nothing");
+}
+
+// === Services ===
+
+#[test]
+fn a_claim_is_answered_in_the_form_that_its_member_announced() {
+    let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+    let full = ImportStatus { session_affinity: affinity, ..resolved(&["member-1"]) };
+    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    offer.session_affinity = affinity;
+    let import = service_import("work/app").showing(full.clone()).claimed_by(&["member-2"]);
+    let claim = claim("member-2", &service_import("work/app")).marked();
+    let table = [(Features::ALL, full), (Features::NONE, resolved(&["member-1"]))];
+    for (member, expected) in table {
+        let view = hub_view([
+            offer.clone().offered_since(seconds(2)).object(),
+            import.clone().object(),
+            claim.clone().object(),
+            member_agent("member-2", member, Features::ALL).object(),
+        ]);
+        let answer = Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(expected));
+        assert_eq!(writes(&view, &hub::Key::Service(named("work/app"))), [answer], "{member:?}");
+    }
+}
+
+#[test]
+fn a_headless_service_is_for_members_that_understand_it() {
+    let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
+    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    offer.headless = true;
+    let claim = claim("member-2", &service_import("work/app")).marked();
+    let planned = |import: &ServiceImport, claim: &InternalServiceImport, member: Features| {
+        let view = hub_view([
+            offer.clone().offered_since(seconds(2)).object(),
+            import.clone().object(),
+            claim.clone().object(),
+            member_agent("member-2", member, Features::ALL).object(),
+        ]);
+        writes(&view, &hub::Key::Service(named("work/app")))
+    };
+    let claims = |import: &ServiceImport, clusters: &[&str]| {
+        let importers = clusters.iter().map(|it| (names::member_namespace(it), Text::from(*it))).collect();
+        let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
+        Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers, finalizers })
+    };
+    let free = service_import("work/app").showing(headless.clone());
+    assert_eq!(planned(&free, &claim, Features::ALL), [claims(&free, &["member-2"])]);
+    let without = Features::ALL.without(Feature::Headless);
+    let unmarked = Write::finalizer(Kind::InternalServiceImport, &claim.meta, false);
+    assert_eq!(planned(&free, &claim, without), [unmarked], "others would make a load balancer of it");
+    let held = free.claimed_by(&["member-2"]);
+    let answered = claim.answered(headless);
+    assert_eq!(planned(&held, &answered, Features::ALL), []);
+    assert_eq!(planned(&held, &answered, without), [claims(&held, &[])], "taken back");
+}
