@@ -8,7 +8,7 @@
 mod service;
 mod slice;
 
-use crate::conditions::{self, CONFLICT};
+use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::Feature;
 use crate::ids::{ObjectName, Timestamp};
 use crate::limits::WEIGHT_MAX;
@@ -66,17 +66,32 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 /// The ServiceExport under which the slices of a Service are exported; `None` where they are not.
 ///
 /// What the hub says of the export as it is decides, since what the ServiceExport repeats of it may be edited. Where the hub
-/// says nothing yet, what it said before stands, as the ServiceExport has it; then the cleanup finalizer must stand too:
-/// without it that is the verdict on an earlier export (B9).
+/// says nothing yet, what it said before stands, as the ServiceExport remembers it; nothing stands where the hub still has
+/// the export of an earlier Service of that name (B9).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     let export = view.exports.live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export, now) else {
         return None;
     };
-    let offers = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.live(name));
-    let judged = offers.filter(|offer| offer.is_judged()).find(|offer| offer.reference.uid == source.meta.uid);
-    let said = judged.map(|offer| &offer.conditions).or(export.meta.finalizers.ours.then_some(&export.conditions))?;
+    let offers = || view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
+    if offers().any(|offer| offer.reference.uid != source.meta.uid) {
+        return None;
+    }
+    let judged = offers().find(|offer| !offer.meta.deleting && offer.is_judged());
+    let said = judged.map(|offer| &offer.conditions).or(remembers(export).then_some(&export.conditions))?;
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
+}
+
+/// Whether the verdict that a ServiceExport repeats is that on its present export: the cleanup finalizer stands, and it does
+/// not say that the Service was withdrawn, or was about to be (B9).
+pub(crate) fn remembers(export: &ServiceExport) -> bool {
+    let offered = [Verdict::service_is_valid(&export.meta.name), Verdict::invalid_weight(&export.meta.name, "")];
+    let valid = conditions::find(&export.conditions, VALID);
+    export.meta.finalizers.ours
+        && valid.is_some_and(|valid| {
+            let withdrawn = *valid.message == *Verdict::weight_is_zero(&export.meta.name).message;
+            !withdrawn && offered.iter().any(|verdict| *valid.reason == *verdict.reason)
+        })
 }
 
 #[cfg(test)]

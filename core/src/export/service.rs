@@ -1,6 +1,6 @@
 //! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
 
-use super::{Eligibility, eligibility};
+use super::{Eligibility, eligibility, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -174,7 +174,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
                 Event { component: VERDICT_COMPONENT, ..normal(export, "NoServiceExportConflictFound", message) };
             Some((CONFLICT, Verdict::no_conflict(name), vec![event]))
         }
-        _ if conditions::find(&export.conditions, CONFLICT).is_none() => {
+        _ if conditions::find(&export.conditions, CONFLICT).is_none() || !remembers(export) => {
             Some((CONFLICT, Verdict::pending_conflict_resolution(name), Vec::new()))
         }
         _ => None,

@@ -5,6 +5,8 @@
 mod support;
 
 mod bugs;
+mod bugs_of_exports;
+mod bugs_of_imports;
 mod export;
 mod fidelity;
 mod handshake;
@@ -12,6 +14,9 @@ mod histories;
 mod hub;
 mod import;
 mod ledger;
+mod life_cycles_of_exports;
+mod life_cycles_of_imports;
+mod scenes;
 mod succession;
 mod unreadable;
 mod views;

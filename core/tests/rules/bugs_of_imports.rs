@@ -1,0 +1,194 @@
+//! Bugs of the Go agents about names and imports that must not exist here, by their number.
+
+use crate::scenes::{bound, count, derived, edit_wish, export, imported, names, wish_says};
+use crate::support::build::{
+    Build, BuildClaim, BuildImport, BuildWish, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
+    named, resolved, service, service_export, service_import, wish,
+};
+use crate::support::oracle::{assert_empty, assert_settled};
+use crate::support::view::{hub_view, member_view, planned, writes};
+use crate::support::world::{Who, World};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::{Kind, Service};
+use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::{hub, member, names as core_names};
+
+/// Two Services whose namespace and name join to the same text.
+const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
+
+/// Both are exported by member-1 and imported by member-2.
+fn alike(seed: u64) -> World {
+    let mut world = World::new(2).in_any_order(seed);
+    for (path, endpoint) in ALIKE.iter().zip(["10.0.0.1", "10.0.0.2"]) {
+        export(&mut world, 0, path, 80, &[endpoint]);
+        world.create(Who::Member(1), wish(path).object());
+    }
+    world.run();
+    world
+}
+
+/// What each of the two is routed to in member-2.
+fn routed(world: &World) -> [Vec<String>; 2] {
+    ALIKE.map(|path| {
+        let services = world.cluster(Who::Member(1)).list(Kind::Service);
+        let of_path = services.filter_map(|object| match object {
+            fleetnet_core::model::Object::Service(service) => Some(service),
+            _ => None,
+        });
+        let derived: Vec<&Service> = of_path.filter(|service| service.derived_from == Some(named(path))).collect();
+        let [service] = derived[..] else { return Vec::new() };
+        bound(world, 1, &service.meta.name.name)
+    })
+}
+
+#[test]
+fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
+    for seed in 0..20 {
+        let mut world = alike(seed);
+        for (who, kind) in [
+            (Who::Hub, Kind::InternalServiceExport),
+            (Who::Hub, Kind::InternalServiceImport),
+            (Who::Hub, Kind::ServiceImport),
+            (Who::Member(1), Kind::ServiceImport),
+            (Who::Member(1), Kind::Service),
+        ] {
+            assert_eq!(count(&world, who, kind), 2, "seed {seed}: {kind:?}");
+        }
+        assert_eq!(routed(&world), [["10.0.0.1"], ["10.0.0.2"]], "seed {seed}");
+        assert_settled(&world);
+        let mark = world.ledger.len();
+        world.restart_all();
+        world.run();
+        assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
+        // One goes, whichever has the plain name: the other stays as it is.
+        for gone in 0..2 {
+            let mut world = world.clone();
+            world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));
+            world.delete(Who::Member(1), Kind::MultiClusterService, &named(ALIKE[gone]));
+            world.run();
+            let stays = ["10.0.0.2", "10.0.0.1"][gone];
+            assert_eq!(imported(&world, 1), [stays], "seed {seed}");
+            assert_settled(&world);
+            world.create(Who::Member(0), service_export(ALIKE[gone]).object());
+            world.create(Who::Member(1), wish(ALIKE[gone]).object());
+            world.run();
+            assert_eq!(routed(&world), [["10.0.0.1"], ["10.0.0.2"]], "seed {seed}: and back");
+        }
+    }
+}
+
+#[test]
+fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid() {
+    let (long, digit) = ("w".repeat(63), "1work");
+    for (namespace, name) in [(&*long, "n".repeat(63)), (digit, "app".to_owned())] {
+        let path = format!("{namespace}/{name}");
+        let mut world = World::new(2);
+        export(&mut world, 0, &path, 80, &["10.0.0.1"]);
+        world.create(Who::Member(1), wish(&path).object());
+        world.run();
+        assert_eq!(wish_says(&world, 1, &path), "FoundServiceImport", "{path}");
+        let [derived] = &names(&world, Who::Member(1), Kind::Service)[..] else { panic!("one derived Service") };
+        assert!(core_names::is_dns_1035_label(derived), "{derived}");
+        assert_eq!(bound(&world, 1, derived), ["10.0.0.1"], "{path}");
+        for kind in [Kind::InternalServiceExport, Kind::InternalServiceImport] {
+            let [name] = &names(&world, Who::Hub, kind)[..] else { panic!("one {kind:?}") };
+            assert!(name.len() <= 63, "{name}");
+        }
+        assert_settled(&world);
+        world.delete(Who::Member(1), Kind::MultiClusterService, &named(&path));
+        for kind in [Kind::ServiceExport, Kind::EndpointSlice, Kind::Service] {
+            let all: Vec<ObjectName> =
+                world.cluster(Who::Member(0)).list(kind).map(|it| it.meta().name.clone()).collect();
+            all.iter().for_each(|name| world.delete(Who::Member(0), kind, name));
+        }
+        world.run();
+        assert_empty(&world);
+    }
+}
+
+#[test]
+fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
+    let wish = wish("a/b-c").taken_on();
+    let import = service_import("a/b-c").controlled_by(&wish).uid("0a1b2c3d-aaaa");
+    let mut other = claim("member-1", &service_import("a-b/c").uid("another"));
+    other.meta.name = in_hub_of("member-1", "a-b-c");
+    let view = member_view([wish.object(), import.object(), other.object()]);
+    let planned = writes(&view, &member::Key::Import(named("a/b-c")));
+    let [Write { kind: Kind::InternalServiceImport, at, action: Action::Create(_), .. }] = &planned[..] else {
+        panic!("one claim, not {planned:#?}");
+    };
+    assert_eq!(*at, in_hub_of("member-1", "a-b-c-0a1b2"));
+}
+
+#[test]
+fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
+    let key = hub::Key::Service(named("work/app"));
+    let dying = claim("member-2", &service_import("work/app")).marked().deleting();
+    let unmark = Write::finalizer(Kind::InternalServiceImport, &dying.meta, false);
+    let waits = internal_export("member-1", &service("work/app")).marked();
+    let of_claim = |import: Option<fleetnet_core::model::ServiceImport>| -> Vec<Write> {
+        let objects = [dying.clone().object(), waits.clone().object()];
+        let view = hub_view(objects.into_iter().chain(import.map(IntoObject::object)));
+        let planned = writes(&view, &key);
+        planned.into_iter().filter(|write| write.kind != Kind::InternalServiceExport).collect()
+    };
+    let unresolved = service_import("work/app");
+    assert_eq!(of_claim(Some(unresolved.clone())), std::slice::from_ref(&unmark), "no exporter is accepted");
+    let granted = unresolved.claimed_by(&["member-2"]);
+    let struck = Patch::Claims { importers: Default::default(), finalizers: granted.meta.finalizers.with_ours(false) };
+    let struck = Write::patch(Kind::ServiceImport, &granted.meta, struck);
+    assert_eq!(of_claim(Some(granted)), [struck], "it is struck out first");
+    let answered = dying.clone().answered(resolved(&["member-1"]));
+    let view = hub_view([answered.object()]);
+    assert_eq!(writes(&view, &key), [unmark], "the import is gone");
+}
+
+#[test]
+fn b17_a_wish_for_an_internal_load_balancer_may_be_taken_back() {
+    let mut world = World::new(2);
+    export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
+    world.create(Who::Member(1), wish("work/app").object());
+    world.run();
+    let internal = |world: &World| derived(world, 1, "work-app").map(|service| service.internal_load_balancer);
+    assert_eq!(internal(&world), Some(false));
+    for wanted in [true, false, true] {
+        edit_wish(&mut world, 1, "work/app", |wish| wish.internal_load_balancer = wanted);
+        let mark = world.ledger.len();
+        world.run();
+        assert_eq!(internal(&world), Some(wanted));
+        assert_eq!(world.lines_since(mark), ["member-2 patches content of Service"]);
+    }
+    assert_settled(&world);
+}
+
+#[test]
+fn b17_a_wish_without_a_target_imports_nothing_and_gives_back_what_it_had() {
+    let empty = wish("work/app").importing("");
+    let key = member::Key::MultiClusterService(named("work/app"));
+    let view = member_view([empty.clone().object()]);
+    let [Write { action: Action::Patch { patch, .. }, .. }] = &writes(&view, &key)[..] else { panic!("its status") };
+    assert!(matches!(patch, Patch::MultiClusterServiceStatus { .. }), "{patch:?}");
+    assert!(planned(&view, &key).again.is_none(), "and nobody looks again");
+
+    let had = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&had).showing(resolved(&["member-2"]));
+    let service = derived_service("work-app", "work/app");
+    let had = had.importing("");
+    let view = member_view([had.object(), import.clone().object(), service.clone().object()]);
+    let deletes = [Write::delete(Kind::ServiceImport, &import.meta), Write::delete(Kind::Service, &service.meta)];
+    assert_eq!(writes(&view, &key)[..2], deletes);
+
+    let mut world = World::new(2);
+    export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
+    world.create(Who::Member(1), wish("work/app").object());
+    world.run();
+    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = Text::from(""));
+    world.run();
+    assert_eq!(imported(&world, 1), [""; 0]);
+    assert_eq!(count(&world, Who::Member(1), Kind::Service), 0);
+    assert_eq!(count(&world, Who::Hub, Kind::InternalServiceImport), 0);
+    edit_wish(&mut world, 1, "work/app", |wish| wish.import_name = "app".into());
+    world.run();
+    assert_eq!(imported(&world, 1), ["10.0.0.1"]);
+    assert_settled(&world);
+}

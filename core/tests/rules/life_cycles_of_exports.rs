@@ -1,0 +1,352 @@
+//! Services and their exports that come, go, change and come back, in whole fleets.
+
+use crate::scenes::{
+    bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, names, reappear,
+    says, vanish, weigh,
+};
+use crate::support::build::{
+    BuildSlice, IntoObject, content, in_hub_of, named, namespace, port, service, service_export, slice, wish,
+};
+use crate::support::oracle::{assert_settled, state};
+use crate::support::world::{Who, World, fleet};
+use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, ServiceType};
+
+const MINUTE_MICROS: i64 = 60_000_000;
+
+fn position(lines: &[String], line: &str) -> usize {
+    lines.iter().position(|held| held == line).unwrap_or_else(|| panic!("{line:?} is in {lines:#?}"))
+}
+
+#[test]
+fn a_weight_that_comes_back_from_zero_begins_the_export_anew() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    weigh(&mut world, 0, Some("0"));
+    world.run();
+    assert_eq!(count(&world, Who::Hub, Kind::InternalServiceExport), 0);
+    let address = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
+    let mark = world.ledger.len();
+    weigh(&mut world, 0, Some("5"));
+    world.run();
+    let lines = world.lines_since(mark);
+    let order = [
+        "member-1 patches conditions of ServiceExport", // valid, and pending: the old verdict does not hold
+        "member-1 patches finalizers of ServiceExport",
+        "member-1 creates InternalServiceExport",
+        "hub patches conditions of InternalServiceExport",
+        "member-1 creates EndpointSliceExport",
+    ];
+    let places = order.map(|line| position(&lines, line));
+    assert!(places.is_sorted(), "{lines:#?}");
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert!(address.is_some(), "the derived Service outlived the pause");
+    assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), address);
+    assert_settled(&world);
+}
+
+#[test]
+fn a_weight_that_becomes_invalid_after_zero_begins_nothing() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    weigh(&mut world, 0, Some("0"));
+    world.run();
+    let mark = world.ledger.len();
+    weigh(&mut world, 0, Some("many"));
+    world.run();
+    assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"]);
+    assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation");
+}
+
+#[test]
+fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_it_may() {
+    let ineligible: [(&str, fn(&mut fleetnet_core::model::Service)); 2] = [
+        ("ExternalName", |service| service.service_type = ServiceType::ExternalName),
+        ("headless", |service| service.headless = true),
+    ];
+    for (case, change) in ineligible {
+        let mut world = fleet(1, ConsumerType::LoadBalancer);
+        edit_service(&mut world, 0, &named("work/app"), change);
+        world.run();
+        assert_eq!(export_says(&world, 0, "Valid"), "ServiceIneligible", "{case}");
+        assert_eq!(imported(&world, 1), [""; 0], "{case}");
+        for kind in [Kind::InternalServiceExport, Kind::EndpointSliceExport, Kind::EndpointSliceImport] {
+            assert_eq!(count(&world, Who::Hub, kind), 0, "{case}: {kind:?}");
+        }
+        let of_ours = export_of(&world, 0, "work/app").map(|export| export.meta.finalizers.ours);
+        assert_eq!(of_ours, Some(false), "{case}: nothing is left to clean up");
+        edit_service(&mut world, 0, &named("work/app"), |service| {
+            service.service_type = ServiceType::ClusterIp;
+            service.headless = false;
+        });
+        world.run();
+        assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"], "{case}");
+        assert_settled(&world);
+    }
+}
+
+#[test]
+fn an_export_that_is_wished_before_its_service_is_there_begins_with_it() {
+    let mut world = World::new(1);
+    world.create(Who::Member(0), service_export("work/app").object());
+    world.run();
+    assert_eq!(export_says(&world, 0, "Valid"), "ServiceNotFound");
+    assert_eq!(count(&world, Who::Hub, Kind::InternalServiceExport), 0);
+    world.create(Who::Member(0), service("work/app").object());
+    world.run();
+    assert_eq!(export_says(&world, 0, "Valid"), "ServiceIsValid");
+    assert_eq!(export_says(&world, 0, "Conflict"), "NoConflictFound");
+    assert_settled(&world);
+}
+
+#[test]
+fn the_last_export_to_go_takes_the_hub_s_import_with_it() {
+    let mut world = fleet(0, ConsumerType::LoadBalancer);
+    let mut two = World::new(2);
+    std::mem::swap(&mut two.hub, &mut world.hub);
+    std::mem::swap(&mut two.members[0].cluster, &mut world.members[0].cluster);
+    two.restart_all();
+    export(&mut two, 1, "work/app", 80, &["10.0.1.1"]);
+    two.run();
+    let clusters = |world: &World| import_in_hub(world, "work/app").map(|import| import.status.clusters.clone());
+    assert_eq!(clusters(&two), Some(vec!["member-1".into(), "member-2".into()]));
+    two.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    two.run();
+    assert_eq!(clusters(&two), Some(vec!["member-2".into()]));
+    two.delete(Who::Member(1), Kind::ServiceExport, &named("work/app"));
+    two.run();
+    assert_eq!(clusters(&two), None);
+    assert_eq!(two.hub.all().count(), 0);
+}
+
+#[test]
+fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    export(&mut world, 0, "work/web", 81, &["10.0.0.9"]);
+    world.create(Who::Member(1), wish("work/web").object());
+    world.run();
+    world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.3"]).object());
+    world.run();
+    assert_eq!(bound(&world, 1, "work-app"), ["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    world.edit(Who::Member(0), Kind::EndpointSlice, &named("work/app-2"), |object| {
+        let Object::EndpointSlice(slice) = object else { return };
+        slice.service = Some("web".into());
+    });
+    world.run();
+    assert_eq!(bound(&world, 1, "work-app"), ["10.0.0.1", "10.0.0.2"]);
+    assert_eq!(bound(&world, 1, "work-web"), ["10.0.0.3", "10.0.0.9"]);
+    world.edit(Who::Member(0), Kind::EndpointSlice, &named("work/app-2"), |object| {
+        let Object::EndpointSlice(slice) = object else { return };
+        slice.service = None;
+    });
+    world.run();
+    assert_eq!(bound(&world, 1, "work-web"), ["10.0.0.9"], "nobody's any more");
+}
+
+#[test]
+fn what_vanishes_with_the_namespace_of_its_service_is_withdrawn_in_any_order() {
+    for seed in 0..40 {
+        let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+        vanish(&mut world, Who::Member(0), "work");
+        world.run_for(2 * MINUTE_MICROS);
+        assert_eq!(imported(&world, 1), [""; 0], "seed {seed}");
+        assert_eq!(count(&world, Who::Member(0), Kind::ServiceExport), 0, "seed {seed}: it was let go");
+        let left: Vec<Kind> = world.hub.all().map(Object::kind).collect();
+        assert_eq!(left, [Kind::InternalServiceImport], "seed {seed}: only who waits for an export");
+        assert_settled(&world);
+    }
+}
+
+#[test]
+fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_it_is_made() {
+    let mut world = World::new(2);
+    world.hub.missing_namespaces.insert("work".to_owned());
+    export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
+    world.create(Who::Member(1), wish("work/app").object());
+    world.run();
+    assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
+    assert_eq!(export_says(&world, 0, "Conflict"), "ServicePendingConflictResolution");
+    reappear(&mut world, Who::Hub, "work");
+    world.create(Who::Hub, namespace("work").object());
+    world.run(); // no time passes, so nobody asks again by itself
+    assert_eq!(imported(&world, 1), ["10.0.0.1"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
+    let mut world = fleet(2, ConsumerType::LoadBalancer);
+    let before = state(&world);
+    vanish(&mut world, Who::Hub, "work");
+    world.run();
+    assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    reappear(&mut world, Who::Hub, "work");
+    world.create(Who::Hub, namespace("work").object());
+    world.run();
+    let mut after = state(&world);
+    after.retain(|name, _| !name.contains("Namespace"));
+    assert_eq!(after, before);
+    assert_settled(&world);
+}
+
+#[test]
+fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
+    let mut world = fleet(0, ConsumerType::LoadBalancer);
+    let theirs = Condition {
+        condition_type: "Theirs".into(),
+        status: "True".into(),
+        reason: "Reason".into(),
+        message: "".into(),
+        observed_generation: 1,
+        last_transition: world.now,
+    };
+    world.edit(Who::Member(0), Kind::ServiceExport, &named("work/app"), |object| {
+        let Object::ServiceExport(export) = object else { return };
+        export.conditions = vec![theirs.clone()];
+    });
+    world.run();
+    let export = export_of(&world, 0, "work/app").expect("it is there");
+    assert_eq!(export.conditions[0], theirs);
+    let status = |condition: &str| says(&export.conditions, condition).map(|(status, _)| status);
+    assert_eq!((status("Valid"), status("Conflict")), (Some("True".to_owned()), Some("False".to_owned())));
+    assert_settled(&world);
+}
+
+/// What member-2's user sees of the exporters: those of the claim, of the import, and the ports of the derived Service.
+fn shown(world: &World) -> (Vec<String>, Vec<i32>) {
+    let Some(Object::ServiceImport(import)) =
+        world.cluster(Who::Member(1)).get(Kind::ServiceImport, &named("work/app"))
+    else {
+        panic!("the import is there");
+    };
+    let clusters = import.status.clusters.iter().map(ToString::to_string).collect();
+    let ports = derived(world, 1, "work-app").map(|service| service.ports.iter().map(|port| port.port).collect());
+    (clusters, ports.unwrap_or_default())
+}
+
+#[test]
+fn importers_follow_the_exporters_that_join_and_leave_and_their_ports() {
+    let mut world = fleet(2, ConsumerType::LoadBalancer);
+    assert_eq!(shown(&world), (vec!["member-1".to_owned()], vec![80]));
+    export(&mut world, 2, "work/app", 80, &["10.0.2.1"]);
+    world.run();
+    assert_eq!(shown(&world), (vec!["member-1".to_owned(), "member-3".to_owned()], vec![80]));
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2", "10.0.2.1"]);
+    for member in [0, 2] {
+        edit_service(&mut world, member, &named("work/app"), |service| service.ports = vec![port("http", 81)]);
+    }
+    world.run();
+    assert_eq!(shown(&world), (vec!["member-1".to_owned(), "member-3".to_owned()], vec![81]));
+    world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    world.run();
+    assert_eq!(shown(&world), (vec!["member-3".to_owned()], vec![81]));
+    assert_eq!(imported(&world, 1), ["10.0.2.1"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn an_export_in_conflict_gives_no_slices_until_the_winner_has_left() {
+    let mut world = fleet(2, ConsumerType::LoadBalancer);
+    export(&mut world, 2, "work/app", 81, &["10.0.2.1"]);
+    world.run();
+    let says = |world: &World| export_of(world, 2, "work/app").and_then(|export| says(&export.conditions, "Conflict"));
+    assert_eq!(says(&world), Some(("True".to_owned(), "ConflictFound".to_owned())));
+    assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    world.run();
+    assert_eq!(says(&world), Some(("False".to_owned(), "NoConflictFound".to_owned())));
+    assert_eq!(shown(&world), (vec!["member-3".to_owned()], vec![81]));
+    assert_eq!(imported(&world, 1), ["10.0.2.1"]);
+    assert_settled(&world);
+}
+
+#[test]
+fn whatever_of_ours_somebody_deletes_is_made_anew() {
+    let settled = fleet(1, ConsumerType::LoadBalancer);
+    let expected = state(&settled);
+    let ours: Vec<(Who, Kind)> = [
+        (Who::Hub, Kind::InternalServiceExport),
+        (Who::Hub, Kind::InternalServiceImport),
+        (Who::Hub, Kind::ServiceImport),
+        (Who::Hub, Kind::EndpointSliceExport),
+        (Who::Hub, Kind::EndpointSliceImport),
+        (Who::Member(1), Kind::ServiceImport),
+        (Who::Member(1), Kind::Service),
+        (Who::Member(1), Kind::EndpointSlice),
+    ]
+    .to_vec();
+    for (who, kind) in ours {
+        for seed in 0..8 {
+            let mut world = settled.clone().in_any_order(seed);
+            let name = world.cluster(who).list(kind).next().expect("one of each").meta().name.clone();
+            world.delete(who, kind, &name);
+            world.run();
+            assert_eq!(state(&world), expected, "{kind:?} of {who:?}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn whatever_of_ours_somebody_edits_is_mended() {
+    type Edit = fn(&mut Object);
+    let table: [(Who, Kind, Edit); 9] = [
+        (Who::Hub, Kind::InternalServiceExport, |object| {
+            let Object::InternalServiceExport(export) = object else { return };
+            export.ports = vec![port("other", 99)];
+        }),
+        (Who::Hub, Kind::InternalServiceExport, |object| {
+            let Object::InternalServiceExport(export) = object else { return };
+            export.conditions.clear();
+        }),
+        (Who::Hub, Kind::InternalServiceImport, |object| {
+            let Object::InternalServiceImport(claim) = object else { return };
+            claim.status.clusters = vec!["member-9".into()];
+        }),
+        (Who::Hub, Kind::ServiceImport, |object| {
+            let Object::ServiceImport(import) = object else { return };
+            import.status.ports = vec![port("other", 99)];
+        }),
+        (Who::Hub, Kind::ServiceImport, |object| {
+            let Object::ServiceImport(import) = object else { return };
+            import.claims.importers.insert("fleet-member-member-9".into(), "member-9".into());
+        }),
+        (Who::Hub, Kind::EndpointSliceExport, |object| {
+            let Object::EndpointSliceExport(slice) = object else { return };
+            slice.spec.content = content(&["10.6.6.6"]);
+        }),
+        (Who::Hub, Kind::EndpointSliceImport, |object| {
+            let Object::EndpointSliceImport(slice) = object else { return };
+            slice.spec.content = content(&["10.6.6.6"]);
+        }),
+        (Who::Member(1), Kind::ServiceImport, |object| {
+            let Object::ServiceImport(import) = object else { return };
+            import.status.ports = vec![port("other", 99)];
+        }),
+        (Who::Member(1), Kind::EndpointSlice, |object| {
+            let Object::EndpointSlice(slice) = object else { return };
+            slice.content = content(&["10.6.6.6"]);
+        }),
+    ];
+    let settled = fleet(1, ConsumerType::LoadBalancer);
+    let expected = state(&settled);
+    for (index, (who, kind, edit)) in table.into_iter().enumerate() {
+        for seed in 0..8 {
+            let mut world = settled.clone().in_any_order(seed);
+            let name = world.cluster(who).list(kind).next().expect("one of each").meta().name.clone();
+            assert!(world.edit(who, kind, &name, edit), "edit {index} changes something");
+            world.run();
+            assert_eq!(state(&world), expected, "edit {index} of {kind:?}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn an_export_that_its_member_knows_nothing_of_goes() {
+    let mut world = fleet(0, ConsumerType::LoadBalancer);
+    world.create(Who::Member(0), slice("work/web-1").object());
+    world.run();
+    let left_over = crate::support::build::slice_export("member-1", &slice("work/web-1"));
+    let name = in_hub_of("member-1", &left_over.meta.name.name);
+    assert!(world.create(Who::Hub, Object::EndpointSliceExport(left_over)));
+    world.run();
+    assert_eq!(world.hub.get(Kind::EndpointSliceExport, &name), None, "its Service is not exported");
+    assert_eq!(names(&world, Who::Hub, Kind::EndpointSliceExport).len(), 1);
+}
