@@ -31,6 +31,12 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, None) => Plan::default(),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_offered(view, import),
+        // What a Go hub had accepted is known from the import alone, so it is stamped before that changes.
+        (Some(_), Some(_))
+            if exports(view, service).any(|(cluster, it)| accepted_by_go(view, service, &cluster, it)) =>
+        {
+            Plan::default()
+        }
         (Some(import), Some(resolution)) => update(import, resolution),
     });
     plan.join(release(view, service));
@@ -179,12 +185,16 @@ fn first_offered(
     export: &InternalServiceExport,
     now: Timestamp,
 ) -> Timestamp {
-    let accepted_before = export.offered.is_none()
+    if accepted_by_go(view, service, cluster, export) { export.meta.created } else { now }
+}
+
+/// Whether the import names the cluster of an export that no hub of ours has stamped, with its ports.
+fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
+    export.offered.is_none()
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
                 && names::offer_fingerprint(&import.status.ports, is_headless(&import.status)) == fingerprint(export)
-        });
-    if accepted_before { export.meta.created } else { now }
+        })
 }
 
 fn create(service: &ObjectName) -> Plan {
@@ -238,11 +248,15 @@ fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now
     if import.status != resolution.status() {
         return plan;
     }
-    for (cluster, export) in exports(view, service) {
-        if !export.meta.finalizers.ours || current_offer(export).is_none() {
-            continue;
+    let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
+    let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
+    for export in live(&view.internal_exports, view.internal_exports_of.get(service)) {
+        let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
+        let offers = export.meta.finalizers.ours && current_offer(export).is_some();
+        if !offers && counting.contains(&&export.meta.name) {
+            continue; // it is marked and stamped first
         }
-        let accepted = resolution.accepted.contains(&cluster);
+        let accepted = fingerprint(export) == offered;
         let verdict = if accepted { Verdict::no_conflict(service) } else { Verdict::conflict(service) };
         let generation = export.meta.generation;
         if conditions::says(conditions::find(&export.conditions, CONFLICT), &verdict, generation) {

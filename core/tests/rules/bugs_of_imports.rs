@@ -165,7 +165,7 @@ fn b17_a_wish_for_an_internal_load_balancer_may_be_taken_back() {
 fn b17_a_wish_without_a_target_imports_nothing_and_gives_back_what_it_had() {
     let empty = wish("work/app").importing("");
     let key = member::Key::MultiClusterService(named("work/app"));
-    let view = member_view([empty.clone().object()]);
+    let view = member_view([empty.object()]);
     let [Write { action: Action::Patch { patch, .. }, .. }] = &writes(&view, &key)[..] else { panic!("its status") };
     assert!(matches!(patch, Patch::MultiClusterServiceStatus { .. }), "{patch:?}");
     assert!(planned(&view, &key).again.is_none(), "and nobody looks again");

@@ -9,7 +9,7 @@ use crate::support::build::{
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{Who, World, fleet};
-use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, ServiceType};
+use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, Service, ServiceType};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 
@@ -57,7 +57,8 @@ fn a_weight_that_becomes_invalid_after_zero_begins_nothing() {
 
 #[test]
 fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_it_may() {
-    let ineligible: [(&str, fn(&mut fleetnet_core::model::Service)); 2] = [
+    type Change = fn(&mut Service);
+    let ineligible: [(&str, Change); 2] = [
         ("ExternalName", |service| service.service_type = ServiceType::ExternalName),
         ("headless", |service| service.headless = true),
     ];

@@ -7,6 +7,8 @@ mod support;
 mod bugs;
 mod bugs_of_exports;
 mod bugs_of_imports;
+mod conflict_cases;
+mod conflicts;
 mod export;
 mod fidelity;
 mod handshake;

@@ -1,0 +1,200 @@
+//! What may stand in the hub when its agent starts, and what may happen then: exports of one Service, and their import.
+
+use crate::support::build::{
+    BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
+    service, service_import,
+};
+use crate::support::world::{Who, World};
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{ImportStatus, InternalServiceExport, Kind, Object, PortsOffered, ServicePort, TargetPort};
+use fleetnet_core::names;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
+/// When everything in a case happens: no time passes, so a stamp that the hub gives tells nothing of the order.
+pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
+pub(crate) const PORT_LISTS: usize = 7;
+
+/// Lists of ports: 0 and 1 are one set, 2 and 3 too.
+pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
+    let http = port("http", 80);
+    match which {
+        0 => vec![http],
+        1 => vec![ServicePort { target_port: Some(TargetPort::Number(9090)), ..http }],
+        2 => vec![http, port("admin", 81)],
+        3 => vec![port("admin", 81), http],
+        4 => vec![ServicePort { app_protocol: Some("h2c".into()), ..http }],
+        5 => vec![ServicePort { protocol: "UDP".into(), ..http }],
+        _ => vec![port("http", 81)],
+    }
+}
+
+/// What may differ between two exports without a conflict left out.
+pub(crate) type PortSet = BTreeSet<(Text, Text, i32, Option<Text>)>;
+
+pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
+    let key = |port: &ServicePort| (port.name.clone(), port.protocol.clone(), port.port, port.app_protocol.clone());
+    ports.iter().map(key).collect()
+}
+
+/// The stamp of an export.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stamp {
+    None,
+    /// Since that second.
+    Since(i64),
+    /// Of ports that it does not offer any more.
+    Stale(i64),
+}
+
+/// An export that stands when the agent starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) cluster: usize,
+    /// Beside another of the same cluster.
+    pub(crate) second: bool,
+    pub(crate) ports: usize,
+    pub(crate) stamp: Stamp,
+    pub(crate) marked: bool,
+    pub(crate) dying: bool,
+    pub(crate) created: i64,
+    /// What it was told before, whether it still holds or not: that it is in conflict, or is not.
+    pub(crate) told: Option<bool>,
+}
+
+/// What happens to one export afterwards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Later {
+    Joins { ports: usize },
+    Leaves,
+    Turns { ports: usize },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) offers: Vec<Offer>,
+    /// The import: which clusters it names, and their ports.
+    pub(crate) import: Option<(Vec<usize>, usize)>,
+    /// By cluster.
+    pub(crate) later: BTreeMap<usize, Later>,
+}
+
+pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
+    let stamp = prop_oneof![
+        2 => Just(Stamp::None),
+        4 => (100..104i64).prop_map(Stamp::Since),
+        1 => (100..104i64).prop_map(Stamp::Stale),
+    ];
+    let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
+    let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
+    (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
+        |(cluster, second, ports, stamp, unmarked, dying, created, told)| {
+            // A second one, and one that is dying, was there before: it has its stamp and its mark.
+            let stamp = if second { Stamp::Since(101) } else { stamp };
+            Offer { cluster, second, ports, stamp, marked: !unmarked || dying || second, dying, created, told }
+        },
+    )
+}
+
+pub(crate) fn a_later() -> impl Strategy<Value = Later> {
+    prop_oneof![
+        (0..PORT_LISTS).prop_map(|ports| Later::Joins { ports }),
+        Just(Later::Leaves),
+        (0..PORT_LISTS).prop_map(|ports| Later::Turns { ports }),
+    ]
+}
+
+pub(crate) fn a_case() -> impl Strategy<Value = Case> {
+    let named_by = prop::collection::btree_set(0..CLUSTERS.len(), 0..4);
+    let import = prop::option::of((named_by.prop_map(|named| named.into_iter().collect()), 0..4usize));
+    let later = prop::collection::btree_map(0..CLUSTERS.len(), a_later(), 0..4);
+    (prop::collection::vec(an_offer(), 1..6), import, later).prop_map(|(offers, import, later)| {
+        let mut names = BTreeSet::new();
+        let offers: Vec<Offer> =
+            offers.into_iter().filter(|offer| names.insert((offer.cluster, offer.second))).collect();
+        let mut case = Case { offers, import, later };
+        let given = case.clone();
+        case.later.retain(|cluster, later| !is_a_race(&given, *cluster, *later));
+        case
+    })
+}
+
+/// Whether an event makes an export what a Go hub had accepted, while it was something else when the agent came: then it
+/// depends on who was faster what the hub stamps.
+pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
+    let Later::Turns { ports: turned } = later else { return false };
+    let Some((_, shown)) = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&cluster)) else {
+        return false;
+    };
+    let alike = |one: usize, other: usize| set_of(&ports(one)) == set_of(&ports(other));
+    let offers = case.offers.iter().filter(|offer| offer.cluster == cluster && offer.stamp == Stamp::None);
+    alike(turned, *shown) && offers.into_iter().any(|offer| !alike(offer.ports, *shown))
+}
+
+pub(crate) fn name_of(cluster: usize, second: bool) -> ObjectName {
+    in_hub_of(CLUSTERS[cluster], if second { "work-app-zzzzz" } else { "work-app" })
+}
+
+pub(crate) fn stamped(since: i64, ports: &[ServicePort]) -> Option<PortsOffered> {
+    Some(PortsOffered { since: seconds(since), ports: names::ports_fingerprint(ports) })
+}
+
+pub(crate) fn object_of(offer: &Offer) -> InternalServiceExport {
+    let mut export = internal_export(CLUSTERS[offer.cluster], &service("work/app").ports(&ports(offer.ports)));
+    export.meta.name = name_of(offer.cluster, offer.second);
+    export.meta.finalizers.ours = offer.marked;
+    export.offered = match offer.stamp {
+        Stamp::None => None,
+        Stamp::Since(since) => stamped(since, &export.ports),
+        Stamp::Stale(since) => stamped(since, &[port("earlier", 1)]),
+    };
+    export
+}
+
+/// The hub of a case, with its agent about to start.
+pub(crate) fn hub_of(case: &Case) -> World {
+    let mut world = World::new(0);
+    world.tick_micros = 0;
+    world.now = NOW;
+    for offer in &case.offers {
+        let name = name_of(offer.cluster, offer.second);
+        world.create(Who::Hub, object_of(offer).object());
+        world.edit(Who::Hub, Kind::InternalServiceExport, &name, |object| {
+            let Object::InternalServiceExport(export) = object else { return };
+            export.meta.created = seconds(offer.created);
+            let verdict = offer.told.map(|yes| if yes { conflict("work/app") } else { no_conflict("work/app") });
+            export.conditions = verdict.into_iter().collect();
+        });
+        if offer.dying {
+            world.delete(Who::Hub, Kind::InternalServiceExport, &name);
+        }
+    }
+    if let Some((clusters, shown)) = &case.import {
+        let clusters: Vec<&str> = clusters.iter().map(|cluster| CLUSTERS[*cluster]).collect();
+        let status = ImportStatus { ports: ports(*shown), ..resolved(&clusters) };
+        world.create(Who::Hub, service_import("work/app").object());
+        world.edit(Who::Hub, Kind::ServiceImport, &named("work/app"), |object| {
+            let Object::ServiceImport(import) = object else { return };
+            import.status = if clusters.is_empty() { ImportStatus::default() } else { status };
+        });
+    }
+    world
+}
+
+pub(crate) fn happen(world: &mut World, cluster: usize, later: Later) {
+    let name = name_of(cluster, false);
+    match later {
+        Later::Joins { ports: which } => {
+            let export = internal_export(CLUSTERS[cluster], &service("work/app").ports(&ports(which)));
+            world.create(Who::Hub, export.object());
+        }
+        Later::Leaves => world.delete(Who::Hub, Kind::InternalServiceExport, &name),
+        Later::Turns { ports: which } => {
+            world.edit(Who::Hub, Kind::InternalServiceExport, &name, |object| {
+                let Object::InternalServiceExport(export) = object else { return };
+                export.ports = ports(which);
+            });
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Conflicts are a function of the objects alone: the same exports with the same stamps come to the same winner, order of
+//! exporters, verdicts and import, whatever order they were told in, how often, and when the hub agent was started anew.
+//!
+//! The generator draws what stands in the hub when its agent starts (up to five exports of one Service and an import, as a
+//! hub of ours, a Go hub or a crash left them) and up to three events that follow. [`classes`] says what a case covers;
+//! the test counts the classes and fails where one of them was hardly seen.
+
+use crate::conflict_cases::{
+    CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
+};
+use crate::histories::cases;
+use crate::support::agent::News;
+use crate::support::build::{
+    Build, BuildImport, BuildInternalExport, BuildService, IntoObject, internal_export, named, no_conflict, resolved,
+    seconds, service, service_import,
+};
+use crate::support::cluster::Answer;
+use crate::support::random::Random;
+use crate::support::view::{hub_view, writes};
+use crate::support::world::{Step, Who, World};
+use fleetnet_core::hub;
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
+use fleetnet_core::model::{InternalServiceExport, Kind, Object, PortsOffered, ServiceImport, ServicePort};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Patch};
+use fleetnet_core::watches::WatchState;
+use proptest::prelude::any;
+use proptest::test_runner::TestRunner;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The agent starts anew, and is told all there is in another order, some of it twice.
+fn start(world: &mut World, random: &mut Random) {
+    world.restart(Who::Hub);
+    for queue in world.hub_agent.inbox.values_mut() {
+        let told: Vec<News> = queue.drain(..).filter(|news| matches!(news, News::Changed(_))).collect();
+        for news in told {
+            for _ in 0..1 + random.below(2) {
+                queue.insert(random.below(queue.len() + 1), news.clone());
+            }
+        }
+        queue.push_back(News::Listed);
+    }
+}
+
+fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
+    objects.iter().filter_map(|object| match object {
+        Object::InternalServiceExport(export) => Some(export),
+        _ => None,
+    })
+}
+
+/// Of each namespace the live export that counts.
+fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
+    let mut first: BTreeMap<Text, &InternalServiceExport> = BTreeMap::new();
+    for export in exports(objects).filter(|export| !export.meta.deleting) {
+        let cluster = names::cluster_of(&export.meta.name.namespace).expect("a member's namespace");
+        let held = first.entry(cluster).or_insert(export);
+        if export.meta.name < held.meta.name {
+            *held = export;
+        }
+    }
+    first
+}
+
+/// What the rule says of exports with these stamps, told anew here: the clusters from the oldest on, with their ports.
+fn ranked<'a>(stamps: impl Iterator<Item = (Timestamp, &'a Text, &'a [ServicePort])>) -> Vec<(Text, Vec<ServicePort>)> {
+    let mut ranked: Vec<_> = stamps.collect();
+    ranked.sort_by_key(|(since, cluster, _)| (*since, (*cluster).clone()));
+    ranked.into_iter().map(|(_, cluster, ports)| (cluster.clone(), ports.to_vec())).collect()
+}
+
+/// Clusters that are accepted, and the ports of the first of them.
+fn accepted(ranked: &[(Text, Vec<ServicePort>)]) -> (Vec<Text>, Vec<ServicePort>) {
+    let Some((_, ports)) = ranked.first() else { return Default::default() };
+    let alike = ranked.iter().filter(|(_, other)| set_of(other) == set_of(ports));
+    (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
+}
+
+/// How it must end: the objects at the end, with the stamps that each of them had or must have been given.
+fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
+    let stamp = |export: &InternalServiceExport| {
+        let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
+        let Some(offer) = case.offers.iter().find(of_this) else { return NOW };
+        let turned = set_of(&export.ports) != set_of(&ports(offer.ports));
+        let shown = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&offer.cluster));
+        let by_go = shown.is_some_and(|(_, shown)| set_of(&ports(*shown)) == set_of(&ports(offer.ports)));
+        match offer.stamp {
+            Stamp::Since(since) if !turned => seconds(since),
+            Stamp::None if !turned && by_go => seconds(offer.created),
+            _ => NOW,
+        }
+    };
+    let counting = counting(end);
+    accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
+}
+
+/// Whatever verdict the agent is about to write follows from what it was told, all of it: it is never false.
+fn assert_new_verdicts_are_true(world: &World) {
+    let view = &world.hub_agent.view;
+    let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
+    let counting = counting(&held);
+    let current = |export: &&&InternalServiceExport| {
+        let of_ports = |offered: &PortsOffered| offered.ports == names::ports_fingerprint(&export.ports);
+        export.meta.finalizers.ours && export.offered.as_ref().is_some_and(of_ports)
+    };
+    let stamps = counting
+        .iter()
+        .filter(|(_, export)| current(export))
+        .filter_map(|(cluster, export)| Some((export.offered.as_ref()?.since, cluster, export.ports.as_slice())));
+    let (accepted, winner) = accepted(&ranked(stamps));
+    for (write, _) in &world.hub_agent.in_flight {
+        let Action::Patch { resource_version, patch: Patch::InternalServiceExportConditions(list) } = &write.action
+        else {
+            continue;
+        };
+        let is_fresh =
+            exports(&held).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
+        if !is_fresh {
+            continue; // refused for its version: nobody is told
+        }
+        assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
+        let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");
+        let in_conflict = set_of(&export.ports) != set_of(&winner);
+        assert_eq!(&*list[0].status == "True", in_conflict, "{} beside {accepted:?}", write.at);
+    }
+}
+
+/// Plays a case to its end in an order drawn from a seed, with duplicates and restarts.
+fn play(case: &Case, seed: u64) -> World {
+    let mut random = Random::new(seed);
+    let mut world = hub_of(case).in_any_order(seed);
+    start(&mut world, &mut random);
+    let mut later: Vec<(usize, Later)> = case.later.iter().map(|(cluster, later)| (*cluster, *later)).collect();
+    let mut restarts = random.below(3);
+    loop {
+        let stepped = world.step();
+        if matches!(world.last, Some(Step::Plan(..))) {
+            assert_new_verdicts_are_true(&world);
+        }
+        if !later.is_empty() && (!stepped || random.below(4) == 0) {
+            let (cluster, event) = later.swap_remove(random.below(later.len()));
+            happen(&mut world, cluster, event);
+        } else if restarts > 0 && (!stepped || random.below(6) == 0) {
+            restarts -= 1;
+            start(&mut world, &mut random);
+        } else if !stepped {
+            return world;
+        }
+    }
+}
+
+/// What must not depend on the order, a line for each object: everything but identities, versions and times of transition.
+fn outcome(world: &World) -> Vec<String> {
+    let line = |object: &Object| match object {
+        Object::InternalServiceExport(export) => {
+            let verdict = export.conditions.iter().map(|held| (&held.status, &held.message, held.observed_generation));
+            let (meta, verdict) = (&export.meta, verdict.collect::<Vec<_>>());
+            format!("{} {:?} {:?} {verdict:?}", meta.name, meta.finalizers, export.offered)
+        }
+        Object::ServiceImport(import) => {
+            format!("{} {:?} {:?}", import.meta.name, import.meta.finalizers, import.status)
+        }
+        other => panic!("nobody makes a {:?}", other.kind()),
+    };
+    world.hub.all().map(line).collect()
+}
+
+fn import_of(world: &World) -> Option<&ServiceImport> {
+    match world.hub.get(Kind::ServiceImport, &named("work/app")) {
+        Some(Object::ServiceImport(import)) => Some(import),
+        _ => None,
+    }
+}
+
+fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
+    let conflict = export.conditions.iter().find(|condition| &*condition.condition_type == "Conflict")?;
+    (conflict.observed_generation >= export.meta.generation).then_some(&*conflict.status)
+}
+
+/// The hub is at rest as the rule says, and everybody was told so.
+fn assert_ends_right(case: &Case, world: &World) {
+    let end: Vec<Object> = world.hub.all().cloned().collect();
+    let (clusters, ports) = expected(case, &end);
+    let shown = import_of(world).map(|import| (import.status.clusters.clone(), import.status.ports.clone()));
+    assert_eq!(shown, (!clusters.is_empty()).then_some((clusters.clone(), ports.clone())));
+    for export in exports(&end) {
+        let verdict = if set_of(&export.ports) == set_of(&ports) { "False" } else { "True" };
+        assert_eq!(verdict_of(export), Some(verdict), "{} beside {clusters:?}", export.meta.name);
+    }
+    assert!(exports(&end).all(|export| !export.meta.deleting), "who left is let go");
+    assert_eq!(world.hub_agent.again.len(), 0, "nothing is left to the passing of time");
+    let one_set =
+        case.offers.iter().map(|offer| offer.ports).chain(case.later.values().filter_map(|later| match later {
+            Later::Joins { ports } | Later::Turns { ports } => Some(*ports),
+            Later::Leaves => None,
+        }));
+    if one_set.map(|which| set_of(&self::ports(which))).collect::<BTreeSet<_>>().len() == 1 {
+        let told = world.ledger.iter().any(|entry| match &entry.write.action {
+            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => &*list[0].status == "True",
+            _ => false,
+        });
+        assert!(!told, "all offered one set of ports at all times");
+    }
+}
+
+/// What a case covers.
+fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
+    let any = |test: &dyn Fn(&Offer) -> bool| case.offers.iter().any(test);
+    let later = |test: &dyn Fn(&Later) -> bool| case.later.values().any(test);
+    let verdicts: Vec<Object> = end.hub.all().cloned().collect();
+    let losers = exports(&verdicts).filter(|export| verdict_of(export) == Some("True")).count();
+    let stamps: Vec<i64> = case
+        .offers
+        .iter()
+        .filter_map(|offer| match offer.stamp {
+            Stamp::Since(since) => Some(since),
+            _ => None,
+        })
+        .collect();
+    let distinct = stamps.iter().collect::<BTreeSet<_>>().len();
+    let named_by_go = |offer: &Offer| {
+        case.import.as_ref().is_some_and(|(clusters, _)| clusters.contains(&offer.cluster))
+            && offer.stamp == Stamp::None
+    };
+    let all = [
+        ("no conflict in the end", losers == 0),
+        ("one in conflict", losers == 1),
+        ("several in conflict", losers > 1),
+        ("one set in several orders", any(&|offer| offer.ports == 2) && any(&|offer| offer.ports == 3)),
+        ("one set with other targets", any(&|offer| offer.ports == 0) && any(&|offer| offer.ports == 1)),
+        ("another appProtocol", any(&|offer| offer.ports == 4)),
+        ("another protocol", any(&|offer| offer.ports == 5)),
+        ("equal stamps", distinct < stamps.len()),
+        ("different stamps", distinct > 1),
+        ("no stamp", any(&|offer| offer.stamp == Stamp::None)),
+        ("a stale stamp", any(&|offer| matches!(offer.stamp, Stamp::Stale(_)))),
+        ("accepted by a Go hub", any(&named_by_go)),
+        ("beside one of ours", any(&named_by_go) && !stamps.is_empty()),
+        ("not marked", any(&|offer| !offer.marked)),
+        ("dying", any(&|offer| offer.dying)),
+        ("two of one cluster", any(&|one| one.second && any(&|other| !other.second && other.cluster == one.cluster))),
+        ("told what does not hold", any(&|offer| offer.told == Some(true)) && losers == 0),
+        ("joins", later(&|later| matches!(later, Later::Joins { .. }))),
+        ("leaves", later(&|later| matches!(later, Later::Leaves))),
+        ("turns", later(&|later| matches!(later, Later::Turns { .. }))),
+        ("a write that came too late", end.ledger.iter().any(|entry| entry.answer == Answer::Conflict)),
+        ("nobody is left", import_of(end).is_none()),
+    ];
+    all.into_iter().filter_map(|(class, seen)| seen.then_some(class)).collect()
+}
+
+const CASES: u32 = 200;
+const ORDERS: u64 = 6;
+const CLASSES: usize = 22;
+
+#[test]
+fn whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false() {
+    let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();
+    let outcome = TestRunner::new(cases(CASES)).run(&(a_case(), any::<u64>()), |(case, seed)| {
+        let mut first = None;
+        for order in 0..ORDERS {
+            let world = play(&case, seed.wrapping_add(order));
+            assert_ends_right(&case, &world);
+            let end = outcome(&world);
+            assert_eq!(&end, first.get_or_insert(end.clone()), "order {order}");
+            for class in classes(&case, &world) {
+                *seen.borrow_mut().entry(class).or_default() += 1;
+            }
+        }
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{}", outcome.err().map(|error| error.to_string()).unwrap_or_default());
+    let seen = seen.into_inner();
+    assert_eq!(seen.len(), CLASSES, "every class is seen: {seen:#?}");
+    assert!(seen.values().all(|count| *count >= 20), "and not by chance: {seen:#?}");
+}
+
+#[test]
+fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
+    let cleared: RefCell<BTreeMap<&str, usize>> = RefCell::default();
+    let outcome = TestRunner::new(cases(CASES)).run(&(a_case(), any::<u64>()), |(case, seed)| {
+        let world = play(&case, seed);
+        let end: Vec<Object> = world.hub.all().cloned().collect();
+        let Some(import) = import_of(&world) else { return Ok(()) };
+        let winners: Vec<ObjectName> = counting(&end)
+            .iter()
+            .filter(|(cluster, _)| import.status.clusters.contains(cluster))
+            .map(|(_, export)| export.meta.name.clone())
+            .collect();
+        let losers = counting(&end).into_values().filter(|export| verdict_of(export) == Some("True")).cloned();
+        for loser in losers.collect::<Vec<_>>() {
+            type Way<'a> = (&'static str, &'a dyn Fn(&mut World));
+            let ways: [Way<'_>; 3] = [
+                ("the loser turns back", &|world| offer(world, &loser.meta.name, &import.status.ports)),
+                ("the winners leave", &|world| {
+                    winners.iter().for_each(|winner| world.delete(Who::Hub, Kind::InternalServiceExport, winner));
+                }),
+                ("the winners turn", &|world| winners.iter().for_each(|winner| offer(world, winner, &loser.ports))),
+            ];
+            for (way, end_cause) in ways {
+                let mut after = world.clone();
+                end_cause(&mut after);
+                let left: Vec<Object> = after.hub.all().cloned().collect();
+                let sets: BTreeSet<PortSet> = counting(&left).values().map(|export| set_of(&export.ports)).collect();
+                after.run(); // no time passes, and nothing else happens
+                let Some(Object::InternalServiceExport(told)) =
+                    after.hub.get(Kind::InternalServiceExport, &loser.meta.name)
+                else {
+                    panic!("it stays");
+                };
+                let import = import_of(&after).expect("somebody exports");
+                let accepted = set_of(&told.ports) == set_of(&import.status.ports);
+                let another = way != "the loser turns back" && sets.len() > 1;
+                assert!(accepted || another, "{way}: nobody but another loser may win now");
+                assert_eq!(verdict_of(told), Some(if accepted { "False" } else { "True" }), "{way}");
+                if accepted {
+                    *cleared.borrow_mut().entry(way).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{}", outcome.err().map(|error| error.to_string()).unwrap_or_default());
+    let cleared = cleared.into_inner();
+    assert!(cleared.len() == 3 && cleared.values().all(|count| *count >= 20), "{cleared:#?}");
+}
+
+fn offer(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
+    world.edit(Who::Hub, Kind::InternalServiceExport, name, |object| {
+        let Object::InternalServiceExport(export) = object else { return };
+        export.ports = ports.to_vec();
+    });
+}
+
+/// All orders of some things.
+fn permutations(length: usize) -> Vec<Vec<usize>> {
+    if length == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = permutations(length - 1);
+    let with = |at: usize, order: &Vec<usize>| {
+        let mut order = order.clone();
+        order.insert(at, length - 1);
+        order
+    };
+    (0..length).flat_map(|at| shorter.iter().map(move |order| with(at, order))).collect()
+}
+
+#[test]
+fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
+    let offers = [(0, 0, 103), (1, 2, 101), (2, 3, 102), (3, 6, 101)];
+    let expected: [Text; 2] = ["member-2".into(), "member-3".into()];
+    let orders = permutations(offers.len());
+    assert_eq!(orders.len(), 24);
+    for order in orders {
+        for at_rest_between in [false, true] {
+            let mut world = World::new(0);
+            world.run();
+            for index in &order {
+                let (cluster, which, since) = offers[*index];
+                let mut export = internal_export(CLUSTERS[cluster], &service("work/app").ports(&ports(which)));
+                export = export.offered_since(seconds(since));
+                world.create(Who::Hub, export.object());
+                if at_rest_between {
+                    world.run();
+                }
+            }
+            world.run();
+            let import = import_of(&world).expect("it is exported");
+            assert_eq!(import.status.clusters, expected, "{order:?}");
+            assert_eq!(import.status.ports, ports(2), "{order:?}");
+            let verdicts = world.hub.list(Kind::InternalServiceExport).filter_map(|object| match object {
+                Object::InternalServiceExport(export) => verdict_of(export),
+                _ => None,
+            });
+            assert_eq!(verdicts.collect::<Vec<_>>(), ["True", "False", "False", "True"], "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
+    let by_go = internal_export("member-1", &service("work/app")).created(seconds(3)).marked();
+    let ours =
+        internal_export("member-2", &service("work/app")).offered_since(seconds(5)).judged(no_conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
+    let view = hub_view([by_go.clone().object(), ours.object(), import.object()]);
+    let planned = writes(&view, &hub::Key::Service(named("work/app")));
+    let about: Vec<&ObjectName> = planned.iter().map(|write| &write.at).collect();
+    assert_eq!(about, [&by_go.meta.name], "its place is not lost to a crash between two writes");
+}
