@@ -4,6 +4,7 @@
 
 pub mod controlplane;
 mod crds;
+mod mutants;
 mod stopwatch;
 mod test;
 mod tidy;
@@ -25,6 +26,8 @@ enum Command {
     Controlplane,
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
+    /// Plant the faults of core/tests/mutants.yaml, each alone in a copy of this tree, and tell which the tests do not see.
+    Mutants(mutants::MutantsArgs),
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
@@ -39,6 +42,7 @@ pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => controlplane::run(),
         Command::Crds(arguments) => crds::run(&arguments),
+        Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }

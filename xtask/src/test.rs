@@ -82,7 +82,10 @@ fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> 
 }
 
 /// What Cargo knows of our packages.
-fn metadata() -> anyhow::Result<Value> {
+///
+/// # Errors
+/// Where it cannot be asked.
+pub(crate) fn metadata() -> anyhow::Result<Value> {
     let output = command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")

@@ -1,0 +1,272 @@
+//! The copy of the tree in which faults are planted, its test programs, and what becomes of a test.
+
+use super::list::Mutant;
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// What is not copied, in the root or below.
+const LEFT_OUT: &[&str] = &[".git", "target"];
+/// A test that has not ended by then runs in a circle: the fault is seen.
+const LONGEST: Duration = Duration::from_secs(300);
+const POLL: Duration = Duration::from_millis(10);
+
+/// What became of a fault.
+pub(super) enum Outcome {
+    /// Its test failed.
+    Killed,
+    /// Its test passed.
+    Survived,
+    /// It does not compile: the compiler's words.
+    Broken(String),
+}
+
+impl Outcome {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Killed => "seen",
+            Self::Survived => "SURVIVED",
+            Self::Broken(_) => "BROKEN",
+        }
+    }
+}
+
+/// The copy.
+pub(super) struct Scratch {
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+/// A program of tests.
+#[derive(Clone)]
+struct Program {
+    /// What Cargo builds it for: `--lib`, or `--test` with a name.
+    target: Vec<String>,
+    /// The package's folder, where its tests run.
+    folder: PathBuf,
+    executable: PathBuf,
+}
+
+/// All tests of some packages: by folder of the package and path of the test, the program that has it.
+pub(super) struct Suites(BTreeMap<(String, String), Program>);
+
+impl Scratch {
+    /// Copies what differs from an earlier copy, so that only that is built anew.
+    pub(super) fn copy(root: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
+        mirror(root, &scratch.tree)?;
+        Ok(scratch)
+    }
+
+    /// Builds the tests of the packages in these folders, and asks each for its names.
+    pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> anyhow::Result<Suites> {
+        let mut suites = BTreeMap::new();
+        for folder in folders {
+            let built = self.build(folder, &["--lib".to_owned(), "--tests".to_owned()])?;
+            ensure!(built.status.success(), "the tests of {folder} do not compile:\n{}", words(&built));
+            for program in self.programs(folder, &built)? {
+                for test in names(&program)? {
+                    suites.insert(((*folder).to_owned(), test), program.clone());
+                }
+            }
+        }
+        Ok(Suites(suites))
+    }
+
+    /// Plants a fault, runs its test and takes the fault away again.
+    pub(super) fn plant(&self, mutant: &Mutant, suites: &Suites) -> anyhow::Result<Outcome> {
+        let path = self.tree.join(&mutant.file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
+        let faulty = mutant.applied(&text);
+        let faulty = faulty.with_context(|| format!("{}: what it changes is not in {} once", mutant.id, mutant.file))?;
+        fs::write(&path, faulty).with_context(|| format!("cannot write {}", path.display()))?;
+        let outcome = self.outcome(mutant, suites);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        outcome
+    }
+
+    fn outcome(&self, mutant: &Mutant, suites: &Suites) -> anyhow::Result<Outcome> {
+        let (test, program) = suites.find(mutant.folder(), &mutant.test)?;
+        let built = self.build(mutant.folder(), &program.target)?;
+        if !built.status.success() {
+            return Ok(Outcome::Broken(words(&built)));
+        }
+        let programs = self.programs(mutant.folder(), &built)?;
+        let [program] = &programs[..] else { bail!("{:?} is built as {} programs", program.target, programs.len()) };
+        let passed = passes(program, &[test])?;
+        Ok(if passed { Outcome::Survived } else { Outcome::Killed })
+    }
+
+    fn build(&self, folder: &str, targets: &[String]) -> anyhow::Result<Output> {
+        let manifest = self.tree.join(folder).join("Cargo.toml");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).env("CARGO_PROFILE_DEV_DEBUG", "false");
+        command.args(["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
+        command.arg("--manifest-path").arg(manifest).args(targets);
+        command.output().context("cannot call cargo")
+    }
+
+    /// The programs that a build made, as its messages say.
+    fn programs(&self, folder: &str, built: &Output) -> anyhow::Result<Vec<Program>> {
+        let mut programs = Vec::new();
+        for message in messages(built) {
+            let Some(executable) = message["executable"].as_str() else { continue };
+            let name = message["target"]["name"].as_str().context("a target without a name")?;
+            let target = match message["target"]["kind"][0].as_str() {
+                Some("test") => vec!["--test".to_owned(), name.to_owned()],
+                Some("lib") => vec!["--lib".to_owned()],
+                _ => continue,
+            };
+            programs.push(Program { target, folder: self.tree.join(folder), executable: executable.into() });
+        }
+        Ok(programs)
+    }
+}
+
+impl Suites {
+    /// The test that `file::test` names, and its program.
+    fn find(&self, folder: &str, named: &str) -> anyhow::Result<(&str, &Program)> {
+        let (file, name) = named.split_once("::").with_context(|| format!("{named} is not written as file::test"))?;
+        let is_it = |path: &str| {
+            let mut parts = path.rsplit("::");
+            parts.next() == Some(name) && parts.any(|part| part == file)
+        };
+        let mut found = self.0.iter().filter(|((of, path), _)| of == folder && is_it(path));
+        match (found.next(), found.next()) {
+            (Some(((_, path), program)), None) => Ok((path, program)),
+            (first, _) => bail!("{} tests of {folder} are called {named}", usize::from(first.is_some()) * 2),
+        }
+    }
+
+    /// Runs these tests, as folder and name; those that fail.
+    pub(super) fn run_all(&self, tests: &BTreeSet<(&str, &str)>) -> anyhow::Result<Vec<String>> {
+        let mut failed = Vec::new();
+        let mut by_program: BTreeMap<&Path, (&Program, Vec<&str>)> = BTreeMap::new();
+        for (folder, named) in tests {
+            let (path, program) = self.find(folder, named)?;
+            by_program.entry(&program.executable).or_insert((program, Vec::new())).1.push(path);
+        }
+        for (program, paths) in by_program.values() {
+            if !passes(program, paths)? {
+                failed.extend(paths.iter().filter(|path| !passes(program, &[path]).unwrap_or(false)).map(ToString::to_string));
+            }
+        }
+        Ok(failed)
+    }
+}
+
+fn messages(built: &Output) -> impl Iterator<Item = Value> {
+    String::from_utf8_lossy(&built.stdout).lines().map(str::to_owned).collect::<Vec<_>>().into_iter().filter_map(|line| {
+        serde_json::from_str::<Value>(&line).ok()
+    })
+}
+
+/// What the compiler and Cargo said.
+fn words(built: &Output) -> String {
+    let rendered = messages(built).filter_map(|message| message["message"]["rendered"].as_str().map(str::to_owned));
+    let mut words: String = rendered.take(3).collect();
+    words.push_str(&String::from_utf8_lossy(&built.stderr));
+    words
+}
+
+/// The paths of a program's tests.
+fn names(program: &Program) -> anyhow::Result<Vec<String>> {
+    let output = command(program).args(["--list", "--format", "terse"]).output();
+    let output = output.with_context(|| format!("cannot run {}", program.executable.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+fn command(program: &Program) -> Command {
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).stdin(Stdio::null());
+    command
+}
+
+/// Whether these tests pass in time.
+fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
+    let mut command = command(program);
+    command.args(["--exact", "--quiet"]).args(tests).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", program.executable.display()))?;
+    wait(&mut child)
+}
+
+#[expect(clippy::disallowed_methods, reason = "std waits for a process with no limit only, and this is the only thread")]
+fn wait(child: &mut Child) -> anyhow::Result<bool> {
+    let mut left = LONGEST;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a test")? {
+            return Ok(status.success());
+        }
+        if left.is_zero() {
+            child.kill().context("cannot end a test")?;
+            child.wait().context("cannot wait for a test")?;
+            return Ok(false);
+        }
+        std::thread::sleep(POLL);
+        left = left.saturating_sub(POLL);
+    }
+}
+
+/// Makes `to` a copy of `from`; what is equal is left alone, so that Cargo does not build it anew.
+fn mirror(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry.with_context(|| format!("cannot read {}", from.display()))?;
+        let name = entry.file_name();
+        if LEFT_OUT.iter().any(|left_out| name == *left_out) {
+            continue;
+        }
+        let (source, copy) = (entry.path(), to.join(&name));
+        if entry.file_type().with_context(|| format!("cannot read {}", source.display()))?.is_dir() {
+            mirror(&source, &copy)?;
+        } else {
+            let bytes = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+            if fs::read(&copy).ok().as_ref() != Some(&bytes) {
+                fs::write(&copy, bytes).with_context(|| format!("cannot write {}", copy.display()))?;
+            }
+        }
+        names.insert(name);
+    }
+    for entry in fs::read_dir(to).with_context(|| format!("cannot read {}", to.display()))? {
+        let entry = entry.with_context(|| format!("cannot read {}", to.display()))?;
+        if !names.contains(&entry.file_name()) {
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mirror;
+    use std::fs;
+
+    #[test]
+    fn a_copy_is_made_equal_and_what_is_equal_is_left_alone() {
+        let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let write = |path: &std::path::Path, text: &str| {
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        write(&from.path().join("a/b.rs"), "new");
+        write(&from.path().join("c.rs"), "same");
+        write(&from.path().join("target/x"), "left out");
+        write(&to.path().join("a/b.rs"), "old");
+        write(&to.path().join("a/gone.rs"), "gone");
+        write(&to.path().join("c.rs"), "same");
+        let before = fs::metadata(to.path().join("c.rs")).and_then(|it| it.modified()).expect("its time");
+        mirror(from.path(), to.path()).expect("copied");
+        assert_eq!(fs::read_to_string(to.path().join("a/b.rs")).expect("read"), "new");
+        assert!(!to.path().join("a/gone.rs").exists() && !to.path().join("target").exists());
+        let after = fs::metadata(to.path().join("c.rs")).and_then(|it| it.modified()).expect("its time");
+        assert_eq!(after, before);
+    }
+}
