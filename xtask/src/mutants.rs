@@ -27,7 +27,8 @@ pub(crate) struct MutantsArgs {
 /// Where a test fails without a fault, a fault cannot be planted, or one survives.
 pub(crate) fn run(arguments: &MutantsArgs) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
-    let text = std::fs::read_to_string(root().join(list::PATH)).with_context(|| format!("cannot read {}", list::PATH))?;
+    let text =
+        std::fs::read_to_string(root().join(list::PATH)).with_context(|| format!("cannot read {}", list::PATH))?;
     let mutants = chosen(list::parse(&text)?, &arguments.ids)?;
     let scratch = Scratch::copy(&root(), &folder()?)?;
     let suites = unchanged(&scratch, &mutants)?;

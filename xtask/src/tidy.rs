@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows. `cargo test` checks them too.
 
 mod architecture;
+mod behaviour;
 mod layout;
 mod source;
 
@@ -32,6 +33,12 @@ const RULES: &[Rule] = &[
         asks: "every queue has a limit, named in its crate's limits.rs",
         broken: architecture::queues_without_limit,
     },
+    Rule { asks: "each rule of docs/behaviour.md names tests that are there", broken: behaviour::rules_without_tests },
+    Rule {
+        asks: "each rule that core holds has a fault that takes it out",
+        broken: behaviour::rules_of_core_without_faults,
+    },
+    Rule { asks: "each fault of cargo xtask mutants can be planted", broken: behaviour::faults_that_cannot_be_planted },
 ];
 
 /// Checks them all.

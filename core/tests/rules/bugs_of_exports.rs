@@ -1,6 +1,8 @@
 //! Bugs of the Go agents about weights, verdicts and conflicts that must not exist here, by their number.
 
-use crate::scenes::{count, edit_service, export, export_of, export_says, hold, imported, says, set_endpoints, weigh};
+use crate::scenes::{
+    count, edit_service, export, export_of, export_says, hold, import_in_hub, imported, says, set_endpoints, weigh,
+};
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, condition, in_hub_of,
     internal_export, named, no_conflict, port, resolved, seconds, service, service_export, service_import, slice, wish,
@@ -45,6 +47,8 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         edit_service(&mut world, 0, &named("work/app"), |service| service.ports = vec![port("http", 81)]);
         world.run();
         assert_eq!(imported(&world, 1), ["10.0.0.7"], "{weight:?}");
+        let shown = import_in_hub(&world, "work/app").map(|import| import.status.ports.clone());
+        assert_eq!(shown, Some(vec![port("http", 81)]), "{weight:?}");
         weigh(&mut world, 0, Some("3"));
         world.run();
         assert_eq!(export_says(&world, 0, "Valid"), "ServiceIsValid", "{weight:?}");

@@ -120,16 +120,20 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Whether an event makes an export what a Go hub had accepted, while it was something else when the agent came: then it
-/// depends on who was faster what the hub stamps.
+/// Whether an outcome depends on who was faster: a name that is free only when its dying export is gone, or an export that
+/// becomes what a Go hub had accepted while it was something else when the agent came.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
-    let Later::Turns { ports: turned } = later else { return false };
+    let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
+    let turned = match later {
+        Later::Joins { .. } => return first().next().is_some(),
+        Later::Leaves => return false,
+        Later::Turns { ports } => ports,
+    };
     let Some((_, shown)) = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&cluster)) else {
         return false;
     };
     let alike = |one: usize, other: usize| set_of(&ports(one)) == set_of(&ports(other));
-    let offers = case.offers.iter().filter(|offer| offer.cluster == cluster && offer.stamp == Stamp::None);
-    alike(turned, *shown) && offers.into_iter().any(|offer| !alike(offer.ports, *shown))
+    alike(turned, *shown) && first().any(|offer| offer.stamp == Stamp::None && !alike(offer.ports, *shown))
 }
 
 pub(crate) fn name_of(cluster: usize, second: bool) -> ObjectName {

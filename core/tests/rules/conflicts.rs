@@ -132,16 +132,17 @@ fn play(case: &Case, seed: u64) -> World {
     let mut world = hub_of(case).in_any_order(seed);
     start(&mut world, &mut random);
     let mut later: Vec<(usize, Later)> = case.later.iter().map(|(cluster, later)| (*cluster, *later)).collect();
-    let mut restarts = random.below(3);
+    let mut restarts = random.below(4);
     loop {
         let stepped = world.step();
+        let carried_out = matches!(world.last, Some(Step::CarryOut(..)));
         if matches!(world.last, Some(Step::Plan(..))) {
             assert_new_verdicts_are_true(&world);
         }
         if !later.is_empty() && (!stepped || random.below(4) == 0) {
             let (cluster, event) = later.swap_remove(random.below(later.len()));
             happen(&mut world, cluster, event);
-        } else if restarts > 0 && (!stepped || random.below(6) == 0) {
+        } else if restarts > 0 && (!stepped || random.below(if carried_out { 3 } else { 8 }) == 0) {
             restarts -= 1;
             start(&mut world, &mut random);
         } else if !stepped {

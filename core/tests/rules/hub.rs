@@ -340,6 +340,9 @@ fn a_claim_that_cannot_be_read_is_written_anew() {
     let mut import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
     assert!(import.claims.present);
     assert_eq!(claimed(&import, &[]), [recorded(&import, &[])], "nobody claims: the annotation goes");
+    let mut unmarked = import.clone();
+    unmarked.meta.finalizers.ours = false;
+    assert_eq!(claimed(&unmarked, &[]), [recorded(&unmarked, &[])], "also where it was never marked");
     import.claims.importers.clear();
     let marked = claim_of("member-2").marked();
     assert_eq!(claimed(&import, &[&marked]), [recorded(&import, &["member-2"])]);

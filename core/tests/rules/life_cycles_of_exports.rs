@@ -2,13 +2,14 @@
 
 use crate::scenes::{
     bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, names, reappear,
-    says, vanish, weigh,
+    says, vanish, weigh, wish_says,
 };
 use crate::support::build::{
     BuildSlice, IntoObject, content, in_hub_of, named, namespace, port, service, service_export, slice, wish,
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{Who, World, fleet};
+use fleetnet_core::ids::Timestamp;
 use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, Service, ServiceType};
 
 const MINUTE_MICROS: i64 = 60_000_000;
@@ -174,11 +175,17 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
 #[test]
 fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
+    // Who waits has asked before who holds the claim.
+    world.edit(Who::Hub, Kind::InternalServiceImport, &in_hub_of("member-3", "work-app"), |claim| {
+        claim.meta_mut().created = Timestamp::default();
+    });
+    world.run();
     let before = state(&world);
     vanish(&mut world, Who::Hub, "work");
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
+    assert_eq!(wish_says(&world, 1, "work/app"), "FoundServiceImport", "nobody is told of it");
     reappear(&mut world, Who::Hub, "work");
     world.create(Who::Hub, namespace("work").object());
     world.run();

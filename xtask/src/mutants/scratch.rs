@@ -82,7 +82,8 @@ impl Scratch {
         let path = self.tree.join(&mutant.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
         let faulty = mutant.applied(&text);
-        let faulty = faulty.with_context(|| format!("{}: what it changes is not in {} once", mutant.id, mutant.file))?;
+        let faulty =
+            faulty.with_context(|| format!("{}: what it changes is not in {} once", mutant.id, mutant.file))?;
         fs::write(&path, faulty).with_context(|| format!("cannot write {}", path.display()))?;
         let outcome = self.outcome(mutant, suites);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
@@ -152,7 +153,9 @@ impl Suites {
         }
         for (program, paths) in by_program.values() {
             if !passes(program, paths)? {
-                failed.extend(paths.iter().filter(|path| !passes(program, &[path]).unwrap_or(false)).map(ToString::to_string));
+                failed.extend(
+                    paths.iter().filter(|path| !passes(program, &[path]).unwrap_or(false)).map(ToString::to_string),
+                );
             }
         }
         Ok(failed)
@@ -160,9 +163,12 @@ impl Suites {
 }
 
 fn messages(built: &Output) -> impl Iterator<Item = Value> {
-    String::from_utf8_lossy(&built.stdout).lines().map(str::to_owned).collect::<Vec<_>>().into_iter().filter_map(|line| {
-        serde_json::from_str::<Value>(&line).ok()
-    })
+    String::from_utf8_lossy(&built.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
 }
 
 /// What the compiler and Cargo said.
@@ -195,7 +201,10 @@ fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
     wait(&mut child)
 }
 
-#[expect(clippy::disallowed_methods, reason = "std waits for a process with no limit only, and this is the only thread")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "std waits for a process with no limit only, and this is the only thread"
+)]
 fn wait(child: &mut Child) -> anyhow::Result<bool> {
     let mut left = LONGEST;
     loop {

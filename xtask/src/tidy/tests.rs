@@ -1,7 +1,7 @@
 //! This tree keeps every rule, and every rule finds what breaks it.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, layout};
+use super::{RULES, Rule, architecture, behaviour, layout};
 use crate::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -125,4 +125,70 @@ fn a_queue_without_a_named_limit_is_found() {
         architecture::queues_without_limit(&tree),
         ["a/src/b.rs:2: a/src/limits.rs has no 7", "a/src/lib.rs:1: unbounded_channel"]
     );
+}
+
+/// A tree with one rule of core, S1, its test, and these faults.
+fn ruled(rows: &str, faults: &str) -> Tree {
+    let table =
+        format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
+    tree(&[
+        ("docs/behaviour.md", &table),
+        ("core/tests/mutants.yaml", faults),
+        ("core/src/sum.rs", "fn sum() { 1 + 2 }\n"),
+        ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"),
+        ("runtime/src/waits.rs", "#[test]\nfn a_wait_ends() {}\n"),
+    ])
+}
+
+fn fault(id: &str, old: &str, test: &str) -> String {
+    format!(
+        "- id: {id}\n  fault: it subtracts\n  file: core/src/sum.rs\n  old: '{old}'\n  new: 1 - 2\n  test: {test}\n"
+    )
+}
+
+const RULE: &str = "| S1 | it adds | `sums::a_sum_is_right` (core) |\n";
+
+#[test]
+fn a_rule_without_a_test_that_is_there_is_found() {
+    let rows =
+        format!("{RULE}| S2 | it | none, `sum` |\n| S1 | it | `waits::a_wait_ends` |\n| S3 | it | `sums::lost` |\n");
+    assert_eq!(
+        behaviour::rules_without_tests(&ruled(&rows, "[]")),
+        [
+            "docs/behaviour.md:6: S2 names no test",
+            "docs/behaviour.md:7: S1 is there twice",
+            "docs/behaviour.md:8: S3 names sums::lost, which is not there"
+        ]
+    );
+}
+
+#[test]
+fn a_rule_of_core_without_a_fault_is_found() {
+    let rows = format!("{RULE}| S2 | it | `sums::a_sum_is_right` |\n| S3 | it | `waits::a_wait_ends` |\n");
+    let faults = fault("S1.1", "1 + 2", "sums::a_sum_is_right");
+    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, &faults)), ["docs/behaviour.md:6: S2"]);
+}
+
+#[test]
+fn a_fault_that_cannot_be_planted_is_found() {
+    let good = fault("S1.1", "1 + 2", "sums::a_sum_is_right");
+    assert_eq!(behaviour::faults_that_cannot_be_planted(&ruled(RULE, &good)), [""; 0]);
+    let bad = [
+        good.clone(),
+        good,
+        fault("S9.1", "1 + 2", "sums::a_sum_is_right"),
+        fault("S1.2", "2 + 1", "sums::a_sum_is_right"),
+        fault("S1.3", "1 + 2", "waits::a_wait_ends"),
+    ];
+    assert_eq!(
+        behaviour::faults_that_cannot_be_planted(&ruled(RULE, &bad.concat())),
+        [
+            "core/tests/mutants.yaml: S1.1: it is there twice",
+            "core/tests/mutants.yaml: S9.1: docs/behaviour.md has no such rule",
+            "core/tests/mutants.yaml: S1.2: what it changes is not in core/src/sum.rs exactly once",
+            "core/tests/mutants.yaml: S1.3: core has no test waits::a_wait_ends"
+        ]
+    );
+    let unreadable = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "- nonsense"));
+    assert!(unreadable[0].contains("is not a list of faults"), "{unreadable:?}");
 }

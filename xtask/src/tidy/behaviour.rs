@@ -1,0 +1,114 @@
+//! docs/behaviour.md and the faults of `cargo xtask mutants` hold to the tree.
+
+use super::source::Tree;
+use crate::mutants::list::{self, Mutant};
+use std::collections::{BTreeMap, BTreeSet};
+
+const DOCUMENT: &str = "docs/behaviour.md";
+
+/// A rule: a row of a table whose last column holds tests.
+struct Row {
+    id: String,
+    line: usize,
+    /// As `file::test`.
+    tests: Vec<String>,
+}
+
+/// Where functions are: from `file::name` to the folders of their packages.
+type Functions = BTreeMap<String, BTreeSet<String>>;
+
+pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
+    let functions = functions(tree);
+    let mut places = Vec::new();
+    let mut ids = BTreeSet::new();
+    for row in rows(tree) {
+        let place = |what: &str| format!("{DOCUMENT}:{}: {} {what}", row.line, row.id);
+        if !ids.insert(row.id.clone()) {
+            places.push(place("is there twice"));
+        }
+        if row.tests.is_empty() {
+            places.push(place("names no test"));
+        }
+        let unknown = row.tests.iter().filter(|test| !functions.contains_key(*test));
+        places.extend(unknown.map(|test| place(&format!("names {test}, which is not there"))));
+    }
+    places
+}
+
+pub(super) fn rules_of_core_without_faults(tree: &Tree) -> Vec<String> {
+    let (functions, mutants) = (functions(tree), mutants(tree).unwrap_or_default());
+    let faulty: BTreeSet<&str> = mutants.iter().map(Mutant::rule).collect();
+    let of_core = |row: &Row| row.tests.iter().any(|test| functions.get(test).is_some_and(|it| it.contains("core")));
+    let rows = rows(tree);
+    let without = rows.iter().filter(|row| of_core(row) && !faulty.contains(row.id.as_str()));
+    without.map(|row| format!("{DOCUMENT}:{}: {}", row.line, row.id)).collect()
+}
+
+pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
+    let mutants = match mutants(tree) {
+        Ok(mutants) => mutants,
+        Err(error) => return vec![format!("{error:#}")],
+    };
+    let functions = functions(tree);
+    let rules: BTreeSet<String> = rows(tree).into_iter().map(|row| row.id).collect();
+    let mut ids = BTreeSet::new();
+    let mut places = Vec::new();
+    for mutant in &mutants {
+        let place = |what: &str| format!("{}: {}: {what}", list::PATH, mutant.id);
+        if !ids.insert(&mutant.id) {
+            places.push(place("it is there twice"));
+        }
+        if !rules.contains(mutant.rule()) {
+            places.push(place(&format!("{DOCUMENT} has no such rule")));
+        }
+        if tree.file(&mutant.file).and_then(|file| mutant.applied(&file.text)).is_none() {
+            places.push(place(&format!("what it changes is not in {} exactly once", mutant.file)));
+        }
+        if !functions.get(&mutant.test).is_some_and(|folders| folders.contains(mutant.folder())) {
+            places.push(place(&format!("{} has no test {}", mutant.folder(), mutant.test)));
+        }
+    }
+    places
+}
+
+fn mutants(tree: &Tree) -> anyhow::Result<Vec<Mutant>> {
+    tree.file(list::PATH).map_or_else(|| Ok(Vec::new()), |file| list::parse(&file.text))
+}
+
+fn functions(tree: &Tree) -> Functions {
+    let mut functions = Functions::new();
+    for file in tree.rust() {
+        let stem = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let folder = file.path.split('/').next().unwrap_or_default();
+        for function in file.functions() {
+            functions.entry(format!("{stem}::{}", function.name)).or_default().insert(folder.to_owned());
+        }
+    }
+    functions
+}
+
+/// The rows of all tables that end in a column of tests.
+fn rows(tree: &Tree) -> Vec<Row> {
+    let Some(document) = tree.file(DOCUMENT) else { return Vec::new() };
+    let mut rows = Vec::new();
+    let mut of_rules = false;
+    for (index, line) in document.text.lines().enumerate() {
+        let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else {
+            of_rules &= line.starts_with('|');
+            continue;
+        };
+        let last = cells.rsplit(" | ").next().unwrap_or_default();
+        if last == "test" {
+            of_rules = true;
+        } else if of_rules {
+            let id = cells.split(" | ").next().unwrap_or_default().to_owned();
+            rows.push(Row { id, line: index + 1, tests: tests(last) });
+        }
+    }
+    rows
+}
+
+/// What stands between backquotes and names a test.
+fn tests(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).filter(|code| code.contains("::")).map(str::to_owned).collect()
+}
