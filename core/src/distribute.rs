@@ -3,6 +3,8 @@
 //! The copy of an exported slice, an EndpointSliceImport of the same name, stands in the hub namespace of every importer
 //! that holds a claim on the slice's Service, and says what that importer understands ([`crate::features`]).
 
+mod holder;
+
 use crate::claims;
 use crate::features;
 use crate::hub::View;
@@ -11,6 +13,7 @@ use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, Slice
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use crate::succession;
+use holder::{exports, holder};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -23,27 +26,12 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         return Plan::default();
     }
     let holder = holder(view, name);
-    let mut plan = match holder {
+    let plan = match holder {
         None => withdraw_all(view, name),
         Some(export) if export.meta.deleting => withdraw(view, export, now),
         Some(export) => distribute(view, export, now),
     };
-    // The copies are the holder's, so a refused export that was marked by another hub may go at once.
-    let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
-    for export in refused.filter(|export| export.meta.deleting && export.meta.finalizers.ours) {
-        plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
-    }
-    plan
-}
-
-/// The export that holds a name: of several the one that had it first. A second one under a name that another namespace
-/// holds is refused.
-fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
-    exports(view, name).min_by_key(|export| (export.meta.created, export.meta.name.clone()))
-}
-
-fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
+    holder::refuse(view, name, holder, plan)
 }
 
 fn withdraw_all(view: &View, name: &Text) -> Plan {

@@ -65,6 +65,8 @@ pub struct View {
     pub(crate) slice_exports_of: Index<ObjectName>,
     /// Name of a slice to its exports: one, unless two members hold the same name.
     pub(crate) slice_exports_named: Index<Text>,
+    /// UID of a source slice to its exports: those of one member, unless two say that it is theirs.
+    pub(crate) slice_exports_from: Index<Text>,
     /// Name of a slice to its copies.
     pub(crate) slice_imports_named: Index<Text>,
     /// Hub namespace to what its member has announced.
@@ -152,19 +154,28 @@ impl View {
             }
             Object::ServiceImport(import) => {
                 let name = import.meta.name.clone();
-                let importers = import.claims.importers.clone();
+                let (importers, exporters) = (import.claims.importers.clone(), import.status.clusters.clone());
                 let Taken::Changed(before) = self.imports.take(import) else { return };
-                if before.is_none_or(|old| old.claims.importers != importers) {
+                if before.as_ref().is_none_or(|old| old.claims.importers != importers) {
                     self.slice_dirties(&name, dirty);
+                }
+                if before.is_none_or(|old| old.status.clusters != exporters) {
+                    self.contested_dirties(&name, dirty);
                 }
                 dirty.push(Key::Service(name));
             }
             Object::EndpointSliceExport(slice) => {
                 let after = slice.spec.owner.clone();
+                let source = slice.spec.reference.uid.clone();
                 let name = slice.meta.name.clone();
                 let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
-                self.slice_exports_of.shift(before.map(|old| old.spec.owner), Some(after.clone()), &name);
+                let before = before.map(|old| old.spec);
+                let source_before = before.as_ref().map(|old| old.reference.uid.clone());
+                self.slice_exports_of.shift(before.map(|old| old.owner), Some(after.clone()), &name);
                 self.slice_exports_named.insert(name.name.clone(), name.clone());
+                let source = Some(source).filter(|source| !source.is_empty()); // such a source is nobody's
+                self.slice_exports_from.shift(source_before.clone(), source, &name);
+                self.rival_dirties(source_before.as_ref(), &name.name, dirty);
                 self.going_dirties(&after, dirty);
                 dirty.push(Key::Slice(name.name));
             }
@@ -213,6 +224,8 @@ impl View {
                 let Some(before) = self.slice_exports.remove(name, uid) else { return };
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 self.slice_exports_named.remove(&name.name, name);
+                self.slice_exports_from.remove(&before.spec.reference.uid, name);
+                self.rival_dirties(Some(&before.spec.reference.uid), &name.name, dirty);
                 self.going_dirties(&before.spec.owner, dirty);
                 dirty.push(Key::Slice(name.name.clone()));
             }
@@ -240,6 +253,35 @@ impl View {
 
     fn slice_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
+    }
+
+    /// An export under a name has changed, or is gone: who says that one of the slices that were exported under that name is
+    /// its own may hold it now, or not any more.
+    fn rival_dirties(&self, source_before: Option<&Text>, name: &Text, dirty: &mut Vec<Key>) {
+        let named = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
+        for source in named.map(|export| &export.spec.reference.uid).chain(source_before) {
+            for rival in self.slice_exports_from.get(source).filter(|rival| rival.name != *name) {
+                self.rival_dirty(rival, dirty);
+            }
+        }
+    }
+
+    /// What is withdrawn waits for others only while these are distributed.
+    fn rival_dirty(&self, rival: &ObjectName, dirty: &mut Vec<Key>) {
+        if let Some(export) = self.slice_exports.get(rival) {
+            self.going_dirties(&export.spec.owner, dirty);
+        }
+        dirty.push(Key::Slice(rival.name.clone()));
+    }
+
+    /// Whose cluster is accepted as an exporter decides between those who say of one slice that it is their own.
+    fn contested_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        for export in self.slice_exports_of.get(service).filter_map(|slice| self.slice_exports.get(slice)) {
+            let rivals = || self.slice_exports_from.get(&export.spec.reference.uid);
+            if rivals().nth(1).is_some() {
+                rivals().for_each(|rival| self.rival_dirty(rival, dirty));
+            }
+        }
     }
 
     /// What is to be withdrawn of a Service waits for what is to be given in its place.

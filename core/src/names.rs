@@ -49,6 +49,11 @@ pub fn slice_export_name(
     format!("{cluster}-{namespace}-{slice}-{suffix}").into()
 }
 
+/// Whether the export of a slice is named after a cluster, whoever of the agents named it.
+pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
+    name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
+}
+
 /// The name `<namespace>-<name>` of spec 2.1, if it is a DNS label (RFC 1035) and so fits every object that bears it.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");

@@ -450,26 +450,10 @@ fn stamps_that_differ_below_the_second_are_equal() {
 }
 
 #[test]
-fn a_second_export_under_a_name_that_another_namespace_holds_is_refused() {
-    let holder = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
-    let mut second = slice_export("member-2", &slice("work/app-1")).created(seconds(3));
-    second.meta.name.name = holder.meta.name.name.clone();
-    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
-    let copy = slice_import("member-3", &holder);
-    let standing = [Object::EndpointSliceExport(holder.clone()), Object::EndpointSliceImport(copy), import.object()];
-    let key = slice_key(&holder);
-    let view = hub_view(standing.iter().cloned().chain([Object::EndpointSliceExport(second.clone())]));
-    assert_eq!(writes(&view, &key), []);
-    // One that a hub marked before it was refused can go.
-    let dying = second.marked().deleting();
-    let view = hub_view(standing.into_iter().chain([Object::EndpointSliceExport(dying.clone())]));
-    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false)]);
-}
-
-#[test]
 fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first_namespace() {
     let made = |cluster: &str, endpoint: &str, at: i64| {
-        let export = slice_export(cluster, &slice("work/app-1")).called("app-1").carrying(&[endpoint], 1);
+        let source = slice("work/app-1").uid(&format!("uid-in-{cluster}"));
+        let export = slice_export(cluster, &source).called("app-1").carrying(&[endpoint], 1);
         export.marked().created(seconds(at))
     };
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);

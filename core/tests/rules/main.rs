@@ -20,5 +20,6 @@ mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod scenes;
 mod succession;
+mod trust;
 mod unreadable;
 mod views;

@@ -20,6 +20,8 @@ pub(crate) enum Answer {
 /// One cluster's objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
+    /// Part of every UID: no two clusters have an object in common.
+    id: String,
     objects: BTreeMap<(Kind, ObjectName), Object>,
     incarnations: BTreeMap<(Kind, ObjectName), u32>,
     version: u64,
@@ -30,6 +32,10 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    pub(crate) fn called(id: &str) -> Self {
+        Self { id: format!("{id}:"), ..Self::default() }
+    }
+
     pub(crate) fn get(&self, kind: Kind, name: &ObjectName) -> Option<&Object> {
         self.objects.get(&(kind, name.clone()))
     }
@@ -51,7 +57,7 @@ impl Cluster {
         let incarnation = self.incarnations.entry(key.clone()).or_default();
         *incarnation += 1;
         let mut object = without_status(object);
-        let uid = format!("{:?}/{}#{incarnation}", key.0, key.1);
+        let uid = format!("{}{:?}/{}#{incarnation}", self.id, key.0, key.1);
         let meta = object.meta_mut();
         meta.uid = uid.into();
         meta.deleting = false;

@@ -132,8 +132,10 @@ pub(crate) fn settings(index: usize) -> Settings {
 impl World {
     /// A hub and that many members, all agents just started.
     pub(crate) fn new(members: usize) -> Self {
-        let member =
-            |index| Member { cluster: Cluster::default(), agent: Agent::new(member::View::new(settings(index))) };
+        let member = |index| Member {
+            cluster: Cluster::called(&cluster_id(index)),
+            agent: Agent::new(member::View::new(settings(index))),
+        };
         let mut world = Self {
             hub: Cluster::default(),
             hub_agent: Agent::new(hub::View::default()),

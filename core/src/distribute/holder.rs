@@ -1,0 +1,135 @@
+//! Who holds the name and the source of an exported slice (design section 8): a second export under a name or of a slice that
+//! another namespace holds is refused, and accepted by itself when the holder is gone.
+
+use crate::hub::View;
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::{HubSlice, Kind};
+use crate::names;
+use crate::plan::{Event, Plan, Write};
+
+const COMPONENT: &str = "endpointsliceexport-controller";
+
+/// The export that is distributed under a name.
+pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
+    let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
+    exports(view, name).filter(|export| may_hold(export) && holds_source(export)).min_by_key(|export| by_name(export))
+}
+
+/// All exports under a name, whoever holds it.
+pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
+}
+
+/// Only members export.
+fn may_hold(export: &HubSlice) -> bool {
+    names::cluster_of(&export.meta.name.namespace).is_some()
+}
+
+/// Who comes first under a name: the exports of a cluster are named after it, so that nobody lies in wait under a name that
+/// another will need again; then who had it first.
+fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
+    let ObjectName { namespace, name } = &export.meta.name;
+    let named_after =
+        names::cluster_of(namespace).is_some_and(|cluster| names::is_slice_export_name_of(name, &cluster));
+    (!named_after, export.meta.created, namespace.clone())
+}
+
+/// The export of the same source that came first, among those that could be distributed: of a cluster that is accepted as an
+/// exporter of its Service before others, then the one that was made first.
+fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
+    let holds_name = |other: &&HubSlice| {
+        let of_name = exports(view, &other.meta.name.name).filter(|export| may_hold(export));
+        of_name.min_by_key(|export| by_name(export)).is_some_and(|holder| holder.meta.name == other.meta.name)
+    };
+    let accepted = |other: &HubSlice| {
+        let cluster = names::cluster_of(&other.meta.name.namespace);
+        view.imports
+            .get(&other.spec.owner)
+            .is_some_and(|import| cluster.is_some_and(|cluster| import.status.clusters.contains(&cluster)))
+    };
+    let rivals =
+        view.slice_exports_from.get(&export.spec.reference.uid).filter_map(|other| view.slice_exports.get(other));
+    rivals
+        .filter(|other| may_hold(other) && holds_name(other))
+        .min_by_key(|other| (!accepted(other), other.meta.created, other.meta.name.clone()))
+        .unwrap_or(export)
+}
+
+fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
+    one.meta.name.namespace == other.meta.name.namespace
+}
+
+/// Plans the exports under a name that are refused, beside what is planned about the copies of that name. Nothing holds up
+/// their end. That one is refused is told once: with the withdrawal of its copies, or with its finalizer, which then
+/// remembers that it was told.
+pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
+    let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
+    for export in refused {
+        let Some((what, held_by)) = held_by_another(view, export, holder) else {
+            plan.join(unmark(export)); // nobody exports from there
+            continue;
+        };
+        if export.meta.deleting {
+            plan.join(unmark(export));
+            continue;
+        }
+        let event = refusal(export, what, held_by);
+        plan.blocked.get_or_insert_with(|| event.message.clone());
+        let withdrawal =
+            plan.writes.iter_mut().find(|write| holder.is_none() && write.kind == Kind::EndpointSliceImport);
+        match withdrawal {
+            Some(withdrawal) => withdrawal.events.push(event),
+            None if export.meta.finalizers.ours => {}
+            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).telling(event)),
+        }
+    }
+    plan
+}
+
+fn unmark(export: &HubSlice) -> Plan {
+    if !export.meta.finalizers.ours {
+        return Plan::default();
+    }
+    Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false))
+}
+
+/// What of a refused export another holds, and who.
+fn held_by_another<'a>(
+    view: &'a View,
+    export: &'a HubSlice,
+    holder: Option<&'a HubSlice>,
+) -> Option<(&'static str, &'a HubSlice)> {
+    if !may_hold(export) {
+        return None;
+    }
+    let of_source = holder_of_source(view, export);
+    if same_member(export, of_source) { Some(("name", holder?)) } else { Some(("slice", of_source)) }
+}
+
+fn refusal(export: &HubSlice, what: &str, held_by: &HubSlice) -> Event {
+    let cluster = |export: &HubSlice| names::cluster_of(&export.meta.name.namespace).unwrap_or_default();
+    let (mine, theirs) = (cluster(export), cluster(held_by));
+    let source = &export.spec.reference.source;
+    let message = match what {
+        "name" => format!(
+            "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} holds the \
+             name. Delete the one that does not belong there",
+            held_by.meta.name
+        ),
+        _ => format!(
+            "EndpointSlice {source} (uid {}) of cluster {mine} is not distributed: cluster {theirs} exports it already, as \
+             EndpointSliceExport {}. If one cluster has joined the fleet under two names, take one of them out; otherwise one \
+             of the two claims a slice that is not its own",
+            export.spec.reference.uid, held_by.meta.name
+        ),
+    };
+    Event {
+        kind: Kind::EndpointSliceExport,
+        about: export.meta.name.clone(),
+        uid: export.meta.uid.clone(),
+        warning: true,
+        reason: if what == "name" { "NameHeldByAnother" } else { "SliceHeldByAnother" },
+        message,
+        component: COMPONENT,
+    }
+}

@@ -1,0 +1,230 @@
+//! A member is not trusted (design section 8): each sentence of it, held by tests.
+
+use crate::support::build::{
+    Build, BuildHubSlice, BuildImport, IntoObject, in_hub_of, resolved, seconds, service_import, slice, slice_export,
+    slice_import,
+};
+use crate::support::view::{gone, hub_view, planned, told, writes};
+use fleetnet_core::hub::{Key, View};
+use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
+use fleetnet_core::plan::{Action, Desired, Plan, Write};
+
+/// Reasons and messages of the events that a plan's writes tell.
+fn told_by(plan: &Plan) -> Vec<(&str, &str)> {
+    let events = plan.writes.iter().flat_map(|write| &write.events);
+    events.map(|event| (event.reason, &*event.message)).collect()
+}
+
+fn slice_key(export: &HubSlice) -> Key {
+    Key::Slice(export.meta.name.name.clone())
+}
+
+/// `work/app` as member-1 exports it and member-3 imports it.
+fn claimed() -> ServiceImport {
+    service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"])
+}
+
+/// What member-1 exports, marked and given to member-3.
+fn standing() -> [Object; 3] {
+    let export = held();
+    let copy = slice_import("member-3", &export);
+    [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy), claimed().object()]
+}
+
+fn held() -> HubSlice {
+    slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2))
+}
+
+fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
+    hub_view(standing().into_iter().chain(objects.into_iter().map(Object::EndpointSliceExport)))
+}
+
+// === Its cluster id is its hub namespace's, whatever the object says ===
+
+#[test]
+fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
+    let mut liar = held();
+    liar.spec.reference.cluster = "member-9".into();
+    let view = hub_view([Object::EndpointSliceExport(liar.clone()), claimed().object()]);
+    let planned = writes(&view, &slice_key(&liar));
+    let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
+        panic!("one copy, not {planned:#?}");
+    };
+    assert_eq!(&*spec.reference.cluster, "member-1");
+
+    let mut copied = slice_import("member-3", &liar);
+    let view = hub_view([
+        Object::EndpointSliceExport(liar.clone()),
+        Object::EndpointSliceImport(copied.clone()),
+        claimed().object(),
+    ]);
+    assert_eq!(writes(&view, &slice_key(&liar)).len(), 1, "a copy that says otherwise is mended");
+    copied.spec.reference.cluster = "member-1".into();
+    let told = [Object::EndpointSliceExport(liar.clone()), Object::EndpointSliceImport(copied), claimed().object()];
+    assert_eq!(writes(&hub_view(told), &slice_key(&liar)), []);
+}
+
+#[test]
+fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
+    let mut stranger = held().created(seconds(1)).uid("stranger");
+    stranger.meta.name.namespace = "default".into();
+    let view = view_of([stranger.clone()]);
+    let unmark = Write::finalizer(Kind::EndpointSliceExport, &stranger.meta, false);
+    assert_eq!(writes(&view, &slice_key(&stranger)), [unmark], "the copies of member-1 stay");
+    stranger.meta.finalizers.ours = false;
+    assert_eq!(writes(&view_of([stranger.clone()]), &slice_key(&stranger)), []);
+    assert_eq!(writes(&hub_view([Object::EndpointSliceExport(stranger.clone())]), &slice_key(&stranger)), []);
+}
+
+// === A second export under a name or slice that another namespace holds is refused ===
+
+/// What member-2 exports under the name of member-1's.
+fn second_of_name() -> HubSlice {
+    let mut second = slice_export("member-2", &slice("work/app-1").uid("other")).created(seconds(3));
+    second.meta.name.name = held().meta.name.name;
+    second
+}
+
+/// What member-2 exports of member-1's slice.
+fn second_of_slice() -> HubSlice {
+    slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3))
+}
+
+#[test]
+fn a_second_export_under_a_name_that_another_namespace_holds_is_refused_and_told_so_once() {
+    let second = second_of_name();
+    let plan = planned(&view_of([second.clone()]), &slice_key(&second));
+    let marking = Write::finalizer(Kind::EndpointSliceExport, &second.meta, true);
+    assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
+    let holder = held().meta.name;
+    let message = format!(
+        "EndpointSlice work/app-1 of cluster member-2 is not distributed: EndpointSliceExport {holder} of cluster \
+         member-1 holds the name. Delete the one that does not belong there"
+    );
+    assert_eq!(told_by(&plan), [("NameHeldByAnother", &*message)]);
+    assert_eq!(plan.blocked.as_deref(), Some(&*message));
+    let told = second.marked();
+    assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), [], "its finalizer remembers that it was told");
+}
+
+#[test]
+fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_so_once() {
+    let second = second_of_slice();
+    assert_ne!(second.meta.name.name, held().meta.name.name);
+    let plan = planned(&view_of([second.clone()]), &slice_key(&second));
+    let marking = Write::finalizer(Kind::EndpointSliceExport, &second.meta, true);
+    assert_eq!(plan.writes.iter().map(|write| &write.action).collect::<Vec<_>>(), [&marking.action]);
+    let holder = held().meta.name;
+    let message = format!(
+        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 exports it \
+         already, as EndpointSliceExport {holder}. If one cluster has joined the fleet under two names, take one of them \
+         out; otherwise one of the two claims a slice that is not its own"
+    );
+    assert_eq!(told_by(&plan), [("SliceHeldByAnother", &*message)]);
+    assert_eq!(plan.blocked.as_deref(), Some(&*message));
+    let told = second.marked();
+    assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), []);
+    assert_eq!(writes(&view_of([told]), &slice_key(&held())), [], "the holder is served as before");
+}
+
+#[test]
+fn the_copies_of_an_export_that_turns_out_to_be_second_go_and_that_is_told_with_them() {
+    let second = second_of_slice().marked();
+    let copy = slice_import("member-3", &second);
+    let view = hub_view(
+        standing()
+            .into_iter()
+            .chain([Object::EndpointSliceExport(second.clone()), Object::EndpointSliceImport(copy.clone())]),
+    );
+    let plan = planned(&view, &slice_key(&second));
+    let [withdrawal] = &plan.writes[..] else { panic!("one withdrawal, not {plan:#?}") };
+    assert_eq!(withdrawal.action, Write::delete(Kind::EndpointSliceImport, &copy.meta).action);
+    assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["SliceHeldByAnother"]);
+}
+
+#[test]
+fn the_deletion_of_a_refused_export_is_not_held_up() {
+    for second in [second_of_name(), second_of_slice()] {
+        let dying = second.marked().deleting();
+        let unmark = Write::finalizer(Kind::EndpointSliceExport, &dying.meta, false);
+        assert_eq!(writes(&view_of([dying.clone()]), &slice_key(&dying)), [unmark]);
+        let unmarked =
+            HubSlice { meta: fleetnet_core::model::Meta { finalizers: Default::default(), ..dying.meta }, ..dying };
+        assert_eq!(writes(&view_of([unmarked.clone()]), &slice_key(&unmarked)), []);
+    }
+}
+
+#[test]
+fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
+    let given = |export: &HubSlice| {
+        let at = in_hub_of("member-3", &export.meta.name.name);
+        let mut spec = export.spec.clone();
+        spec.reference.cluster = "member-2".into();
+        Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(spec))
+    };
+    for second in [second_of_name(), second_of_slice()] {
+        let second = second.marked();
+        let holder = Object::EndpointSliceExport(held());
+        let dying = Object::EndpointSliceExport(held().deleting());
+        let mut view = hub_view([holder, claimed().object(), Object::EndpointSliceExport(second.clone())]);
+        let key = slice_key(&second);
+        told(&mut view, dying.clone());
+        assert!(!writes(&view, &key).contains(&given(&second)), "while the holder goes");
+        assert!(gone(&mut view, &dying).contains(&key));
+        assert_eq!(writes(&view, &key), [given(&second)]);
+    }
+}
+
+#[test]
+fn one_member_may_export_a_slice_twice_for_a_moment() {
+    let second = held().called("member-1-work-app-1-fffff").uid("second").created(seconds(3));
+    let planned = writes(&view_of([second.clone()]), &slice_key(&second));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+}
+
+#[test]
+fn a_reference_without_uid_is_nobodys() {
+    let mut first = held();
+    first.spec.reference.uid = "".into();
+    let mut second = second_of_slice().marked();
+    second.spec.reference.uid = "".into();
+    let exports = [first, second.clone()].map(Object::EndpointSliceExport);
+    let planned = writes(&hub_view(exports.into_iter().chain([claimed().object()])), &slice_key(&second));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+}
+
+#[test]
+fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
+    // member-2 made it while member-1 did not export the slice, under the name that it will have again.
+    let squatter = second_of_name().created(seconds(1)).marked();
+    assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
+    assert!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocked.is_some());
+}
+
+#[test]
+fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
+    // member-2 knows the slice's UID from its copy, and names it while member-1 does not export the slice.
+    let squatter = second_of_slice().created(seconds(1)).marked();
+    let mut view = view_of([squatter.clone()]);
+    assert_eq!(writes(&view, &slice_key(&squatter)), []);
+    assert_eq!(writes(&view, &slice_key(&held())), [], "member-1's copy stays");
+
+    // Of two that are accepted as exporters it is the first that holds it.
+    let both = claimed().showing(resolved(&["member-1", "member-2"])).version(2).object();
+    let dirty = told(&mut view, both);
+    assert!(dirty.contains(&slice_key(&squatter)) && dirty.contains(&slice_key(&held())), "{dirty:?}");
+    let planned = writes(&view, &slice_key(&held()));
+    assert!(matches!(&planned[..], [Write { action: Action::Delete { .. }, .. }]), "{planned:#?}");
+}
+
+#[test]
+fn who_is_refused_under_a_name_holds_no_slice_of_others() {
+    // member-2's export bears the name of one of member-1's, and says that another of member-1's slices is its own.
+    let other = slice_export("member-1", &slice("work/app-2")).marked().created(seconds(3));
+    let mut squatter = second_of_name().created(seconds(1)).marked();
+    squatter.spec.reference = other.spec.reference.clone();
+    let view = view_of([squatter, other.clone()]);
+    let planned = writes(&view, &slice_key(&other));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+    assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
+}
