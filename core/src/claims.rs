@@ -10,6 +10,7 @@ use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{ConsumerType, ImportStatus, ImportType, InternalServiceImport, Kind, ServiceImport};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
+use crate::rights::{self, Right};
 use std::collections::BTreeMap;
 
 /// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone. Who holds one that may be there
@@ -28,7 +29,13 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTr
     let understands = |claim: &&InternalServiceImport| {
         !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
     };
-    let claimers = || live(&view.internal_imports, view.internal_imports_of.get(service)).filter(understands);
+    let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
+        Right::Granted => true,
+        Right::Refused => false,
+        Right::Unknown => holds(claim),
+    };
+    let claims = || live(&view.internal_imports, view.internal_imports_of.get(service));
+    let claimers = || claims().filter(may_claim).filter(understands);
     let exclusive = claimers()
         .filter(|claim| claim.consumer_type == ConsumerType::LoadBalancer)
         .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
@@ -36,6 +43,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTr
         .into_iter()
         .flatten()
         .filter(|(namespace, _)| may_be(view, service, namespace))
+        .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
     let exclusive = exclusive.filter(|claim| kept.is_empty() || holds(claim));
@@ -50,6 +58,11 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTr
         })
         .chain(kept)
         .collect()
+}
+
+/// Whether who claims from a hub namespace may import a Service. Only members import.
+pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
+    names::cluster_of(namespace).map_or(Right::Refused, |cluster| rights::of_importer(view, service, &cluster))
 }
 
 /// Whether a claim of a Service may be there and not be readable: nothing is known of one from that hub namespace, and an
@@ -93,7 +106,12 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             }
             Some(_) => {}
             None if offered && !alive && !claim.meta.deleting => {}
-            None => plan.join(release(claim, granted)),
+            None if claim.meta.deleting => plan.join(release(claim, granted)),
+            None => match right(view, service, namespace) {
+                Right::Granted => plan.join(release(claim, granted)),
+                Right::Refused => plan.join(refuse(claim, granted)),
+                Right::Unknown => {}
+            },
         }
     }
     let unreadable = |(namespace, _): &(Text, Text)| may_be(view, service, namespace);
@@ -127,6 +145,19 @@ fn release(claim: &InternalServiceImport, granted: bool) -> Plan {
         return Plan::one(Write::finalizer(Kind::InternalServiceImport, &claim.meta, false));
     }
     Plan::default()
+}
+
+/// A claim of a cluster that may not import: struck out, then told so, once. Its mark remembers that it was told.
+fn refuse(claim: &InternalServiceImport, granted: bool) -> Plan {
+    if granted || names::cluster_of(&claim.meta.name.namespace).is_none() {
+        return Plan::default();
+    }
+    let mut plan = answer(claim, None, Features::NONE);
+    if plan.writes.is_empty() && !claim.meta.finalizers.ours {
+        plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
+    }
+    plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim)));
+    plan
 }
 
 /// Writes the claims down.

@@ -3,10 +3,13 @@
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::Condition;
 
-/// On ServiceExport: the Service may be exported. On MultiClusterService: its import was found.
+/// On ServiceExport: the Service may be exported. On InternalServiceExport: its cluster may export it; absent where that was
+/// never refused. On MultiClusterService: its import was found.
 pub const VALID: &str = "Valid";
 /// On ServiceExport and InternalServiceExport: the export disagrees with another cluster's.
 pub const CONFLICT: &str = "Conflict";
+
+const EXPORTER_NOT_ALLOWED: &str = "ExporterNotAllowed";
 
 /// What a condition should say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,16 @@ impl Verdict {
         Self::new("True", "ConflictFound", message)
     }
 
+    /// Its namespace in the hub does not name the cluster among its exporters.
+    pub fn exporter_not_allowed(message: String) -> Self {
+        Self::new("False", EXPORTER_NOT_ALLOWED, message)
+    }
+
+    /// It names it again.
+    pub fn exporter_allowed(service: &ObjectName) -> Self {
+        Self::new("True", "ExporterAllowed", format!("service {service} may be exported by this cluster"))
+    }
+
     /// A MultiClusterService has its import.
     pub fn found_service_import() -> Self {
         Self::new("True", "FoundServiceImport", "found valid service import".to_owned())
@@ -83,6 +96,11 @@ impl Verdict {
 /// The condition of a type.
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
+}
+
+/// The condition that says that the cluster may not export the Service.
+pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
+    find(conditions, VALID).filter(|held| &*held.status == "False" && &*held.reason == EXPORTER_NOT_ALLOWED)
 }
 
 /// Whether a condition already says this, for this generation or a later one.

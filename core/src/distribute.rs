@@ -12,6 +12,7 @@ use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
+use crate::rights::{self, Right};
 use crate::succession;
 use holder::{exports, holder};
 use std::borrow::Cow;
@@ -85,7 +86,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let told: Vec<(&Text, Told<'_>)> =
         claimed.iter().filter_map(|importer| Some((*importer, told(view, export, importer, now)?))).collect();
     let mut plan = Plan::default();
-    if !told.is_empty() && !export.meta.finalizers.ours {
+    let takes = told.iter().any(|(_, told)| told.is_granted) || copied(view, name);
+    if !told.is_empty() && takes && !export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true));
     }
     let takers: BTreeSet<&Text> = told.iter().map(|(importer, _)| *importer).collect();
@@ -100,7 +102,9 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let rightful = claims::rightful(view, owner, now);
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
-        let regains = rightful.contains_key(namespace) || claims::may_be(view, owner, namespace);
+        let unread =
+            || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
+        let regains = rightful.contains_key(namespace) || unread();
         let stays = if claimed.contains(namespace) { takers.contains(namespace) } else { regains };
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
@@ -117,12 +121,16 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 fn told<'a>(view: &View, export: &'a HubSlice, importer: &Text, now: Timestamp) -> Option<Told<'a>> {
     let cluster = names::cluster_of(&export.meta.name.namespace)?;
     let content = features::slice_for(view.features_of(importer, now).0, &export.spec.content)?;
-    Some(Told { cluster, export: &export.spec, content })
+    let is_granted = rights::of_exporter(view, &export.spec.owner, &cluster) == Right::Granted;
+    Some(Told { cluster, is_granted, export: &export.spec, content })
 }
 
 /// What an importer is told, for the most part what the export says.
 struct Told<'a> {
     cluster: Text,
+    /// Not so where it is not known whether the cluster may export: then who was given it is told what becomes of it, and
+    /// nobody else.
+    is_granted: bool,
     export: &'a HubSliceSpec,
     content: Cow<'a, SliceContent>,
 }
@@ -153,6 +161,7 @@ impl Told<'_> {
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
         None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
+        None if !told.is_granted => Plan::default(),
         None => {
             let desired = Desired::EndpointSliceImport(told.spec());
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))

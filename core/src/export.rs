@@ -13,7 +13,7 @@ use crate::features::Feature;
 use crate::ids::{ObjectName, Timestamp};
 use crate::limits::WEIGHT_MAX;
 use crate::member::View;
-use crate::model::{Service, ServiceExport, ServiceType};
+use crate::model::{Condition, InternalServiceExport, Service, ServiceExport, ServiceType};
 
 pub use service::plan_service;
 pub use slice::plan_slice;
@@ -63,6 +63,21 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
     }
 }
 
+/// The hub's word that this cluster may not export the Service, if that stands: where the hub says nothing yet, what it said
+/// before does, as the ServiceExport repeats it.
+pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
+    let speaks =
+        |offer: &&InternalServiceExport| offer.is_judged() || conditions::find(&offer.conditions, VALID).is_some();
+    let said = offers(view, service).find(speaks).map_or(&export.conditions, |offer| &offer.conditions);
+    conditions::find_refusal(said)
+}
+
+/// What stands for a Service in the hub.
+fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
+    let offers = view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
+    offers.filter(|offer| offer.reference.uid == service.meta.uid)
+}
+
 /// The ServiceExport under which the slices of a Service are exported; `None` where they are not.
 ///
 /// What the hub says of the export as it is decides, since what the ServiceExport repeats of it may be edited. Where the hub
@@ -73,11 +88,11 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export, now) else {
         return None;
     };
-    let offers = || view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
-    if offers().any(|offer| offer.reference.uid != source.meta.uid) {
+    let held = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
+    if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || refusal(view, export, source).is_some() {
         return None;
     }
-    let judged = offers().find(|offer| !offer.meta.deleting && offer.is_judged());
+    let judged = offers(view, source).find(|offer| offer.is_judged());
     let said = judged.map(|offer| &offer.conditions).or(remembers(export).then_some(&export.conditions))?;
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }

@@ -19,7 +19,7 @@ use crate::names;
 use crate::plan::Plan;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
-use crate::{distribute, resolve};
+use crate::{distribute, resolve, rights};
 use std::collections::BTreeMap;
 
 /// What the hub agent plans about.
@@ -52,7 +52,7 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Their copies for importers.
     pub slice_imports: Table<HubSlice>,
-    /// Namespaces: one that is made later wakes what waits for it.
+    /// Namespaces: one that is made later wakes what waits for it, and it may name who exports from it and who imports.
     pub namespaces: Table<Namespace>,
     /// The members' word to us, and ours to them.
     pub member_agents: Table<MemberAgent>,
@@ -108,6 +108,11 @@ impl View {
         if self.watches.set(kind, state) {
             self.all_keys(dirty);
         }
+    }
+
+    /// What the log should say once where who may export and import cannot be enforced.
+    pub fn rights_not_enforced(&self) -> Option<&'static str> {
+        (self.watches.state(Kind::Namespace) == WatchState::Absent).then_some(rights::NOT_ENFORCED)
     }
 
     /// What to do about a key.
@@ -190,8 +195,13 @@ impl View {
             }
             Object::Namespace(namespace) => {
                 let name = namespace.meta.name.name.clone();
-                if let Taken::Changed(_) = self.namespaces.take(namespace) {
-                    self.namespace_dirties(&name, dirty);
+                let open = namespace.exporters.is_none() && namespace.importers.is_none();
+                let named = |namespace: &Namespace| (namespace.exporters.clone(), namespace.importers.clone());
+                let after = named(&namespace);
+                let Taken::Changed(before) = self.namespaces.take(namespace) else { return };
+                self.namespace_dirties(&name, dirty);
+                if before.as_ref().map_or(!open, |old| named(old) != after) {
+                    self.rights_dirties(&name, dirty);
                 }
             }
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
@@ -236,7 +246,9 @@ impl View {
                 }
             }
             Kind::Namespace => {
-                self.namespaces.remove(name, uid);
+                if self.namespaces.remove(name, uid).is_some() {
+                    self.rights_dirties(&name.name, dirty);
+                }
             }
             Kind::MemberAgent => self.forget_member_agent(name, uid, at, dirty),
             Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => {}
@@ -317,14 +329,27 @@ impl View {
                 dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
             }
             Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
+            Kind::Namespace => self.rights_dirties(&name.name, &mut dirty),
             Kind::Service
             | Kind::EndpointSlice
             | Kind::ServiceExport
             | Kind::MultiClusterService
-            | Kind::Namespace
             | Kind::MemberAgent => {}
         }
         dirty
+    }
+
+    /// Who may export from a namespace, and import from it, has changed.
+    fn rights_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
+        let exports = self.internal_exports.iter().map(|export| &export.reference.source);
+        let claims = self.internal_imports.iter().map(|claim| &claim.reference.source);
+        let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
+        let services = exports.chain(claims).chain(imports).filter(|service| service.namespace == *namespace);
+        dirty.extend(services.cloned().map(Key::Service));
+        for slice in self.slice_exports.iter().filter(|slice| slice.spec.owner.namespace == *namespace) {
+            self.rival_dirties(None, &slice.meta.name.name, dirty);
+            dirty.push(Key::Slice(slice.meta.name.name.clone()));
+        }
     }
 
     /// What could not be written for want of this namespace is tried again at once.

@@ -13,6 +13,7 @@
 //! | [`export`] | a member's Service and slices to the hub, and what the hub said of it back |
 //! | [`resolve`] | many exports of one Service to one import; who may import it ([`claims`]) |
 //! | [`distribute`] | which importer gets which slice |
+//! | [`rights`] | who may export from, and import from, a namespace of the hub |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
 
@@ -33,6 +34,7 @@ pub mod model;
 pub mod names;
 pub mod plan;
 pub mod resolve;
+pub mod rights;
 mod succession;
 pub mod unreadable;
 pub mod watches;

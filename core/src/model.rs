@@ -8,7 +8,7 @@ mod object;
 mod slice;
 
 use crate::ids::{ObjectName, Text, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{
     Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
@@ -291,4 +291,15 @@ pub struct MultiClusterService {
 pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
+    /// The clusters that may export from it, from its annotation; absent: all.
+    pub exporters: Option<BTreeSet<Text>>,
+    /// The clusters that may import from it, from its annotation; absent: all.
+    pub importers: Option<BTreeSet<Text>>,
+}
+
+impl Namespace {
+    /// Reads one of the two annotations: cluster ids, separated by commas. One that is there and names nobody means nobody.
+    pub fn clusters(annotation: &str) -> BTreeSet<Text> {
+        annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(Text::from).collect()
+    }
 }

@@ -5,7 +5,7 @@
 //! the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
 
 use crate::claims;
-use crate::conditions::{self, CONFLICT, Verdict};
+use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{
@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Write};
+use crate::rights::{self, Right};
 
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
 const IMPORT_COMPONENT: &str = "serviceimport-controller";
@@ -40,8 +41,10 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (Some(import), Some(resolution)) => update(import, resolution),
     });
     plan.join(release(view, service));
+    plan.join(refuse(view, service, now));
     plan.join(judge(view, service, resolution.as_ref(), now));
-    plan.join(claims::plan(view, service, resolution.is_some(), &plan, now));
+    let offered = resolution.is_some() || rightful_exports(view, service, Right::Unknown).next().is_some();
+    plan.join(claims::plan(view, service, offered, &plan, now));
     plan
 }
 
@@ -112,6 +115,7 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     let unreadable = |cluster: &&Text| {
         let namespace = names::member_namespace(cluster);
         view.unreadable.any_in(Kind::InternalServiceExport, &namespace)
+            && rights::of_exporter(view, service, cluster) != Right::Refused
             && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
     };
     accepted.filter(unreadable).cloned().collect()
@@ -139,9 +143,23 @@ fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offe
     }
 }
 
+/// The live exports of a Service that count, with the cluster that each comes from.
+fn exports<'a>(view: &'a View, service: &'a ObjectName) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
+    rightful_exports(view, service, Right::Granted)
+}
+
+/// The live exports of a Service whose cluster has this right.
+fn rightful_exports<'a>(
+    view: &'a View,
+    service: &'a ObjectName,
+    right: Right,
+) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
+    offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
+}
+
 /// The live exports of a Service with the cluster that each comes from: the one of its namespace, whatever it says. Of
 /// two in one namespace only the first counts.
-fn exports<'a>(
+fn offers<'a>(
     view: &'a View,
     service: &ObjectName,
 ) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> + use<'a> {
@@ -205,7 +223,8 @@ fn create(service: &ObjectName) -> Plan {
 /// The last export is gone: so is the import. One that is just being stamped is not gone.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
-    if import.meta.deleting || exports(view, name).next().is_some() {
+    let counts = |(cluster, _): &(Text, _)| rights::of_exporter(view, name, cluster) != Right::Refused;
+    if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
         return Plan::default();
     }
     let message = format!("There are no exported services of {}", name.name);
@@ -241,6 +260,23 @@ fn release(view: &View, service: &ObjectName) -> Plan {
     plan
 }
 
+/// Tells each export whose cluster may not export the Service.
+fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    for (cluster, export) in rightful_exports(view, service, Right::Refused) {
+        let message = rights::exporter_refused(service, &cluster);
+        let verdict = Verdict::exporter_not_allowed(message.clone());
+        if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
+            continue; // whatever it has come to offer since
+        }
+        let list = conditions::set(&export.conditions, VALID, &verdict, export.meta.generation, now);
+        let patch = Patch::InternalServiceExportConditions(list);
+        let write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
+        plan.push(write.telling(rights::exporter_event(export, message)));
+    }
+    plan
+}
+
 /// Tells each export the verdict, once the import shows it.
 fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
@@ -259,13 +295,18 @@ fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now
         let accepted = fingerprint(export) == offered;
         let verdict = if accepted { Verdict::no_conflict(service) } else { Verdict::conflict(service) };
         let generation = export.meta.generation;
-        if conditions::says(conditions::find(&export.conditions, CONFLICT), &verdict, generation) {
+        let judged = conditions::says(conditions::find(&export.conditions, CONFLICT), &verdict, generation);
+        let was_refused = conditions::find_refusal(&export.conditions).is_some();
+        if judged && !was_refused {
             continue;
         }
-        let list = conditions::set(&export.conditions, CONFLICT, &verdict, generation, now);
+        let mut list = conditions::set(&export.conditions, CONFLICT, &verdict, generation, now);
+        if was_refused {
+            list = conditions::set(&list, VALID, &Verdict::exporter_allowed(service), generation, now);
+        }
         let patch = Patch::InternalServiceExportConditions(list);
         let mut write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
-        if !accepted {
+        if !accepted && !judged {
             write = write.telling(conflict_event(export, &cluster, resolution));
         }
         plan.push(write);

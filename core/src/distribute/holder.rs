@@ -6,13 +6,16 @@ use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{Event, Plan, Write};
+use crate::rights::{self, Right};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 
 /// The export that is distributed under a name.
 pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
-    exports(view, name).filter(|export| may_hold(export) && holds_source(export)).min_by_key(|export| by_name(export))
+    exports(view, name)
+        .filter(|export| may_hold(view, export) && holds_source(export))
+        .min_by_key(|export| by_name(export))
 }
 
 /// All exports under a name, whoever holds it.
@@ -20,9 +23,10 @@ pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &
     view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
 }
 
-/// Only members export.
-fn may_hold(export: &HubSlice) -> bool {
-    names::cluster_of(&export.meta.name.namespace).is_some()
+/// Only members export, and only what they may.
+fn may_hold(view: &View, export: &HubSlice) -> bool {
+    names::cluster_of(&export.meta.name.namespace)
+        .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Refused)
 }
 
 /// Who comes first under a name: the exports of a cluster are named after it, so that nobody lies in wait under a name that
@@ -38,7 +42,7 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
 /// exporter of its Service before others, then the one that was made first.
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let holds_name = |other: &&HubSlice| {
-        let of_name = exports(view, &other.meta.name.name).filter(|export| may_hold(export));
+        let of_name = exports(view, &other.meta.name.name).filter(|export| may_hold(view, export));
         of_name.min_by_key(|export| by_name(export)).is_some_and(|holder| holder.meta.name == other.meta.name)
     };
     let accepted = |other: &HubSlice| {
@@ -50,7 +54,7 @@ fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let rivals =
         view.slice_exports_from.get(&export.spec.reference.uid).filter_map(|other| view.slice_exports.get(other));
     rivals
-        .filter(|other| may_hold(other) && holds_name(other))
+        .filter(|other| may_hold(view, other) && holds_name(other))
         .min_by_key(|other| (!accepted(other), other.meta.created, other.meta.name.clone()))
         .unwrap_or(export)
 }
@@ -66,7 +70,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
     let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
     for export in refused {
         let Some((what, held_by)) = held_by_another(view, export, holder) else {
-            plan.join(unmark(export)); // nobody exports from there
+            plan.join(unmark(export)); // its InternalServiceExport says why, if it has one
             continue;
         };
         if export.meta.deleting {
@@ -99,7 +103,7 @@ fn held_by_another<'a>(
     export: &'a HubSlice,
     holder: Option<&'a HubSlice>,
 ) -> Option<(&'static str, &'a HubSlice)> {
-    if !may_hold(export) {
+    if !may_hold(view, export) {
         return None;
     }
     let of_source = holder_of_source(view, export);

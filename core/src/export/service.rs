@@ -1,6 +1,6 @@
 //! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
 
-use super::{Eligibility, eligibility, remembers};
+use super::{Eligibility, eligibility, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -131,7 +131,7 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
 /// Keeps what the hub holds as the Service is, and tells the hub's verdict beside ours.
 fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let mut wanted = vec![valid];
+    let mut wanted = vec![unless_refused(view, export, service, valid)];
     wanted.extend(verdict_of_hub(view, export, service));
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
@@ -143,6 +143,19 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
         plan.again = plan.again.or(until);
     }
     plan
+}
+
+/// What would be valid here is not where the hub does not let this cluster export it.
+fn unless_refused(view: &View, export: &ServiceExport, service: &Service, valid: Wanted) -> Wanted {
+    match refusal(view, export, service) {
+        Some(refusal) if valid.1.status == "True" => {
+            let message = refusal.message.to_string();
+            let event =
+                Event { component: VERDICT_COMPONENT, ..warning(export, "ExporterNotAllowed", message.clone()) };
+            (VALID, Verdict::exporter_not_allowed(message), vec![event])
+        }
+        _ => valid,
+    }
 }
 
 /// The condition that the hub set on this export, in the member's words; nothing where it has not judged it as it is.

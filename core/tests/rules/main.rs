@@ -18,6 +18,7 @@ mod import;
 mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;
+mod rights;
 mod scenes;
 mod succession;
 mod trust;

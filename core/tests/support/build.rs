@@ -490,7 +490,8 @@ impl BuildHubSlice for HubSlice {
 }
 
 pub(crate) fn namespace(name: &str) -> Namespace {
-    Namespace { meta: Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) } }
+    let meta = Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) };
+    Namespace { meta, exporters: None, importers: None }
 }
 
 /// The word between a member and the hub, where both understand this.
@@ -528,3 +529,19 @@ into_object!(
     Namespace,
     MemberAgent
 );
+
+pub(crate) trait BuildNamespace {
+    fn exported_from_by(self, clusters: &str) -> Self;
+    fn imported_from_by(self, clusters: &str) -> Self;
+}
+
+impl BuildNamespace for Namespace {
+    fn exported_from_by(mut self, clusters: &str) -> Self {
+        self.exporters = Some(Self::clusters(clusters));
+        self
+    }
+    fn imported_from_by(mut self, clusters: &str) -> Self {
+        self.importers = Some(Self::clusters(clusters));
+        self
+    }
+}

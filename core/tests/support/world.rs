@@ -434,6 +434,12 @@ fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
 pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     let mut world = World::new(1 + importers);
     world.run();
+    populate(&mut world, importers, consumer);
+    world
+}
+
+/// The same in a fleet that is there.
+pub(crate) fn populate(world: &mut World, importers: usize, consumer: ConsumerType) {
     world.create(Who::Member(0), service("work/app").object());
     world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
     world.create(Who::Member(0), service_export("work/app").object());
@@ -441,5 +447,4 @@ pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
         world.create(Who::Member(importer), wish("work/app").consumed_as(consumer).object());
     }
     world.run();
-    world
 }

@@ -1,0 +1,98 @@
+//! Rights: who may export from a namespace of the hub, and who may import from it (design section 8).
+//!
+//! A namespace may name its exporters and its importers; one that names none is open to all. While it is not known what it
+//! names, nothing is granted anew and nothing is taken away. Where the hub agent may not read namespaces at all nothing can
+//! be enforced, and it says so.
+
+use crate::hub::View;
+use crate::ids::{ObjectName, Text};
+use crate::model::{InternalServiceExport, InternalServiceImport, Kind, Namespace};
+use crate::names;
+use crate::plan::Event;
+use crate::watches::WatchState;
+use std::collections::BTreeSet;
+
+/// What the log says once where rights cannot be enforced.
+pub const NOT_ENFORCED: &str = "namespaces of the hub cannot be listed and watched: annotations that name who exports from \
+                                them and who imports are not enforced, every member may do both. Allow the hub agent to get, \
+                                list and watch namespaces";
+
+/// Whether a cluster may do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Right {
+    /// It may.
+    Granted,
+    /// It may not.
+    Refused,
+    /// That is not known: what it was granted before stays, and nothing comes to it.
+    Unknown,
+}
+
+/// Whether a cluster may export a Service. Where that is not known, who is accepted as an exporter stays one.
+pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> Right {
+    match rule(view, &service.namespace) {
+        Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
+        None => {
+            let accepted = view.imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
+            if accepted { Right::Granted } else { Right::Unknown }
+        }
+    }
+}
+
+/// Whether a cluster may import a Service.
+pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> Right {
+    rule(view, &service.namespace).map_or(Right::Unknown, |namespace| {
+        named(namespace.and_then(|namespace| namespace.importers.as_ref()), cluster)
+    })
+}
+
+/// The namespace that says so, if there is one; `None` where that is not known.
+fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
+    let name = ObjectName::new("", namespace.clone());
+    match view.watches.state(Kind::Namespace) {
+        WatchState::Absent => Some(None), // nothing can be enforced
+        WatchState::Complete if !view.unreadable.has(Kind::Namespace, &name) => Some(view.namespaces.get(&name)),
+        WatchState::Complete | WatchState::Incomplete | WatchState::Unknown => None,
+    }
+}
+
+fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
+    if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
+}
+
+/// What an export that is refused is told: in its condition, and once as an event.
+pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
+    refused(&service.namespace, cluster, "export from", "exporters")
+}
+
+pub(crate) fn exporter_event(export: &InternalServiceExport, message: String) -> Event {
+    Event {
+        kind: Kind::InternalServiceExport,
+        about: export.meta.name.clone(),
+        uid: export.meta.uid.clone(),
+        warning: true,
+        reason: "ExporterNotAllowed",
+        message,
+        component: "internalserviceexport-controller",
+    }
+}
+
+pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
+    let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
+    Event {
+        kind: Kind::InternalServiceImport,
+        about: claim.meta.name.clone(),
+        uid: claim.meta.uid.clone(),
+        warning: true,
+        reason: "ImporterNotAllowed",
+        message: refused(&claim.reference.source.namespace, &cluster, "import from", "importers"),
+        component: "internalserviceimport-controller",
+    }
+}
+
+fn refused(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {
+    format!(
+        "cluster {cluster} may not {what} namespace {namespace} of the hub, whose annotation \"{annotation}\" does not name \
+         it: add {cluster} there, or take the annotation away so that every cluster may"
+    )
+}

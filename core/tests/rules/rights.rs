@@ -1,0 +1,456 @@
+//! Who may export from a namespace of the hub and who may import from it (design section 8), as its annotations say.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, condition,
+    in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service, service_import, slice,
+    slice_export, slice_import,
+};
+use crate::support::view::{NOW, events, hub_view, planned, told, unreadable, writes};
+use crate::support::world::{Who, World, fleet};
+use fleetnet_core::hub::{Key, View};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::{
+    Condition, ConsumerType, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Namespace,
+    Object, PortsOffered, ServiceImport,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::watches::WatchState;
+use std::collections::BTreeSet;
+
+fn app() -> Key {
+    Key::Service(named("work/app"))
+}
+
+fn fresh_export(cluster: &str) -> InternalServiceExport {
+    internal_export(cluster, &service("work/app"))
+}
+
+fn accepted_export(cluster: &str) -> InternalServiceExport {
+    fresh_export(cluster).offered_since(seconds(2)).judged(no_conflict("work/app"))
+}
+
+fn import_of(clusters: &[&str]) -> ServiceImport {
+    service_import("work/app").showing(resolved(clusters))
+}
+
+fn exporters(clusters: &str) -> Object {
+    namespace("work").exported_from_by(clusters).object()
+}
+
+fn importers(clusters: &str) -> Object {
+    namespace("work").imported_from_by(clusters).object()
+}
+
+const EXPORT_REFUSED: &str = "cluster member-2 may not export from namespace work of the hub, whose annotation \
+    \"exporters\" does not name it: add member-2 there, or take the annotation away so that every cluster may";
+
+fn refused() -> Condition {
+    condition("Valid", "False", "ExporterNotAllowed", EXPORT_REFUSED, 1)
+}
+
+fn told_refused(export: &InternalServiceExport) -> Write {
+    let mut list = export.conditions.clone();
+    list.push(Condition { last_transition: seconds(20), ..refused() });
+    Write::patch(Kind::InternalServiceExport, &export.meta, Patch::InternalServiceExportConditions(list))
+}
+
+// === What a namespace says ===
+
+#[test]
+fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
+    let set = |clusters: &[&str]| clusters.iter().map(|cluster| Text::from(*cluster)).collect::<BTreeSet<_>>();
+    assert_eq!(Namespace::clusters("member-1, member-2 ,,member-1"), set(&["member-1", "member-2"]));
+    assert_eq!(Namespace::clusters(" , "), set(&[]));
+    let view = hub_view([fresh_export("member-2").object(), exporters("")]);
+    assert_eq!(writes(&view, &app()), [told_refused(&fresh_export("member-2"))]);
+}
+
+// === Exporters ===
+
+#[test]
+fn an_export_that_is_not_allowed_does_not_count_and_is_told_so_once() {
+    let export = fresh_export("member-2");
+    let view = hub_view([export.clone().object(), exporters("member-1")]);
+    assert_eq!(writes(&view, &app()), [told_refused(&export)], "neither stamped nor resolved");
+    assert_eq!(events(&view, &app()), ["ExporterNotAllowed"]);
+
+    let told = export.judged(refused());
+    let view = hub_view([told.clone().object(), exporters("member-1")]);
+    assert_eq!(writes(&view, &app()), []);
+    let other_ports = hub_view([told.clone().generation(2).object(), exporters("member-1")]);
+    assert_eq!(writes(&other_ports, &app()), [], "whatever it offers by then");
+
+    let dying = told.marked().deleting();
+    let view = hub_view([dying.clone().object(), exporters("member-1")]);
+    let unmark = Write::finalizer(Kind::InternalServiceExport, &dying.meta, false);
+    assert_eq!(writes(&view, &app()), [unmark], "nothing holds up its end");
+}
+
+#[test]
+fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
+    let (stays, leaves) = (accepted_export("member-1"), accepted_export("member-2"));
+    let import = import_of(&["member-2", "member-1"]);
+    let view = hub_view([stays.object(), leaves.clone().object(), import.clone().object(), exporters("member-1")]);
+    let status = Patch::ImportStatus(resolved(&["member-1"]));
+    let shown = Write::patch(Kind::ServiceImport, &import.meta, status);
+    assert_eq!(writes(&view, &app()), [shown, told_refused(&leaves)]);
+
+    let alone = import_of(&["member-2"]);
+    let view = hub_view([leaves.clone().object(), alone.clone().object(), exporters("member-1")]);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &alone.meta), told_refused(&leaves)]);
+}
+
+#[test]
+fn an_export_that_is_not_allowed_wins_no_conflict() {
+    let older = fresh_export("member-2").offered_since(seconds(1));
+    let view = hub_view([
+        accepted_export("member-1").object(),
+        InternalServiceExport { ports: Vec::new(), ..older }.judged(refused()).object(),
+        import_of(&["member-1"]).object(),
+        exporters("member-1"),
+    ]);
+    assert_eq!(writes(&view, &app()), []);
+}
+
+#[test]
+fn an_export_that_is_allowed_again_is_told_so_with_its_verdict() {
+    let mut back = accepted_export("member-2");
+    back.conditions.push(refused());
+    let view = hub_view([back.clone().object(), import_of(&["member-2"]).object(), exporters("member-2")]);
+    let allowed = Condition {
+        last_transition: seconds(20),
+        ..condition("Valid", "True", "ExporterAllowed", "service work/app may be exported by this cluster", 1)
+    };
+    let list = vec![no_conflict("work/app"), allowed];
+    let patch = Patch::InternalServiceExportConditions(list.clone());
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceExport, &back.meta, patch)]);
+    assert_eq!(events(&view, &app()), [] as [&str; 0]);
+    back.conditions = list;
+    let view = hub_view([back.object(), import_of(&["member-2"]).object(), exporters("member-2")]);
+    assert_eq!(writes(&view, &app()), []);
+}
+
+fn marked_slice(cluster: &str) -> HubSlice {
+    slice_export(cluster, &slice("work/app-1")).marked()
+}
+
+fn slice_key(slice: &HubSlice) -> Key {
+    Key::Slice(slice.meta.name.name.clone())
+}
+
+#[test]
+fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
+    let export = marked_slice("member-2");
+    let key = slice_key(&export);
+    let import = import_of(&["member-1"]).claimed_by(&["member-3"]);
+    let copy = slice_import("member-3", &export);
+    let objects = [Object::EndpointSliceExport(export.clone()), import.object(), exporters("member-1")];
+    let unmark = Write::finalizer(Kind::EndpointSliceExport, &export.meta, false);
+    assert_eq!(writes(&hub_view(objects.clone()), &key), std::slice::from_ref(&unmark));
+    let view = hub_view(objects.into_iter().chain([Object::EndpointSliceImport(copy.clone())]));
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta), unmark]);
+}
+
+#[test]
+fn the_slices_of_a_cluster_that_may_not_export_stand_in_nobodys_way() {
+    let mut squatter = marked_slice("member-2").created(seconds(1));
+    let held = marked_slice("member-1").created(seconds(2));
+    squatter.meta.name.name = held.meta.name.name.clone();
+    squatter.spec.owner = named("closed/app");
+    let closed = namespace("closed").exported_from_by("").object();
+    let view = hub_view([
+        Object::EndpointSliceExport(squatter),
+        Object::EndpointSliceExport(held.clone()),
+        import_of(&["member-1"]).claimed_by(&["member-3"]).object(),
+        closed,
+    ]);
+    let planned = writes(&view, &slice_key(&held));
+    assert!(planned.iter().any(|write| matches!(write.action, Action::Create(_))), "{planned:#?}");
+}
+
+// === Importers ===
+
+fn claim_of(cluster: &str) -> InternalServiceImport {
+    claim(cluster, &service_import("work/app"))
+}
+
+fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport], namespace: Object) -> View {
+    let claims = claims.iter().map(|claim| (*claim).clone().object());
+    hub_view([accepted_export("member-1").object(), import.clone().object(), namespace].into_iter().chain(claims))
+}
+
+#[test]
+fn a_claim_that_is_not_allowed_is_not_rightful_and_is_told_so_once() {
+    let import = import_of(&["member-1"]);
+    let (first, next) = (claim_of("member-2").created(seconds(1)), claim_of("member-3").created(seconds(2)));
+    let view = claimed(&import, &[&first, &next], importers("member-3"));
+    let mark = |claim: &InternalServiceImport| Write::finalizer(Kind::InternalServiceImport, &claim.meta, true);
+    assert_eq!(writes(&view, &app()), [mark(&first), mark(&next)], "the next one gets it");
+    let plan = planned(&view, &app());
+    let told: Vec<(&str, &str)> =
+        plan.writes.iter().flat_map(|write| &write.events).map(|event| (event.reason, &*event.message)).collect();
+    let message = "cluster member-2 may not import from namespace work of the hub, whose annotation \"importers\" does \
+                   not name it: add member-2 there, or take the annotation away so that every cluster may";
+    assert_eq!(told, [("ImporterNotAllowed", message)]);
+
+    let told = first.marked();
+    assert_eq!(writes(&claimed(&import, &[&told], importers("member-3")), &app()), [], "its mark remembers it");
+    let dying = told.deleting();
+    let unmark = Write::finalizer(Kind::InternalServiceImport, &dying.meta, false);
+    assert_eq!(writes(&claimed(&import, &[&dying], importers("member-3")), &app()), [unmark]);
+}
+
+#[test]
+fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
+    let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
+    let holder = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let view = claimed(&import, &[&holder], importers(""));
+    let patch = Patch::Claims { importers: Default::default(), finalizers: import.meta.finalizers.with_ours(false) };
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
+    assert_eq!(events(&view, &app()), [] as [&str; 0]);
+
+    let struck = import_of(&["member-1"]);
+    let view = claimed(&struck, &[&holder], importers(""));
+    let emptied = Patch::ImportStatus(ImportStatus::default());
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceImport, &holder.meta, emptied)]);
+    assert_eq!(events(&view, &app()), ["ImporterNotAllowed"]);
+
+    let told = holder.answered(ImportStatus::default());
+    assert_eq!(writes(&claimed(&struck, &[&told], importers("")), &app()), []);
+    let allowed = claimed(&struck, &[&told], importers("member-2"));
+    assert_eq!(writes(&allowed, &app()).len(), 1, "allowed again, it is recorded");
+}
+
+#[test]
+fn only_members_claim() {
+    let import = import_of(&["member-1"]);
+    let mut stranger = claim_of("member-2").created(seconds(1)).uid("stranger");
+    stranger.meta.name = named("default/work-app");
+    let next = claim_of("member-3").created(seconds(2));
+    let view = claimed(&import, &[&stranger, &next], namespace("work").object());
+    assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceImport, &next.meta, true)]);
+}
+
+// === While it is not known what a namespace says ===
+
+/// The same view where it is not known what `work` says, in each way in which that can be.
+fn unknown(view: &View) -> Vec<(&'static str, View)> {
+    let in_state = |state| {
+        let mut view = view.clone();
+        view.watch_state(Kind::Namespace, state, &mut Vec::new());
+        view
+    };
+    let mut beyond_reading = view.clone();
+    unreadable(&mut beyond_reading, Kind::Namespace, &ObjectName::new("", "work"));
+    vec![
+        ("incomplete", in_state(WatchState::Incomplete)),
+        ("vanished", in_state(WatchState::Unknown)),
+        ("unreadable", beyond_reading),
+    ]
+}
+
+#[test]
+fn while_it_is_not_known_who_may_export_nothing_is_granted_and_nothing_taken_away() {
+    let accepted = hub_view([accepted_export("member-1").object(), import_of(&["member-1"]).object()]);
+    let fresh = hub_view([fresh_export("member-1").object()]);
+    let import = import_of(&[]).showing(ImportStatus::default());
+    let stamped = hub_view([fresh_export("member-1").offered_since(seconds(2)).object(), import.object()]);
+    let answered = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let lost_import = hub_view([accepted_export("member-1").object(), answered.object()]);
+    for (case, view) in [("accepted", accepted), ("fresh", fresh), ("stamped", stamped), ("no import", lost_import)] {
+        for (how, view) in unknown(&view) {
+            assert_eq!(writes(&view, &app()), [], "{case}, {how}");
+        }
+    }
+}
+
+#[test]
+fn while_it_is_not_known_who_may_export_what_was_accepted_goes_on() {
+    let changed = accepted_export("member-1");
+    let leaving = accepted_export("member-2").deleting();
+    let import = import_of(&["member-1", "member-2"]);
+    let view = hub_view([changed.object(), leaving.object(), import.clone().object()]);
+    let shown = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(resolved(&["member-1"])));
+    for (how, view) in unknown(&view) {
+        assert_eq!(writes(&view, &app()), std::slice::from_ref(&shown), "{how}");
+    }
+}
+
+#[test]
+fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
+    let given = marked_slice("member-1");
+    let copy = slice_import("member-2", &given);
+    let changed = given.carrying(&["10.0.0.9"], 2);
+    let key = slice_key(&changed);
+    let at = in_hub_of("member-3", &changed.meta.name.name);
+    let update = Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()));
+    let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec.clone()));
+    let claimed = |clusters: &[&str]| {
+        let import = import_of(clusters).claimed_by(&["member-2", "member-3"]).object();
+        let [export, copy] = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
+        hub_view([export, copy, import])
+    };
+    for (how, view) in unknown(&claimed(&["member-1"])) {
+        assert_eq!(writes(&view, &key), [update.clone(), create.clone()], "of an accepted exporter, {how}");
+    }
+    for (how, view) in unknown(&claimed(&["member-9"])) {
+        assert_eq!(writes(&view, &key), std::slice::from_ref(&update), "of another, {how}");
+    }
+    let fresh = slice_export("member-1", &slice("work/app-1"));
+    let import = import_of(&["member-9"]).claimed_by(&["member-2"]).object();
+    for (how, view) in unknown(&hub_view([Object::EndpointSliceExport(fresh), import])) {
+        assert_eq!(writes(&view, &key), [], "nor is a new one marked, {how}");
+    }
+}
+
+#[test]
+fn while_it_is_not_known_who_may_import_claims_stay_as_they_are() {
+    let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
+    let holder = claim_of("member-2").marked().answered(resolved(&["member-1"]));
+    let (fresh, marked) = (claim_of("member-3").east_west(), claim_of("member-4").east_west().marked());
+    let view = claimed(&import, &[&holder, &fresh, &marked], namespace("work").object());
+    for (how, view) in unknown(&view) {
+        assert_eq!(writes(&view, &app()), [], "{how}");
+    }
+}
+
+#[test]
+fn where_namespaces_may_not_be_read_everybody_may_do_everything_and_that_is_said() {
+    let export = fresh_export("member-2");
+    let mut view = hub_view([export.clone().object()]);
+    assert_eq!(view.rights_not_enforced(), None);
+    view.watch_state(Kind::Namespace, WatchState::Absent, &mut Vec::new());
+    assert!(
+        view.rights_not_enforced().expect("said").contains("Allow the hub agent to get, list and watch namespaces")
+    );
+    let offered = PortsOffered { since: NOW, ports: names::ports_fingerprint(&export.ports) };
+    let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceExport, &export.meta, patch)]);
+}
+
+// === When that changes ===
+
+#[test]
+fn what_a_namespace_says_concerns_its_services_and_their_slices_only_when_it_changes() {
+    let (mine, theirs) = (marked_slice("member-1"), slice_export("member-1", &slice("other/app-1").uid("other")));
+    let objects = [mine.clone(), theirs].map(Object::EndpointSliceExport);
+    let mut view = hub_view(objects.into_iter().chain([
+        service_import("work/app").object(),
+        service_import("other/app").object(),
+        claim_of("member-2").object(),
+    ]));
+    assert_eq!(told(&mut view, namespace("work").object()), [], "who names nobody lets everybody");
+    let named = namespace("work").exported_from_by("member-1");
+    assert_eq!(told(&mut view, named.clone().version(2).object()), [app(), slice_key(&mine)]);
+    assert_eq!(told(&mut view, named.clone().version(3).object()), []);
+    assert_eq!(told(&mut view, named.clone().deleting().version(4).object()), [], "it goes, and says what it said");
+    let gone = crate::support::view::gone(&mut view, &named.object());
+    assert_eq!(gone, [app(), slice_key(&mine)]);
+}
+
+// === In a whole fleet ===
+
+fn annotate(world: &mut World, annotated: Namespace) {
+    let name = annotated.meta.name.clone();
+    let said = (annotated.exporters.clone(), annotated.importers.clone());
+    if !world.create(Who::Hub, annotated.object()) {
+        world.edit(Who::Hub, Kind::Namespace, &name, |object| {
+            let Object::Namespace(held) = object else { return };
+            (held.exporters, held.importers) = said;
+        });
+    }
+    world.run_for(600_000_000);
+}
+
+fn counts(world: &World) -> [usize; 4] {
+    let hub = |kind: Kind| world.hub.list(kind).count();
+    let imported = world.members[1].cluster.list(Kind::EndpointSlice).count();
+    [hub(Kind::InternalServiceExport), hub(Kind::EndpointSliceExport), hub(Kind::EndpointSliceImport), imported]
+}
+
+fn valid_of(world: &World) -> (Text, Text) {
+    let export = world.members[0].cluster.get(Kind::ServiceExport, &named("work/app"));
+    let Some(Object::ServiceExport(export)) = export else { panic!("no ServiceExport") };
+    let valid = export.conditions.iter().find(|condition| &*condition.condition_type == "Valid").expect("told");
+    (valid.status.clone(), valid.reason.clone())
+}
+
+#[test]
+fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_allowed() {
+    let mut world = fleet(1, ConsumerType::ClusterIp);
+    assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
+    let mark = world.ledger.len();
+    annotate(&mut world, namespace("work").exported_from_by("member-2"));
+    assert_eq!((counts(&world), valid_of(&world)), ([1, 0, 0, 0], ("False".into(), "ExporterNotAllowed".into())));
+    let told: Vec<&str> =
+        world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason).collect();
+    assert_eq!(
+        told.iter().filter(|reason| **reason == "ExporterNotAllowed").count(),
+        2,
+        "on both sides once: {told:?}"
+    );
+
+    world.restart_all();
+    assert_eq!(world.run_for(600_000_000), 0, "refused, a settled fleet costs nothing");
+    let mark = world.ledger.len();
+    world.edit(Who::Member(0), Kind::Service, &named("work/app"), |object| {
+        let Object::Service(service) = object else { return };
+        service.ports[0].port = 81;
+    });
+    world.run();
+    assert_eq!(world.lines_since(mark), ["member-1 patches content of InternalServiceExport"]);
+    assert_eq!(valid_of(&world), ("False".into(), "ExporterNotAllowed".into()));
+
+    annotate(&mut world, namespace("work").exported_from_by("member-2, member-1"));
+    assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
+    world.restart_all();
+    assert_eq!(world.run_for(600_000_000), 0);
+}
+
+#[test]
+fn an_exporter_whose_word_in_the_hub_was_deleted_while_it_is_refused_withdraws_nothing_anew() {
+    let mut world = fleet(1, ConsumerType::ClusterIp);
+    annotate(&mut world, namespace("work").exported_from_by("member-2"));
+    let mark = world.ledger.len();
+    world.delete(Who::Hub, Kind::InternalServiceExport, &in_hub_of("member-1", "work-app"));
+    world.run();
+    assert_eq!(
+        world.lines_since(mark),
+        [
+            "hub patches finalizers of InternalServiceExport",
+            "member-1 creates InternalServiceExport",
+            "hub patches conditions of InternalServiceExport",
+        ]
+    );
+    annotate(&mut world, namespace("work"));
+    assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
+}
+
+#[test]
+fn an_importer_that_is_refused_is_given_nothing_and_everything_again_when_it_is_allowed() {
+    let mut world = fleet(1, ConsumerType::ClusterIp);
+    annotate(&mut world, namespace("work").imported_from_by("member-1"));
+    assert_eq!(counts(&world), [1, 1, 0, 0]);
+    world.restart_all();
+    assert_eq!(world.run_for(600_000_000), 0, "refused, a settled fleet costs nothing");
+    annotate(&mut world, namespace("work").imported_from_by("member-2"));
+    assert_eq!(counts(&world), [1, 1, 1, 1]);
+}
+
+#[test]
+fn a_fleet_whose_namespaces_name_everybody_costs_no_more_than_one_that_names_nobody() {
+    let open = fleet(2, ConsumerType::ClusterIp);
+    let mut named = World::new(3);
+    let everybody = "member-1,member-2,member-3";
+    let annotated = namespace("work").exported_from_by(everybody).imported_from_by(everybody);
+    named.create(Who::Hub, annotated.object());
+    named.run();
+    crate::support::world::populate(&mut named, 2, ConsumerType::ClusterIp);
+    let sorted = |world: &World| {
+        let mut lines = world.lines_since(0);
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&named), sorted(&open));
+}
