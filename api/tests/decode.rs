@@ -194,7 +194,14 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
 fn what_is_left_out_is_read_as_the_api_means_it() {
     let mut namespace = least("", "work");
     namespace["metadata"].as_object_mut().unwrap().remove("namespace");
-    let expected = Object::Namespace(Namespace { meta: least_meta("", "work") });
+    let open = Namespace { meta: least_meta("", "work"), exporters: None, importers: None };
+    assert_eq!(read(Kind::Namespace, &namespace), Object::Namespace(open.clone()));
+    namespace["metadata"]["annotations"] = json!({
+        "networking.fleet.azure.com/exporters": "member-1, member-2,",
+        "networking.fleet.azure.com/importers": "",
+    });
+    let exporters = Some(["member-1".into(), "member-2".into()].into());
+    let expected = Object::Namespace(Namespace { exporters, importers: Some([].into()), ..open });
     assert_eq!(read(Kind::Namespace, &namespace), expected);
 
     let expected =

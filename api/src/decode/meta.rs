@@ -10,8 +10,10 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
 /// The keys of labels and annotations that are kept; users' own are as many and as long as they like.
-const READ: [&str; 13] = [
+const READ: [&str; 15] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::EXPORTERS,
+    annotations::IMPORTERS,
     annotations::LAST_OBSERVED_GENERATION,
     annotations::PORTS_OFFERED_SINCE,
     annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL,

@@ -1,9 +1,15 @@
-//! Namespace: that it is there is all that is read of it.
+//! Namespace: that it is there, and who may export from it and import from it.
 
 use super::meta::Known;
 use super::{Root, Unread};
+use crate::names::annotations;
 use fleetnet_core::model::{Namespace, Object};
 
 pub(super) fn read(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
-    Ok(Object::Namespace(Namespace { meta: known.meta }))
+    let named = |annotation| known.annotations.get(annotation).map(|clusters| Namespace::clusters(clusters));
+    Ok(Object::Namespace(Namespace {
+        exporters: named(annotations::EXPORTERS),
+        importers: named(annotations::IMPORTERS),
+        meta: known.meta,
+    }))
 }
