@@ -80,7 +80,7 @@ type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut offers: Vec<Offer<'_>> = exports(view, service)
         .filter(|(_, export)| export.meta.finalizers.ours)
-        .filter_map(|(cluster, export)| Some((current_offer(export)?.since, cluster, export)))
+        .filter_map(|(cluster, export)| Some((offered_since(export)?, cluster, export)))
         .collect();
     offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let unreadable = accepted_unreadable(view, service);
@@ -177,6 +177,12 @@ fn offers<'a>(
 /// The stamp of an export, if it speaks of the ports that it offers now.
 fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
+}
+
+/// Since when an export offers what it offers now. The stamp stands where its member may write, and when the export was made
+/// the server alone says: nobody has offered anything for longer than that.
+fn offered_since(export: &InternalServiceExport) -> Option<Timestamp> {
+    Some(current_offer(export)?.since.max(export.meta.created))
 }
 
 /// Marks new exports and stamps those that offer new ports.

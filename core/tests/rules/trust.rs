@@ -1,13 +1,13 @@
 //! A member is not trusted (design section 8): each sentence of it, held by tests.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, IntoObject, in_hub_of, resolved, seconds, service_import, slice, slice_export,
-    slice_import,
+    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, in_hub_of, internal_export, named,
+    port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
-use fleetnet_core::plan::{Action, Desired, Plan, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 
 /// Reasons and messages of the events that a plan's writes tell.
 fn told_by(plan: &Plan) -> Vec<(&str, &str)> {
@@ -74,6 +74,22 @@ fn who_is_no_member_exports_no_slices_and_stands_in_nobodys_way() {
     stranger.meta.finalizers.ours = false;
     assert_eq!(writes(&view_of([stranger.clone()]), &slice_key(&stranger)), []);
     assert_eq!(writes(&hub_view([Object::EndpointSliceExport(stranger.clone())]), &slice_key(&stranger)), []);
+}
+
+#[test]
+fn nobody_has_offered_its_ports_since_before_its_export_was_made() {
+    let export = |cluster: &str, number| internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
+    let honest = export("member-1", 80).created(seconds(5)).offered_since(seconds(6));
+    let import = service_import("work/app");
+    for (made, winner) in [(7, "member-1"), (4, "member-2")] {
+        let forged = export("member-2", 81).created(seconds(made)).offered_since(seconds(1));
+        let view = hub_view([honest.clone().object(), forged.object(), import.clone().object()]);
+        let planned = writes(&view, &Key::Service(named("work/app")));
+        let [Write { action: Action::Patch { patch: Patch::ImportStatus(status), .. }, .. }] = &planned[..] else {
+            panic!("one status, not {planned:#?}");
+        };
+        assert_eq!(status.clusters, [winner.into()], "made at second {made}");
+    }
 }
 
 // === A second export under a name or slice that another namespace holds is refused ===
