@@ -6,6 +6,7 @@
 //!          └─► derived Service ◄── bound to ── imported EndpointSlice ◄── EndpointSliceImport (in the hub)
 //! ```
 
+pub(crate) mod admission;
 mod claim;
 mod multi_cluster_service;
 mod slice;

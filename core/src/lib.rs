@@ -33,6 +33,7 @@ pub mod member;
 pub mod model;
 pub mod names;
 pub mod plan;
+pub mod ranges;
 pub mod resolve;
 pub mod rights;
 mod succession;

@@ -6,6 +6,9 @@ pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
 /// Characters of a name built as `<namespace>-<name>`: the length of a DNS label.
 pub const LABEL_CHARS_MAX: usize = 63;
 
+/// Characters of the name of an object: a DNS subdomain.
+pub const SUBDOMAIN_CHARS_MAX: usize = 253;
+
 /// Changes of one slice that are remembered while the hub does not have them. More are folded into the newest, so a
 /// latency sample may then be told slightly too long, never too short.
 pub const PENDING_CHANGES_MAX: usize = 16;

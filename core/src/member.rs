@@ -21,9 +21,11 @@ use crate::model::{
     MultiClusterService, Object, Service, ServiceExport, ServiceImport,
 };
 use crate::plan::Plan;
+use crate::ranges::Range;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{export, import};
+use std::collections::BTreeMap;
 
 pub use stamps::ServiceLatency;
 pub(crate) use stamps::Stamps;
@@ -39,6 +41,8 @@ pub struct Settings {
     pub fleet_system_namespace: Text,
     /// How long a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
+    /// Where the endpoints of a cluster lie; of one that is not named they may lie anywhere.
+    pub source_ranges: BTreeMap<Text, Vec<Range>>,
     /// What it says of itself to the hub; `None` where another process speaks for this member.
     pub announces: Option<Announcement>,
 }

@@ -1,7 +1,7 @@
 //! Names that the agents give to objects, each a function of what it names: the same export always gets the same name.
 
 use crate::ids::Text;
-use crate::limits::{LABEL_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS};
+use crate::limits::{LABEL_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
 use crate::model::ServicePort;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -75,6 +75,37 @@ pub fn is_dns_1035_label(name: &str) -> bool {
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && name.chars().all(inner)
+}
+
+/// Whether it is a label of a host name (RFC 1123).
+pub(crate) fn is_dns_1123_label(name: &str) -> bool {
+    name.len() <= LABEL_CHARS_MAX && is_part_of_subdomain(name)
+}
+
+/// Whether an object may have that name (RFC 1123 subdomain; Kubernetes bounds the whole of it only).
+pub(crate) fn is_dns_1123_subdomain(name: &str) -> bool {
+    name.len() <= SUBDOMAIN_CHARS_MAX && name.split('.').all(is_part_of_subdomain)
+}
+
+fn is_part_of_subdomain(part: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+/// Whether it may be the value of a label: empty, or letters, digits, dashes, underscores and dots between letters or digits.
+pub(crate) fn is_label_value(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    bytes.len() <= LABEL_CHARS_MAX
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && ends(bytes.first())
+        && ends(bytes.last())
+}
+
+/// Whether it is a name with, or without, a domain before it: `h2c`, `kubernetes.io/h2c`.
+pub(crate) fn is_qualified_name(name: &str) -> bool {
+    let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
+    !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
 
 /// Fingerprint of what exports of one Service must agree in: their ports, and whether they are headless.
@@ -155,6 +186,35 @@ mod tests {
         let long = joined_with_uid(&"w".repeat(63), "app", "0f1e2d3c");
         assert_eq!(long.len(), 63);
         assert!(is_dns_1035_label(&long));
+    }
+
+    #[test]
+    fn names_and_label_values_are_those_of_kubernetes() {
+        let (label, subdomain) = ("l".repeat(63), "s".repeat(253));
+        let table = [
+            ("app", [true, true, true, true]),
+            ("1-app", [true, true, true, true]),
+            (&*label, [true, true, true, true]),
+            (&*subdomain, [false, true, false, false]),
+            (&*"s".repeat(254), [false, false, false, false]),
+            ("a.b-c", [false, true, true, true]),
+            ("App_1", [false, false, true, true]),
+            ("kubernetes.io/h2c", [false, false, false, true]),
+            ("a/b/c", [false, false, false, false]),
+            ("/h2c", [false, false, false, false]),
+            ("a/", [false, false, false, false]),
+            ("-app", [false, false, false, false]),
+            ("app-", [false, false, false, false]),
+            ("a..b", [false, false, true, true]),
+            ("a b", [false, false, false, false]),
+            ("\u{e4}", [false, false, false, false]),
+            ("", [false, false, true, false]),
+        ];
+        for (name, expected) in table {
+            let found =
+                [is_dns_1123_label(name), is_dns_1123_subdomain(name), is_label_value(name), is_qualified_name(name)];
+            assert_eq!(found, expected, "{name:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A MultiClusterService: its ServiceImport, and the Service derived for it once the import has exporters.
 
-use super::derived_service;
+use super::{admission, derived_service};
 use crate::conditions::{self, VALID, Verdict};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
@@ -182,6 +182,17 @@ fn not_found_beside(plan: &Plan, wish: &MultiClusterService, address: LoadBalanc
 /// The import has exporters: the Service stands under the name that the label says. One that stands under another name
 /// keeps it, and its addresses: the label was edited by hand.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
+    if let Some(port) = admission::unfit_port(&import.status.ports) {
+        return Plan::blocked(format!(
+            "Service {} is not derived as the hub gives it: it has port {:?} {}/{}, which is none. Correct the Service in \
+             cluster {}",
+            import.meta.name,
+            port.name,
+            port.port,
+            port.protocol,
+            import.status.clusters.first().map_or("", |cluster| cluster)
+        ));
+    }
     let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     let standing = derived_service(view, wish).or_else(|| derived_services(view, wish).next());
     let name = standing

@@ -1,11 +1,13 @@
 //! Import of a slice: one EndpointSliceImport to one EndpointSlice bound to the derived Service.
 
+use super::admission::{Admitted, admitted};
 use super::binding;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::View;
-use crate::model::{EndpointSlice, HubSlice, Kind};
-use crate::plan::{Desired, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::model::{EndpointSlice, HubSlice, Kind, Service};
+use crate::names;
+use crate::plan::{Action, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::succession;
 
 const REQUIRED: [Kind; 6] = [
@@ -16,6 +18,8 @@ const REQUIRED: [Kind; 6] = [
     Kind::Service,
     Kind::InternalServiceImport,
 ];
+
+const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of the slice of that name.
 pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
@@ -33,7 +37,7 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         Some(given) => match binding(view, &given.spec.owner) {
             // Nothing to bind to yet, or no more: a change of the MultiClusterService or its Service wakes us (B12).
             None => Plan::default(),
-            Some(service) => ensure(view, given, held, &service.meta.name),
+            Some(service) => import(view, given, held, service),
         },
     }
 }
@@ -68,41 +72,87 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
         if held.is_some_and(|held| !is_ours(view, other, held)) {
             return false; // it cannot be imported: somebody else's slice has its name
         }
-        succession::awaited(held.filter(bound).map(|held| &held.content), &other.spec.content, &going.content)
+        let wanted = admitted(view, other).content;
+        succession::awaited(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
     })
 }
 
-fn ensure(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &ObjectName) -> Plan {
+/// Imports what is fit of a slice; what is not is told with the write that first leaves it out.
+fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
+    let wanted = admitted(view, given);
+    let mut plan = ensure(view, given, held, &wanted, &service.meta.name);
+    if wanted.refused.is_nothing() {
+        return plan;
+    }
+    let message = wanted.refused.message(given);
+    let since = view.stamps.refused_since(&given.meta.name.name);
+    let is_news = held.and_then(|held| held.observed_generation) < since;
+    if let Some(event) = refusal(view, service, wanted.refused.reason(), &message).filter(|_| is_news) {
+        let imports =
+            |write: &&mut Write| write.kind == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
+        plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
+    }
+    plan.blocked.get_or_insert(message);
+    plan
+}
+
+/// Tells whoever imports the Service.
+fn refusal(view: &View, service: &Service, reason: &'static str, message: &str) -> Option<Event> {
+    let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
+    Some(Event {
+        kind: Kind::MultiClusterService,
+        about: wish.meta.name.clone(),
+        uid: wish.meta.uid.clone(),
+        warning: true,
+        reason,
+        message: message.to_owned(),
+        component: COMPONENT,
+    })
+}
+
+fn ensure(
+    view: &View,
+    given: &HubSlice,
+    held: Option<&EndpointSlice>,
+    admitted: &Admitted<'_>,
+    service: &ObjectName,
+) -> Plan {
+    let content = &*admitted.content;
+    let name = &given.meta.name.name;
+    if !names::is_dns_1123_subdomain(name) {
+        return Plan::blocked(format!(
+            "EndpointSliceImport {} has a name that no EndpointSlice can have, and is not imported: it is not of a hub agent's \
+             making",
+            given.meta.name
+        ));
+    }
     if !given.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
     }
-    let at = ObjectName { namespace: service.namespace.clone(), name: given.meta.name.name.clone() };
-    let wanted = ImportedSlice {
+    let wanted = || ImportedSlice {
         service: service.name.clone(),
-        content: given.spec.content.clone(),
+        content: content.clone(),
         observed_generation: given.spec.reference.generation,
     };
     let Some(held) = held else {
-        let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted));
+        let at = ObjectName { namespace: service.namespace.clone(), name: name.clone() };
+        let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted()));
         return Plan::one(write.measured(sample(given, None)));
     };
     if held.meta.deleting || !is_ours(view, given, held) {
         return blocked_by(held);
     }
-    if held.content.address_type != wanted.content.address_type {
+    if held.content.address_type != content.address_type {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }
-    let is_labelled = held.imported && !held.relabelled && held.service.as_ref() == Some(&wanted.service);
-    if is_labelled && held.content == wanted.content {
+    let is_bound = held.service.as_ref() == Some(&service.name);
+    if held.imported && !held.relabelled && is_bound && held.content == *content {
         return Plan::default();
     }
-    if held.service.as_ref() == Some(&wanted.service)
-        && succession::empties(&held.content, &wanted.content)
-        && awaits_successor(view, given, held)
-    {
+    if is_bound && succession::empties(&held.content, content) && awaits_successor(view, given, held) {
         return Plan::default(); // the other slice's import wakes us
     }
-    let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted));
+    let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted()));
     Plan::one(write.measured(sample(given, Some(held))))
 }
 

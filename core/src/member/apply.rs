@@ -3,6 +3,7 @@
 use super::{Key, View};
 use crate::export;
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::import::admission::{Refused, admitted};
 use crate::index::Taken;
 use crate::model::{
     AddressType, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
@@ -388,6 +389,10 @@ impl View {
         let owner = slice.spec.owner.clone();
         let is_six = slice.spec.content.address_type == AddressType::IPv6;
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
+        if let Some(slice) = self.slice_imports.get(&name) {
+            let (refused, generation) = (admitted(self, slice).refused, slice.spec.reference.generation);
+            self.stamps.set_refused(&name.name, refused, generation);
+        }
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner) {
             dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
         }
@@ -399,6 +404,7 @@ impl View {
 
     fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
+        self.stamps.set_refused(&name.name, Refused::default(), 0);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
         self.going_import_dirties(&before.spec.owner, dirty);

@@ -2,6 +2,7 @@
 
 use super::{Key, View};
 use crate::ids::ObjectName;
+use crate::import::admission::admitted;
 use crate::model::HubSlice;
 
 impl View {
@@ -19,7 +20,7 @@ impl View {
     /// The same of an imported Service.
     pub(super) fn going_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
         let given = self.slice_imports_of.get(imported).filter_map(|slice| self.slice_imports.get(slice));
-        let going = given.filter(|slice| slice.meta.deleting || slice.spec.content.endpoints.is_empty());
+        let going = given.filter(|slice| slice.meta.deleting || admitted(self, slice).content.endpoints.is_empty());
         dirty.extend(going.map(|slice| Key::SliceImport(slice.meta.name.name.clone())));
     }
 }

@@ -1,6 +1,7 @@
 //! When things were seen: the only memory of a view that is not an object. Times come in with the events.
 
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::import::admission::Refused;
 use crate::limits::PENDING_CHANGES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,8 @@ pub(crate) struct Stamps {
     fulfilled_since: BTreeMap<ObjectName, Timestamp>,
     /// Imported slice: since when the hub does not give it any more.
     orphaned_since: BTreeMap<Text, Timestamp>,
+    /// Slice that the hub gives: what is refused of it, and of its source's generations the first that it was refused of.
+    refused: BTreeMap<Text, (Refused, i64)>,
     /// Services that were exported and not judged since.
     awaiting_verdict: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
@@ -157,6 +160,20 @@ impl Stamps {
     /// All imported slices that the hub does not give.
     pub(crate) fn orphans(&self) -> impl Iterator<Item = &Text> {
         self.orphaned_since.keys()
+    }
+
+    /// What of a slice is refused, as of a generation of its source.
+    pub(crate) fn set_refused(&mut self, slice: &Text, refused: Refused, generation: i64) {
+        if refused.is_nothing() {
+            self.refused.remove(slice);
+        } else if self.refused.get(slice).is_none_or(|(held, _)| *held != refused) {
+            self.refused.insert(slice.clone(), (refused, generation));
+        }
+    }
+
+    /// Since which generation of its source what is refused of a slice is so.
+    pub(crate) fn refused_since(&self, slice: &Text) -> Option<i64> {
+        self.refused.get(slice).map(|(_, generation)| *generation)
     }
 
     pub(crate) fn await_verdict(&mut self, service: &ObjectName) {

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admission;
 mod bugs;
 mod bugs_of_exports;
 mod bugs_of_imports;

@@ -1,8 +1,8 @@
 //! A member is not trusted (design section 8): each sentence of it, held by tests.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, in_hub_of, internal_export, named,
-    port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, in_hub_of, internal_export,
+    named, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
 use crate::support::view::{gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::{Key, View};

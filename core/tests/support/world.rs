@@ -10,6 +10,7 @@ use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{hub, member};
+use std::collections::BTreeMap;
 
 /// How long a derived Service outlives its last exporter.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
@@ -125,6 +126,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         cluster: cluster.into(),
         fleet_system_namespace: SYSTEM.into(),
         derived_service_grace_micros: GRACE_MICROS,
+        source_ranges: BTreeMap::new(),
         announces: None,
     }
 }

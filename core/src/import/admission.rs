@@ -1,0 +1,350 @@
+//! What of a slice that the hub gives is imported (design section 8): endpoints at addresses that may be those of another
+//! cluster, and ports that are ports. A source is not trusted: it must not draw this cluster's traffic to a node's own
+//! services, nor break what programs the node's rules.
+
+use crate::ids::Text;
+use crate::member::View;
+use crate::model::{AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SliceContent};
+use crate::names;
+use crate::ranges::Range;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// How many of the refused ones a message names.
+const NAMED: usize = 3;
+
+/// What is imported of a slice, and what is not.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Admitted<'a> {
+    /// What is imported; the slice's own content where nothing is refused.
+    pub(crate) content: Cow<'a, SliceContent>,
+    pub(crate) refused: Refused,
+}
+
+/// What is not imported of a slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refused {
+    addresses: Vec<(Box<str>, Why)>,
+    ports: Vec<EndpointPort>,
+}
+
+/// Why an address is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Loopback,
+    LinkLocal,
+    Multicast,
+    Unspecified,
+    NoAddress,
+    OutOfRange,
+}
+
+impl Why {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Loopback => "loopback",
+            Self::LinkLocal => "link-local",
+            Self::Multicast => "multicast or broadcast",
+            Self::Unspecified => "unspecified",
+            Self::NoAddress => "no address of the slice's type",
+            Self::OutOfRange => "outside the ranges that --source-ranges declares for it",
+        }
+    }
+}
+
+/// What is imported of a slice, by what was declared of the cluster that the hub says it comes from.
+pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
+    let ranges = view.settings.source_ranges.get(&given.spec.reference.cluster);
+    admit(&given.spec.content, ranges.map(Vec::as_slice))
+}
+
+/// What is imported of some content; where ranges are declared for its source, nothing outside them.
+fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a> {
+    let rules = Rules { family: &content.address_type, ranges };
+    let mut zone: Option<&Text> = None;
+    let mut fits = |endpoint: &'a Endpoint| {
+        // The endpoints of a slice share few zones.
+        let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
+        zone = if zone_fits { endpoint.zone.as_ref() } else { None };
+        zone_fits
+            && endpoint.hostname.as_deref().is_none_or(names::is_dns_1123_label)
+            && endpoint.addresses.iter().all(|address| rules.refuse(address).is_none())
+    };
+    let all = || content.endpoints.iter().chain(&content.draining);
+    if all().all(&mut fits) && content.ports.iter().all(is_fit) {
+        return Admitted { content: Cow::Borrowed(content), refused: Refused::default() };
+    }
+    let mut refused = Refused::default();
+    let mut of = |list: &[Endpoint]| list.iter().filter_map(|held| rules.endpoint(held, &mut refused)).collect();
+    let (endpoints, draining) = (of(&content.endpoints), of(&content.draining));
+    let (ports, unfit) = content.ports.iter().cloned().partition(is_fit);
+    refused.ports = unfit;
+    let address_type = content.address_type.clone();
+    Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), refused }
+}
+
+/// What addresses are measured by.
+#[derive(Clone, Copy)]
+struct Rules<'a> {
+    family: &'a AddressType,
+    ranges: Option<&'a [Range]>,
+}
+
+impl Rules<'_> {
+    /// Why an address is refused. Zone ids and leading zeros are not read, nor IPv4 in IPv6 form: that is IPv4.
+    fn refuse(self, written: &str) -> Option<Why> {
+        let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
+            AddressType::IPv4 => address.is_ipv4(),
+            AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
+            AddressType::Other(_) => false,
+        });
+        let Some(address) = address else { return Some(Why::NoAddress) };
+        let (link_local, broadcast) = match address {
+            IpAddr::V4(address) => (address.is_link_local(), address.is_broadcast()),
+            IpAddr::V6(address) => (address.is_unicast_link_local(), false),
+        };
+        let in_range = |ranges: &[Range]| ranges.iter().any(|range| range.contains(address));
+        if address.is_unspecified() {
+            Some(Why::Unspecified)
+        } else if address.is_loopback() {
+            Some(Why::Loopback)
+        } else if link_local {
+            Some(Why::LinkLocal)
+        } else if address.is_multicast() || broadcast {
+            Some(Why::Multicast)
+        } else if self.ranges.is_some_and(|ranges| !in_range(ranges)) {
+            Some(Why::OutOfRange)
+        } else {
+            None
+        }
+    }
+
+    /// What is imported of an endpoint: nothing where no address is left.
+    fn endpoint(self, given: &Endpoint, refused: &mut Refused) -> Option<Endpoint> {
+        let mut addresses = Vec::with_capacity(given.addresses.len());
+        for address in &given.addresses {
+            match self.refuse(address) {
+                Some(why) => refused.addresses.push((address.clone(), why)),
+                None => addresses.push(address.clone()),
+            }
+        }
+        (!addresses.is_empty()).then(|| Endpoint {
+            addresses,
+            hostname: given.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
+            zone: given.zone.clone().filter(|zone| names::is_label_value(zone)),
+        })
+    }
+}
+
+/// Whether a port of a slice is one.
+fn is_fit(port: &EndpointPort) -> bool {
+    is_fit_port(&port.name, &port.protocol, port.port, port.app_protocol.as_deref())
+}
+
+/// The first port of an import that is none.
+pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
+    let is_fit =
+        |port: &&ServicePort| is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref());
+    ports.iter().find(|port| !is_fit(port))
+}
+
+fn is_fit_port(name: &str, protocol: &str, port: Option<i32>, app_protocol: Option<&str>) -> bool {
+    (name.is_empty() || names::is_dns_1123_label(name))
+        && matches!(protocol, "TCP" | "UDP" | "SCTP")
+        && port.is_none_or(|port| (1..=65_535).contains(&port))
+        && app_protocol.is_none_or(names::is_qualified_name)
+}
+
+impl Refused {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.addresses.is_empty() && self.ports.is_empty()
+    }
+
+    /// Reason of the event that tells it.
+    pub(crate) fn reason(&self) -> &'static str {
+        if self.addresses.is_empty() { "PortRefused" } else { "AddressRefused" }
+    }
+
+    /// What is refused of a slice of whose cluster, and what to do about it.
+    pub(crate) fn message(&self, given: &HubSlice) -> String {
+        let addresses = self.addresses.iter().map(|(address, why)| format!("address {address} ({})", why.text()));
+        let ports = self.ports.iter().map(|port| {
+            let number = port.port.map_or_else(String::new, |number| format!(" {number}"));
+            format!("port {:?}{number}/{} (not a port)", port.name, port.protocol)
+        });
+        let all: Vec<String> = addresses.chain(ports).collect();
+        let mut list = all[..all.len().min(NAMED)].join(", ");
+        if all.len() > NAMED {
+            let _ = write!(list, " and {} more", all.len() - NAMED);
+        }
+        let reference = &given.spec.reference;
+        let undeclared = self.addresses.iter().any(|(_, why)| *why == Why::OutOfRange);
+        let or = if undeclared { ", or declare where its endpoints lie with --source-ranges" } else { "" };
+        format!(
+            "EndpointSlice {} of cluster {} says what is not imported: {list}. Correct the slice in cluster {}{or}",
+            reference.source, reference.cluster, reference.cluster
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(family: AddressType, addresses: &[&[&str]]) -> SliceContent {
+        let endpoint = |addresses: &&[&str]| Endpoint {
+            addresses: addresses.iter().map(|address| (*address).into()).collect(),
+            ..Endpoint::default()
+        };
+        let endpoints = addresses.iter().map(endpoint).collect();
+        SliceContent { address_type: family, endpoints, draining: Vec::new(), ports: vec![port("http", Some(80))] }
+    }
+
+    fn port(name: &str, number: Option<i32>) -> EndpointPort {
+        EndpointPort { name: name.into(), protocol: "TCP".into(), port: number, app_protocol: None }
+    }
+
+    fn refused(family: AddressType, address: &str, ranges: Option<&[Range]>) -> Option<&'static str> {
+        Rules { family: &family, ranges }.refuse(address).map(Why::text)
+    }
+
+    #[test]
+    fn addresses_that_are_no_other_clusters_are_refused() {
+        use AddressType::{IPv4, IPv6};
+        let no_address = "no address of the slice's type";
+        let table = [
+            (IPv4, "10.0.0.1", None),
+            (IPv4, "203.0.113.9", None),
+            (IPv4, "127.0.0.1", Some("loopback")),
+            (IPv4, "127.255.1.2", Some("loopback")),
+            (IPv4, "169.254.169.254", Some("link-local")),
+            (IPv4, "224.0.0.1", Some("multicast or broadcast")),
+            (IPv4, "239.1.2.3", Some("multicast or broadcast")),
+            (IPv4, "255.255.255.255", Some("multicast or broadcast")),
+            (IPv4, "0.0.0.0", Some("unspecified")),
+            (IPv4, "fd00::1", Some(no_address)),
+            (IPv4, "010.0.0.1", Some(no_address)),
+            (IPv4, "10.0.0.1/32", Some(no_address)),
+            (IPv4, "10.0.0", Some(no_address)),
+            (IPv4, "localhost", Some(no_address)),
+            (IPv4, "", Some(no_address)),
+            (IPv6, "fd00::1", None),
+            (IPv6, "::1", Some("loopback")),
+            (IPv6, "fe80::1", Some("link-local")),
+            (IPv6, "febf::1", Some("link-local")),
+            (IPv6, "ff02::1", Some("multicast or broadcast")),
+            (IPv6, "::", Some("unspecified")),
+            (IPv6, "10.0.0.1", Some(no_address)),
+            (IPv6, "::ffff:127.0.0.1", Some(no_address)),
+            (IPv6, "::ffff:7f00:1", Some(no_address)),
+            (IPv6, "::ffff:10.0.0.1", Some(no_address)),
+            (IPv6, "fe80::1%eth0", Some(no_address)),
+            (AddressType::Other("FQDN".into()), "10.0.0.1", Some(no_address)),
+        ];
+        for (family, address, expected) in table {
+            assert_eq!(refused(family.clone(), address, None), expected, "{address} in a slice of {family:?}");
+        }
+    }
+
+    #[test]
+    fn where_ranges_are_declared_addresses_outside_them_are_refused() {
+        let ranges: Vec<Range> = ["10.1.0.0/16", "fd00:1::/32"].map(|range| range.parse().expect("a range")).into();
+        let outside = Some("outside the ranges that --source-ranges declares for it");
+        let table = [
+            (AddressType::IPv4, "10.1.2.3", None),
+            (AddressType::IPv4, "10.2.2.3", outside),
+            (AddressType::IPv6, "fd00:1::7", None),
+            (AddressType::IPv6, "fd00:2::7", outside),
+            (AddressType::IPv4, "127.0.0.1", Some("loopback")),
+        ];
+        for (family, address, expected) in table {
+            assert_eq!(refused(family, address, Some(&ranges)), expected, "{address}");
+        }
+        assert_eq!(refused(AddressType::IPv4, "10.1.2.3", Some(&[])), outside, "none is declared");
+    }
+
+    #[test]
+    fn an_endpoint_goes_with_its_last_address_ready_or_draining() {
+        let mut given = content(AddressType::IPv4, &[&["10.0.0.1", "127.0.0.1"], &["0.0.0.0"], &["10.0.0.2"]]);
+        given.draining = content(AddressType::IPv4, &[&["224.0.0.1"], &["10.0.0.3"]]).endpoints;
+        let admitted = admit(&given, None);
+        let mut expected = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
+        expected.draining = content(AddressType::IPv4, &[&["10.0.0.3"]]).endpoints;
+        assert_eq!(*admitted.content, expected);
+        let refused: Vec<&str> = admitted.refused.addresses.iter().map(|(address, _)| &**address).collect();
+        assert_eq!(refused, ["127.0.0.1", "0.0.0.0", "224.0.0.1"]);
+    }
+
+    #[test]
+    fn what_is_fit_costs_no_copy() {
+        let mut given = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
+        given.endpoints[0].hostname = Some("db-0".into());
+        given.endpoints[1].zone = Some("eu-west-1a".into());
+        let admitted = admit(&given, None);
+        assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.refused.is_nothing());
+    }
+
+    #[test]
+    fn host_names_and_zones_that_are_none_are_left_out() {
+        let labels = [("db-0", true), ("Db_0", false), ("", false), ("a.b", false), ("-a", false)];
+        for (hostname, fit) in labels {
+            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"]]);
+            given.endpoints[0].hostname = Some(hostname.into());
+            let admitted = admit(&given, None);
+            assert_eq!(admitted.content.endpoints[0].hostname.is_some(), fit, "{hostname:?}");
+            assert!(admitted.refused.is_nothing(), "the endpoint itself is imported");
+        }
+        let long = "z".repeat(64);
+        for (zone, fit) in [("eu-west-1a", true), ("Zone_1.b", true), (&*long, false), ("a b", false), ("-a", false)] {
+            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
+            let zone: Text = zone.into();
+            given.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(Arc::clone(&zone)));
+            let admitted = admit(&given, None);
+            assert!(admitted.content.endpoints.iter().all(|endpoint| endpoint.zone.is_some() == fit), "{zone:?}");
+        }
+    }
+
+    #[test]
+    fn ports_that_are_none_are_left_out() {
+        let with = |change: &dyn Fn(&mut EndpointPort)| {
+            let mut port = port("http", Some(80));
+            change(&mut port);
+            port
+        };
+        let table = [
+            (with(&|_| {}), true),
+            (with(&|port| port.name = "".into()), true),
+            (with(&|port| port.port = None), true),
+            (with(&|port| port.port = Some(65_535)), true),
+            (with(&|port| port.app_protocol = Some("kubernetes.io/h2c".into())), true),
+            (with(&|port| port.port = Some(0)), false),
+            (with(&|port| port.port = Some(-5)), false),
+            (with(&|port| port.port = Some(65_536)), false),
+            (with(&|port| port.name = "a -j ACCEPT".into()), false),
+            (with(&|port| port.protocol = "ICMP".into()), false),
+            (with(&|port| port.app_protocol = Some("two words".into())), false),
+            (with(&|port| port.app_protocol = Some("/h2c".into())), false),
+        ];
+        for (port, fit) in table {
+            let mut given = content(AddressType::IPv4, &[&["10.0.0.1"]]);
+            given.ports.push(port.clone());
+            let admitted = admit(&given, None);
+            assert_eq!(
+                (admitted.content.ports.len(), admitted.refused.is_nothing()),
+                (1 + usize::from(fit), fit),
+                "{port:?}"
+            );
+            let of_service = ServicePort {
+                name: port.name.clone(),
+                protocol: port.protocol.clone(),
+                app_protocol: port.app_protocol.clone(),
+                port: port.port.unwrap_or(80),
+                target_port: None,
+            };
+            assert_eq!(unfit_port(&[of_service]).is_none(), fit, "{port:?}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Ranges of addresses in CIDR form: where the endpoints of a source may lie, if that is declared.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A range of addresses: `10.1.0.0/16`, `fd00:1::/32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    network: IpAddr,
+    bits: u8,
+}
+
+/// Why something is not a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RangeError {
+    /// No address, or none of IPv4 or IPv6.
+    Address(String),
+    /// The length is missing, or not a number that fits the address family.
+    Length(String),
+    /// Bits are set beyond the length: the range that was meant is not clear.
+    HostBits {
+        /// As written.
+        written: String,
+        /// The range that the address lies in.
+        range: Range,
+    },
+}
+
+impl Range {
+    /// Whether an address lies in it; of IPv4 also one in IPv6 form.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.network.is_ipv4() && start(address, self.bits) == self.network
+    }
+}
+
+/// The first address of the range of that length that an address lies in.
+fn start(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    }
+}
+
+impl FromStr for Range {
+    type Err = RangeError;
+
+    fn from_str(written: &str) -> Result<Self, RangeError> {
+        let length = || RangeError::Length(written.to_owned());
+        let (address, bits) = written.split_once('/').ok_or_else(length)?;
+        let address: IpAddr = address.parse().map_err(|_| RangeError::Address(written.to_owned()))?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits: u8 = bits.parse().ok().filter(|bits| digits && *bits <= width).ok_or_else(length)?;
+        let range = Self { network: start(address, bits), bits };
+        if range.network != address {
+            return Err(RangeError::HostBits { written: written.to_owned(), range });
+        }
+        Ok(range)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.bits)
+    }
+}
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(written) => write!(f, "{written:?} does not begin with an IPv4 or IPv6 address"),
+            Self::Length(written) => write!(
+                f,
+                "{written:?} does not end in the length of a range: /0 to /32 after an IPv4 address, /0 to /128 after one of \
+                 IPv6"
+            ),
+            Self::HostBits { written, range } => {
+                write!(f, "{written:?} has bits set beyond its length: is {range} meant?")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RangeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(written: &str) -> Range {
+        written.parse().expect(written)
+    }
+
+    #[test]
+    fn a_range_holds_the_addresses_that_share_its_first_bits() {
+        let table = [
+            ("10.1.0.0/16", "10.1.255.255", true),
+            ("10.1.0.0/16", "10.2.0.0", false),
+            ("10.1.0.0/17", "10.1.128.0", false),
+            ("10.1.2.3/32", "10.1.2.3", true),
+            ("10.1.2.3/32", "10.1.2.2", false),
+            ("0.0.0.0/0", "255.1.2.3", true),
+            ("0.0.0.0/0", "fd00::1", false),
+            ("10.1.0.0/16", "::ffff:10.1.2.3", true),
+            ("10.1.0.0/16", "::ffff:10.2.2.3", false),
+            ("fd00:1::/32", "fd00:1:ffff::1", true),
+            ("fd00:1::/32", "fd00:2::1", false),
+            ("fd00::1/128", "fd00::1", true),
+            ("::/0", "fd00::1", true),
+            ("::/0", "10.0.0.1", false),
+        ];
+        for (written, address, holds) in table {
+            assert_eq!(range(written).contains(address.parse().expect(address)), holds, "{address} in {written}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused_with_what_is_wrong() {
+        let table = [
+            ("10.0.0.0", "\"10.0.0.0\" does not end in the length of a range"),
+            ("10.0.0.0/33", "does not end in the length"),
+            ("fd00::/129", "does not end in the length"),
+            ("10.0.0.0/", "does not end in the length"),
+            ("10.0.0.0/+8", "does not end in the length"),
+            ("10.0.0.0/8/8", "does not end in the length"),
+            ("ten/8", "\"ten/8\" does not begin with an IPv4 or IPv6 address"),
+            ("/8", "does not begin with"),
+            ("010.0.0.0/8", "does not begin with"),
+            ("fe80::1%eth0/64", "does not begin with"),
+            ("10.1.2.3/16", "\"10.1.2.3/16\" has bits set beyond its length: is 10.1.0.0/16 meant?"),
+            ("fd00::1/64", "is fd00::/64 meant?"),
+        ];
+        for (written, why) in table {
+            let error = written.parse::<Range>().expect_err(written).to_string();
+            assert!(error.contains(why), "{written}: {error}");
+        }
+        assert_eq!(range("fd00:1::/32").to_string(), "fd00:1::/32");
+    }
+}

@@ -1,0 +1,233 @@
+//! What the hub gives is checked before it is imported (design section 8): addresses, ports, names and labels.
+
+use crate::support::build::{
+    Build, BuildImport, BuildWish, IntoObject, SYSTEM, content, derived_service, found, imported_slice, in_hub_of,
+    named, port, resolved, service_import, slice, slice_export, slice_import, wish,
+};
+use crate::support::view::{SEEN, member_view, planned, told, writes};
+use crate::support::world::settings;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::member::{Change, Key, Settings, View};
+use fleetnet_core::model::{EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+
+/// `work/app` with all that slices can be bound to.
+fn imported() -> [Object; 3] {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    [wish.object(), import.object(), derived_service("work-app", "work/app").object()]
+}
+
+/// A slice that the hub gives us of member-2's `work/app`, of a generation.
+fn given(addresses: &[&str], generation: i64) -> HubSlice {
+    let mut given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    given.spec.content = content(addresses);
+    given.spec.reference.generation = generation;
+    given
+}
+
+fn key(given: &HubSlice) -> Key {
+    Key::SliceImport(given.meta.name.name.clone())
+}
+
+fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
+    let objects = imported().into_iter().chain([Object::EndpointSliceImport(given.clone())]);
+    member_view(objects.chain(held.map(IntoObject::object)))
+}
+
+/// What was imported of a slice, as of a generation.
+fn held(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
+    let held = imported_slice(&given.meta.name.name, "work-app");
+    EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
+}
+
+/// Reasons and messages of the events that a plan's writes tell.
+fn told_by(plan: &Plan) -> Vec<(&str, &str)> {
+    let events = plan.writes.iter().flat_map(|write| &write.events);
+    events.map(|event| (event.reason, &*event.message)).collect()
+}
+
+const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 \
+    (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 more. Correct the slice in cluster \
+    member-2";
+
+// === Addresses ===
+
+#[test]
+fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() {
+    let given = given(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1"], 4);
+    let view = view_of(&given, None);
+    let plan = planned(&view, &key(&given));
+    let [Write { action: Action::Create(Desired::EndpointSlice(made)), events, .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    assert_eq!(made.content, content(&["10.0.0.1"]));
+    assert_eq!(told_by(&plan), [("AddressRefused", REFUSED)]);
+    let about: Vec<(Kind, &ObjectName, bool)> =
+        events.iter().map(|event| (event.kind, &event.about, event.warning)).collect();
+    assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
+    assert_eq!(plan.blocked.as_deref(), Some(REFUSED), "and the log says so");
+}
+
+#[test]
+fn what_is_left_out_costs_no_write_and_is_told_again_only_when_it_is_something_else() {
+    let bad = ["10.0.0.1", "127.0.0.1"];
+    let first = given(&bad, 4);
+    let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
+    assert_eq!(writes(&view, &key(&first)), [], "imported as far as it is fit");
+
+    let changed = |addresses: &[&str], generation| Object::EndpointSliceImport(given(addresses, generation));
+    told(&mut view, changed(&["10.0.0.2", "127.0.0.1"], 5));
+    let plan = planned(&view, &key(&first));
+    assert_eq!((plan.writes.len(), told_by(&plan)), (1, Vec::new()), "refused as before");
+    told(&mut view, changed(&["10.0.0.3", "127.0.0.2"], 6));
+    let plan = planned(&view, &key(&first));
+    assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
+    told(&mut view, changed(&["10.0.0.3"], 7));
+    let plan = planned(&view, &key(&first));
+    assert_eq!((told_by(&plan), &plan.blocked), (Vec::new(), &None), "all of it is fit again");
+}
+
+#[test]
+fn a_restart_tells_nothing_anew_of_what_was_imported_already() {
+    let same = given(&["10.0.0.1", "127.0.0.1"], 4);
+    let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..held(&same, &["10.0.0.1"], 4) };
+    let plan = planned(&view_of(&same, Some(relabelled)), &key(&same));
+    assert_eq!((plan.writes.len(), told_by(&plan)), (1, Vec::new()));
+}
+
+#[test]
+fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out() {
+    let ranges = |cluster: &str| [(cluster.into(), vec!["10.2.0.0/16".parse().expect("a range")])].into();
+    let given = given(&["10.2.0.1", "10.3.0.1"], 4);
+    let imports = |cluster: &str| {
+        let settings = Settings { source_ranges: ranges(cluster), ..settings(0) };
+        let mut view = View::new(settings);
+        for kind in <View as crate::support::agent::View>::KINDS {
+            view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
+        }
+        for object in imported().into_iter().chain([Object::EndpointSliceImport(given.clone())]) {
+            view.apply(Change::Applied(object), SEEN, &mut Vec::new());
+        }
+        planned(&view, &key(&given))
+    };
+    let plan = imports("member-2");
+    let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    assert_eq!(made.content, content(&["10.2.0.1"]));
+    let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 10.3.0.1 (outside the \
+                   ranges that --source-ranges declares for it). Correct the slice in cluster member-2, or declare where its \
+                   endpoints lie with --source-ranges";
+    assert_eq!(told_by(&plan), [("AddressRefused", message)]);
+    let plan = imports("member-3");
+    assert_eq!((told_by(&plan), &plan.blocked), (Vec::new(), &None), "of others nothing is declared");
+}
+
+#[test]
+fn a_slice_of_which_nothing_is_fit_stands_empty_and_keeps_no_other_from_going() {
+    let unfit = given(&["127.0.0.1"], 4);
+    let plan = planned(&view_of(&unfit, None), &key(&unfit));
+    let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    assert_eq!(made.content, content(&[]));
+
+    let mut going = slice_import("member-1", &slice_export("member-2", &slice("work/app-2"))).marked().deleting();
+    going.spec.content = content(&["10.0.0.7"]);
+    let stands = EndpointSlice { content: content(&["10.0.0.7"]), ..imported_slice(&going.meta.name.name, "work-app") };
+    let goes = Write::delete(Kind::EndpointSlice, &stands.meta);
+    for held in [None, Some(held(&unfit, &[], 4))] {
+        let mut view = view_of(&unfit, held);
+        let objects = [Object::EndpointSliceImport(going.clone()), stands.clone().object()];
+        objects.into_iter().for_each(|object| drop(told(&mut view, object)));
+        assert_eq!(writes(&view, &key(&going)), std::slice::from_ref(&goes), "nothing takes over from it");
+    }
+}
+
+#[test]
+fn a_slice_that_says_nothing_fit_any_more_is_planned_anew_with_what_comes_in_its_place() {
+    let unfit = given(&["127.0.0.1"], 5);
+    let mut view = view_of(&unfit, Some(held(&unfit, &["10.0.0.1"], 4)));
+    let other = slice_import("member-1", &slice_export("member-2", &slice("work/app-2"))).marked();
+    let dirty = told(&mut view, Object::EndpointSliceImport(other.clone()));
+    assert!(dirty.contains(&key(&unfit)), "{dirty:?}");
+    assert_eq!(writes(&view, &key(&unfit)), [], "the other takes over first");
+    let dirty = told(&mut view, imported_slice(&other.meta.name.name, "work-app").object());
+    assert!(dirty.contains(&key(&unfit)), "{dirty:?}");
+    assert_eq!(writes(&view, &key(&unfit)).len(), 1);
+}
+
+// === Ports ===
+
+#[test]
+fn what_is_no_port_is_left_out_of_a_slice_and_its_importer_is_told() {
+    let mut given = given(&["10.0.0.1"], 4);
+    let mut unfit = given.spec.content.ports[0].clone();
+    (unfit.name, unfit.port) = ("admin".into(), Some(-5));
+    given.spec.content.ports.push(unfit);
+    let plan = planned(&view_of(&given, None), &key(&given));
+    let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    assert_eq!(made.content, content(&["10.0.0.1"]));
+    let message = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: port \"admin\" -5/TCP (not a \
+                   port). Correct the slice in cluster member-2";
+    assert_eq!(told_by(&plan), [("PortRefused", message)]);
+}
+
+#[test]
+fn a_service_is_not_derived_with_what_is_no_port() {
+    let ports = |name: &str, number| vec![port("http", 80), ServicePort { name: name.into(), ..port("x", number) }];
+    for (ports, derived) in [(ports("admin", 81), true), (ports("-j ACCEPT", 81), false), (ports("admin", 0), false)] {
+        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let status = ImportStatus { ports: ports.clone(), ..resolved(&["member-2"]) };
+        let import = service_import("work/app").controlled_by(&wish).showing(status);
+        let view = member_view([wish.object(), import.object()]);
+        let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
+        assert_eq!((plan.writes.len() == 1, plan.blocked.is_none()), (derived, derived), "{ports:?}");
+    }
+}
+
+// === Names and labels ===
+
+#[test]
+fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
+    for name in ["Work_App", "../app", "a b", "app.", ""] {
+        let mut given = given(&["10.0.0.1"], 4);
+        given.meta.name = in_hub_of("member-1", name);
+        let plan = planned(&view_of(&given, None), &key(&given));
+        assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{name:?}");
+    }
+}
+
+#[test]
+fn a_slice_is_bound_to_what_this_cluster_derived_whatever_the_hub_says_it_belongs_to() {
+    for owner in ["fleet-system/work-app", "work/work-app", "kube-system/kube-dns", "/", "work/app/../x"] {
+        let mut given = given(&["10.0.0.1"], 4);
+        given.spec.owner = named(owner);
+        assert_eq!(writes(&view_of(&given, None), &key(&given)), [], "{owner}: nothing here imports that");
+    }
+    let given = given(&["10.0.0.1"], 4);
+    let plan = planned(&view_of(&given, None), &key(&given));
+    let [Write { at, action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    assert_eq!((&*at.namespace, &*made.service), (SYSTEM, "work-app"));
+}
+
+#[test]
+fn what_the_hub_says_of_a_service_names_and_labels_nothing_here() {
+    let wish = wish("work/app").taken_on().told(&[found()]);
+    let status = ImportStatus { clusters: vec!["../../x".into(), "".into()], ..resolved(&[]) };
+    let import = service_import("work/app").controlled_by(&wish).showing(status);
+    let view = member_view([wish.clone().object(), import.object()]);
+    let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
+    let labels = Patch::MultiClusterService {
+        finalizers: wish.meta.finalizers.clone(),
+        import_label: Some("app".into()),
+        derived_label: Some("work-app".into()),
+    };
+    assert_eq!(plan.writes, [Write::patch(Kind::MultiClusterService, &wish.meta, labels)]);
+}
