@@ -14,6 +14,7 @@ mod export;
 mod fidelity;
 mod handshake;
 mod histories;
+mod hostile;
 mod hub;
 mod import;
 mod ledger;

@@ -1,0 +1,351 @@
+//! A hostile member (design section 8): whatever stands in its own namespace of the hub, nothing changes of what anybody gets
+//! from others. Each history is played twice, with it and without, and ends in the same fleet.
+
+use crate::histories::{Event, MEMBERS, an_event, cases, happen, prelude};
+use crate::support::build::{
+    Build, BuildNamespace, IntoObject, claim, content, endpoint, in_hub_of, internal_export, member_agent, named,
+    namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
+};
+use crate::support::oracle::state;
+use crate::support::random::Random;
+use crate::support::world::{Who, World};
+use fleetnet_core::features::Features;
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::member::Change;
+use fleetnet_core::model::{
+    AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortsOffered, Reference,
+    ServicePort, SessionAffinity, SliceContent,
+};
+use fleetnet_core::names;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Before all others by name, where that decides.
+const HOSTILE: &str = "member-0";
+const SECOND_MICROS: i64 = 1_000_000;
+
+const KINDS: [Kind; 5] = [
+    Kind::InternalServiceExport,
+    Kind::InternalServiceImport,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+    Kind::MemberAgent,
+];
+
+/// What a hostile member draws from: what it may have seen of others, and nonsense.
+struct Hostile {
+    random: Random,
+    names: Vec<Text>,
+    uids: Vec<Text>,
+    slices: Vec<HubSliceSpec>,
+}
+
+impl Hostile {
+    /// It knows all that stands in the hub.
+    fn new(world: &World, seed: u64) -> Self {
+        let mut names: BTreeSet<Text> = ["work-app", "work-web", "member-1", "x.y", "X Y"].map(Text::from).into();
+        let mut uids: BTreeSet<Text> = ["", "forged"].map(Text::from).into();
+        let mut slices = Vec::new();
+        for object in world.hub.all() {
+            names.insert(object.meta().name.name.clone());
+            uids.insert(object.meta().uid.clone());
+            match object {
+                Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => {
+                    uids.insert(slice.spec.reference.uid.clone());
+                    slices.push(slice.spec.clone());
+                }
+                Object::InternalServiceExport(export) => drop(uids.insert(export.reference.uid.clone())),
+                Object::InternalServiceImport(claim) => drop(uids.insert(claim.reference.uid.clone())),
+                _ => {}
+            }
+        }
+        Self {
+            random: Random::new(seed),
+            names: names.into_iter().collect(),
+            uids: uids.into_iter().collect(),
+            slices,
+        }
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len())].clone()
+    }
+
+    fn one_in(&mut self, many: usize) -> bool {
+        self.random.below(many) == 0
+    }
+
+    fn owner(&mut self) -> ObjectName {
+        named(self.pick(&["work/app", "work/app", "work/app", "work/web", "other/app", "/", "fleet-member-member-2/app"]))
+    }
+
+    fn cluster(&mut self) -> Text {
+        Text::from(self.pick(&["member-0", "member-1", "member-2", "", "fleet-member-member-1"]))
+    }
+
+    fn ports(&mut self) -> Vec<ServicePort> {
+        let mut nonsense = port("-j ACCEPT", -5);
+        nonsense.protocol = "ICMP".into();
+        let of_others = vec![port("http", 80)];
+        self.pick(&[of_others.clone(), of_others, vec![port("http", 81)], vec![nonsense], Vec::new()])
+    }
+
+    fn content(&mut self) -> SliceContent {
+        let pool = ["10.0.0.1", "10.1.0.2", "127.0.0.1", "nonsense", "fd00::1"];
+        let mut made = content(&[]);
+        for _ in 0..self.random.below(4) {
+            made.endpoints.push(endpoint(self.pick(&pool)));
+            made.draining.push(endpoint(self.pick(&pool)));
+        }
+        made.address_type =
+            self.pick(&[AddressType::IPv4, AddressType::IPv4, AddressType::IPv6, AddressType::Other("FQDN".into())]);
+        if self.one_in(3) {
+            let nonsense =
+                EndpointPort { name: "x".into(), protocol: "".into(), port: Some(70_000), app_protocol: None };
+            made.ports.push(nonsense);
+        }
+        made
+    }
+
+    fn reference(&mut self) -> Reference {
+        let source = self.owner();
+        let uids = self.uids.clone();
+        Reference {
+            cluster: self.cluster(),
+            source,
+            uid: self.pick(&uids),
+            resource_version: "7".into(),
+            generation: self.pick(&[-1, 0, 1, i64::MAX]),
+            exported_since: self.pick(&[None, Some(seconds(1)), Some(seconds(i64::MAX / 1_000_000))]),
+        }
+    }
+
+    /// Of some slice of others, or of none.
+    fn slice(&mut self) -> HubSliceSpec {
+        let mut spec = HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content() };
+        if !self.slices.is_empty() && !self.one_in(3) {
+            let slices = self.slices.clone();
+            let of_other = self.pick(&slices);
+            spec.reference = of_other.reference;
+            spec.owner = of_other.owner;
+            if self.one_in(2) {
+                spec.content = of_other.content;
+            }
+        }
+        spec
+    }
+
+    fn status(&mut self) -> ImportStatus {
+        let clusters = self.cluster();
+        self.pick(&[ImportStatus::default(), resolved(&["member-1"]), resolved(&[&clusters])])
+    }
+
+    /// An object of its namespace, with whatever finalizers, stamps and status.
+    fn object(&mut self) -> Object {
+        let kind = self.pick(&KINDS);
+        let names = self.names.clone();
+        let name = in_hub_of(HOSTILE, &self.pick(&names));
+        let mut object = match kind {
+            Kind::InternalServiceExport => {
+                let mut export = internal_export(HOSTILE, &service("work/app"));
+                export.reference = self.reference();
+                export.ports = self.ports();
+                export.headless = self.one_in(4);
+                export.session_affinity =
+                    self.pick(&[SessionAffinity::None, SessionAffinity::ClientIp { timeout_seconds: -1 }]);
+                export.conditions = if self.one_in(2) { vec![no_conflict("work/app")] } else { Vec::new() };
+                let ports = names::offer_fingerprint(&export.ports, export.headless);
+                export.offered = (!self.one_in(3)).then_some(PortsOffered { since: seconds(0), ports });
+                export.object()
+            }
+            Kind::InternalServiceImport => {
+                let mut claim = claim(HOSTILE, &service_import("work/app"));
+                claim.reference = self.reference();
+                claim.consumer_type = self.pick(&[ConsumerType::LoadBalancer, ConsumerType::ClusterIp]);
+                claim.status = self.status();
+                claim.object()
+            }
+            Kind::MemberAgent => {
+                member_agent(&self.cluster(), self.pick(&[Features::ALL, Features::NONE]), Features::ALL).object()
+            }
+            _ => {
+                let mut made = slice_export(HOSTILE, &slice("work/app-0")).created(seconds(0));
+                made.spec = self.slice();
+                let is_export = kind == Kind::EndpointSliceExport;
+                if is_export { Object::EndpointSliceExport(made) } else { Object::EndpointSliceImport(made) }
+            }
+        };
+        let ours = self.one_in(2);
+        let meta = object.meta_mut();
+        meta.name = name;
+        meta.finalizers.ours = ours;
+        object
+    }
+
+    /// Writes something, deletes something, or leaves something that cannot be read.
+    fn act(&mut self, world: &mut World) {
+        let object = self.object();
+        let (kind, name) = (object.kind(), object.meta().name.clone());
+        match self.random.below(6) {
+            0 => world.delete(Who::Hub, kind, &name),
+            1 => world.hub_agent.notify(Change::Unreadable { kind, name }),
+            _ => {
+                world.create(Who::Hub, object.clone());
+                world.edit(Who::Hub, kind, &name, |held| overwrite(held, object));
+            }
+        }
+    }
+}
+
+/// All that a writer may change, status included.
+fn overwrite(held: &mut Object, by: Object) {
+    let mut meta = held.meta().clone();
+    meta.finalizers.clone_from(&by.meta().finalizers);
+    *held = by;
+    *held.meta_mut() = meta;
+}
+
+/// Everything beside what is the hostile member's.
+fn others(world: &World) -> BTreeMap<String, Object> {
+    let mut state = state(world);
+    let prefix = format!("{}/", names::member_namespace(HOSTILE));
+    state.retain(|name, _| !name.contains(&prefix));
+    state.retain(|name, _| !name.starts_with("Hub ServiceImport") || name.contains(" work/"));
+    state
+}
+
+/// The same without what the hostile member exports and claims as anybody may.
+fn given_by_others(world: &World) -> BTreeMap<String, Object> {
+    let hostile = |cluster: &Text| &**cluster == HOSTILE;
+    let mut theirs = BTreeSet::new();
+    let mut state = others(world);
+    for object in state.values() {
+        if let Object::EndpointSliceImport(slice) = object
+            && hostile(&slice.spec.reference.cluster)
+        {
+            theirs.insert(slice.meta.name.name.clone());
+        }
+    }
+    state.retain(|_, object| match object {
+        Object::EndpointSliceImport(slice) => !hostile(&slice.spec.reference.cluster),
+        Object::EndpointSlice(slice) => !theirs.contains(&slice.meta.name.name),
+        _ => true,
+    });
+    for object in state.values_mut() {
+        match object {
+            Object::ServiceImport(import) => {
+                import.status.clusters.retain(|cluster| !hostile(cluster));
+                import.claims.importers.retain(|_, cluster| !hostile(cluster));
+            }
+            Object::InternalServiceImport(claim) => claim.status.clusters.retain(|cluster| !hostile(cluster)),
+            _ => {}
+        }
+    }
+    // What it alone exports is its own.
+    state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
+    state
+}
+
+/// A fleet on which no time passes but by events.
+fn world() -> World {
+    let mut world = World::new(MEMBERS);
+    world.tick_micros = 0;
+    world.run();
+    world
+}
+
+/// What happens of itself, and to whoever is not hostile. Steps are counted, and a hostile member makes more of them.
+fn of_honest(event: &Event) -> bool {
+    !matches!(event, Event::Run { .. } | Event::Meddle { .. })
+}
+
+/// Lets the hostile member act on one of two fleets, then the same happen in both, and compares them.
+fn play(
+    worlds: &mut [World; 2],
+    event: &Event,
+    seed: u64,
+    acts: usize,
+    outcome: impl Fn(&World) -> BTreeMap<String, Object>,
+) {
+    worlds[1].now = worlds[1].now.plus_micros(SECOND_MICROS);
+    worlds[0].now = worlds[1].now;
+    let mut hostile = Hostile::new(&worlds[1], seed);
+    for _ in 0..acts {
+        hostile.act(&mut worlds[1]);
+    }
+    worlds[1].run();
+    for world in worlds.iter_mut() {
+        world.now = world.now.plus_micros(SECOND_MICROS);
+        happen(world, event);
+        world.run();
+    }
+    let [without, with] = worlds.each_ref().map(outcome);
+    for (name, object) in &without {
+        assert_eq!(with.get(name), Some(object), "{name} after {event:?}");
+    }
+    let more: Vec<&String> = with.keys().filter(|name| !without.contains_key(*name)).collect();
+    assert_eq!(more, Vec::<&String>::new(), "after {event:?}");
+}
+
+/// Exporters and importers of `work/app` that stay; their slices come, change and go.
+fn established() -> World {
+    let mut world = world();
+    let consumers = [(0, 1), (1, 0), (2, 1)];
+    for (member, _) in consumers {
+        happen(&mut world, &Event::MakeService { member, app: 0, ports: 0 });
+        happen(&mut world, &Event::SetSlice { member, app: 0, slice: 0, endpoints: vec![1, 2] });
+        happen(&mut world, &Event::Export { member, app: 0 });
+    }
+    world.run();
+    for (member, consumer) in consumers {
+        happen(&mut world, &Event::Wish { member, name: 0, app: 0, consumer });
+    }
+    world.run();
+    world
+}
+
+fn a_change_of_slices() -> impl Strategy<Value = Event> {
+    let (member, slice) = (0..MEMBERS, 0..2usize);
+    let endpoints = prop::collection::vec(1..5u8, 0..3);
+    let (m, s) = (member, slice);
+    prop_oneof![
+        6 => (m.clone(), s.clone(), endpoints)
+            .prop_map(|(member, slice, endpoints)| Event::SetSlice { member, app: 0, slice, endpoints }),
+        1 => (m.clone(), s.clone()).prop_map(|(member, slice)| Event::TouchSlice { member, app: 0, slice }),
+        2 => (m, s).prop_map(|(member, slice)| Event::DeleteSlice { member, app: 0, slice }),
+        2 => (0..=MEMBERS).prop_map(|who| Event::Crash { who }),
+        1 => Just(Event::Pass { seconds: 90 }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn whatever_a_hostile_member_writes_importers_get_the_same_from_the_others(
+        events in prop::collection::vec((a_change_of_slices(), any::<u64>(), 0..6usize), 1..12),
+    ) {
+        let mut worlds = [established(), established()];
+        for (event, seed, acts) in &events {
+            play(&mut worlds, event, *seed, *acts, given_by_others);
+        }
+    }
+
+    #[test]
+    fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_writes(
+        events in prop::collection::vec((an_event(), any::<u64>(), 0..6usize), 1..25),
+        seed in any::<u64>(),
+    ) {
+        let mut worlds = [world(), world()];
+        for world in &mut worlds {
+            let honest = "member-1,member-2,member-3";
+            let annotated = namespace("work").exported_from_by(honest).imported_from_by(honest);
+            world.create(Who::Hub, annotated.object());
+            world.run();
+        }
+        let prelude = prelude(seed).into_iter().map(|event| (event, seed, 3));
+        for (event, seed, acts) in prelude.chain(events).filter(|(event, ..)| of_honest(event)) {
+            play(&mut worlds, &event, seed, acts, others);
+        }
+    }
+}
