@@ -294,6 +294,9 @@ fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now
     let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
     for export in live(&view.internal_exports, view.internal_exports_of.get(service)) {
         let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
+        if rights::of_exporter(view, service, &cluster) != Right::Granted {
+            continue;
+        }
         let offers = export.meta.finalizers.ours && current_offer(export).is_some();
         if !offers && counting.contains(&&export.meta.name) {
             continue; // it is marked and stamped first

@@ -350,7 +350,8 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    let offers = [(0, 0, 103), (1, 2, 101), (2, 3, 102), (3, 6, 101)];
+    // After all of them were made: a stamp from before that counts for nothing.
+    let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [Text; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
     assert_eq!(orders.len(), 24);
