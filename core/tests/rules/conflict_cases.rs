@@ -82,7 +82,7 @@ pub(crate) struct Case {
 
 pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let stamp = prop_oneof![
-        2 => Just(Stamp::None),
+        3 => Just(Stamp::None),
         4 => (100..104i64).prop_map(Stamp::Since),
         1 => (100..104i64).prop_map(Stamp::Stale),
     ];
@@ -107,7 +107,7 @@ pub(crate) fn a_later() -> impl Strategy<Value = Later> {
 
 pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     let named_by = prop::collection::btree_set(0..CLUSTERS.len(), 0..4);
-    let import = prop::option::of((named_by.prop_map(|named| named.into_iter().collect()), 0..4usize));
+    let import = prop::option::weighted(0.8, (named_by.prop_map(|named| named.into_iter().collect()), 0..4usize));
     let later = prop::collection::btree_map(0..CLUSTERS.len(), a_later(), 0..4);
     (prop::collection::vec(an_offer(), 1..6), import, later).prop_map(|(offers, import, later)| {
         let mut names = BTreeSet::new();

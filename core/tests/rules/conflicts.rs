@@ -142,7 +142,7 @@ fn play(case: &Case, seed: u64) -> World {
         if !later.is_empty() && (!stepped || random.below(4) == 0) {
             let (cluster, event) = later.swap_remove(random.below(later.len()));
             happen(&mut world, cluster, event);
-        } else if restarts > 0 && (!stepped || random.below(if carried_out { 3 } else { 8 }) == 0) {
+        } else if restarts > 0 && (!stepped || random.below(if carried_out { 2 } else { 8 }) == 0) {
             restarts -= 1;
             start(&mut world, &mut random);
         } else if !stepped {
