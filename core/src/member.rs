@@ -138,6 +138,8 @@ pub struct View {
     pub(crate) internal_imports_of: Index<ObjectName>,
     /// Imported Service to the slices that the hub gives for it.
     pub(crate) slice_imports_of: Index<ObjectName>,
+    /// Cluster to the slices that the hub gives from it.
+    pub(crate) slice_imports_from: Index<Text>,
     /// What is remembered of when things were seen.
     pub(crate) stamps: Stamps,
     /// What the hub has announced.
@@ -173,6 +175,7 @@ impl View {
             deriving: Index::default(),
             internal_imports_of: Index::default(),
             slice_imports_of: Index::default(),
+            slice_imports_from: Index::default(),
             stamps: Stamps::default(),
             hub_announced: Announced::default(),
             slices_unfollowed: false,
@@ -271,6 +274,12 @@ impl View {
     /// The cluster that a slice to import says it comes from.
     pub fn origin_of_slice_import(&self, name: &Text) -> Option<&Text> {
         Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
+    }
+
+    /// Whether anything comes from a cluster, or is imported from it: what is measured of others is of no interest any more.
+    pub fn is_origin(&self, cluster: &Text) -> bool {
+        let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
+        self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
     }
 
     /// The Service that a slice belongs to.

@@ -387,6 +387,7 @@ impl View {
     fn take_slice_import(&mut self, slice: HubSlice, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
+        let origin = slice.spec.reference.cluster.clone();
         let is_six = slice.spec.content.address_type == AddressType::IPv6;
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
         if let Some(slice) = self.slice_imports.get(&name) {
@@ -396,6 +397,11 @@ impl View {
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner) {
             dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
         }
+        self.slice_imports_from.shift(
+            before.as_ref().map(|old| old.spec.reference.cluster.clone()),
+            Some(origin),
+            &name,
+        );
         self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
         self.going_import_dirties(&owner, dirty);
@@ -405,6 +411,7 @@ impl View {
     fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
         self.stamps.set_refused(&name.name, Refused::default(), 0);
+        self.slice_imports_from.remove(&before.spec.reference.cluster, name);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
         self.going_import_dirties(&before.spec.owner, dirty);

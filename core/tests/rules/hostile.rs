@@ -319,7 +319,7 @@ fn a_change_of_slices() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(cases(60))]
+    #![proptest_config(cases(30))]
 
     #[test]
     fn whatever_a_hostile_member_writes_importers_get_the_same_from_the_others(

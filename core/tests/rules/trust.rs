@@ -1,11 +1,12 @@
 //! A member is not trusted (design section 8): each sentence of it, held by tests.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, in_hub_of, internal_export,
-    named, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, in_hub_of,
+    internal_export, named, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
 };
-use crate::support::view::{gone, hub_view, planned, told, writes};
+use crate::support::view::{gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::hub::{Key, View};
+use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 
@@ -243,4 +244,25 @@ fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     let planned = writes(&view, &slice_key(&other));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
+}
+
+// === Metrics of a departed member are dropped ===
+
+#[test]
+fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() {
+    let origins = |view: &member::View| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
+    assert_eq!(origins(&view), [true, false]);
+    let mut of_other = given.clone().version(2);
+    of_other.spec.reference.cluster = "member-3".into();
+    told(&mut view, Object::EndpointSliceImport(of_other.clone()));
+    assert_eq!(origins(&view), [false, true]);
+
+    let claim = claim("member-1", &service_import("work/app")).answered(resolved(&["member-2"])).object();
+    told(&mut view, claim.clone());
+    gone(&mut view, &Object::EndpointSliceImport(of_other));
+    assert_eq!(origins(&view), [true, false], "one without slices, and one without anything");
+    gone(&mut view, &claim);
+    assert_eq!(origins(&view), [false, false]);
 }
