@@ -19,6 +19,11 @@ pub fn cluster_of(namespace: &str) -> Option<Text> {
     namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(Text::from)
 }
 
+/// Whether it can be the id of a cluster: its hub namespace must be a namespace.
+pub fn is_cluster_id(cluster: &str) -> bool {
+    is_part_of_subdomain(cluster) && member_namespace(cluster).len() <= LABEL_CHARS_MAX
+}
+
 /// How long the part of a slice name is that tells exports apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuffixLength {
@@ -186,6 +191,14 @@ mod tests {
         let long = joined_with_uid(&"w".repeat(63), "app", "0f1e2d3c");
         assert_eq!(long.len(), 63);
         assert!(is_dns_1035_label(&long));
+    }
+
+    #[test]
+    fn a_cluster_id_is_the_end_of_a_namespace() {
+        for (id, is_one) in [("member-1", true), ("1", true), ("", false), ("-1", false), ("a.b", false), ("A", false)] {
+            assert_eq!(is_cluster_id(id), is_one, "{id:?}");
+        }
+        assert!(is_cluster_id(&"c".repeat(50)) && !is_cluster_id(&"c".repeat(51)));
     }
 
     #[test]

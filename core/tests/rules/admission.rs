@@ -4,7 +4,7 @@ use crate::support::build::{
     Build, BuildImport, BuildWish, IntoObject, SYSTEM, content, derived_service, found, imported_slice, in_hub_of,
     named, port, resolved, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{SEEN, member_view, planned, told, writes};
+use crate::support::view::{SEEN, gone, member_view, planned, told, writes};
 use crate::support::world::settings;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Change, Key, Settings, View};
@@ -95,6 +95,17 @@ fn a_restart_tells_nothing_anew_of_what_was_imported_already() {
     let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..held(&same, &["10.0.0.1"], 4) };
     let plan = planned(&view_of(&same, Some(relabelled)), &key(&same));
     assert_eq!((plan.writes.len(), told_by(&plan)), (1, Vec::new()));
+}
+
+#[test]
+fn nothing_is_remembered_of_a_slice_that_is_gone() {
+    let given = Object::EndpointSliceImport(given(&["127.0.0.1"], 4));
+    let mut view = member_view(imported());
+    let before = view.clone();
+    told(&mut view, given.clone());
+    assert_ne!(view, before);
+    gone(&mut view, &given);
+    assert_eq!(view, before);
 }
 
 #[test]

@@ -59,12 +59,7 @@ impl Hostile {
                 _ => {}
             }
         }
-        Self {
-            random: Random::new(seed),
-            names: names.into_iter().collect(),
-            uids: uids.into_iter().collect(),
-            slices,
-        }
+        Self { random: Random::new(seed), names: names.into_iter().collect(), uids: uids.into_iter().collect(), slices }
     }
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
@@ -76,7 +71,15 @@ impl Hostile {
     }
 
     fn owner(&mut self) -> ObjectName {
-        named(self.pick(&["work/app", "work/app", "work/app", "work/web", "other/app", "/", "fleet-member-member-2/app"]))
+        named(self.pick(&[
+            "work/app",
+            "work/app",
+            "work/app",
+            "work/web",
+            "other/app",
+            "/",
+            "fleet-member-member-2/app",
+        ]))
     }
 
     fn cluster(&mut self) -> Text {

@@ -232,6 +232,30 @@ fn only_members_claim() {
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceImport, &next.meta, true)]);
 }
 
+// === Where what is refused cannot be read ===
+
+#[test]
+fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
+    let import = import_of(&["member-2", "member-1"]);
+    let mut view = hub_view([accepted_export("member-1").object(), import.clone().object(), exporters("member-1")]);
+    unreadable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-2", "work-app"));
+    let shown = Patch::ImportStatus(resolved(&["member-1"]));
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, shown)]);
+
+    let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
+    let mut view = claimed(&import, &[], importers(""));
+    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
+    let struck = Patch::Claims { importers: Default::default(), finalizers: import.meta.finalizers.with_ours(false) };
+    assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
+
+    let export = marked_slice("member-1");
+    let copy = slice_import("member-2", &export);
+    let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let mut view = hub_view(objects.into_iter().chain([import_of(&["member-1"]).object(), importers("")]));
+    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
+    assert_eq!(writes(&view, &slice_key(&export)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+}
+
 // === While it is not known what a namespace says ===
 
 /// The same view where it is not known what `work` says, in each way in which that can be.
@@ -255,10 +279,13 @@ fn while_it_is_not_known_who_may_export_nothing_is_granted_and_nothing_taken_awa
     let accepted = hub_view([accepted_export("member-1").object(), import_of(&["member-1"]).object()]);
     let fresh = hub_view([fresh_export("member-1").object()]);
     let import = import_of(&[]).showing(ImportStatus::default());
-    let stamped = hub_view([fresh_export("member-1").offered_since(seconds(2)).object(), import.object()]);
+    let offered = fresh_export("member-1").offered_since(seconds(2));
+    let stamped = hub_view([offered.clone().object(), import.clone().object()]);
     let answered = claim_of("member-2").marked().answered(resolved(&["member-1"]));
-    let lost_import = hub_view([accepted_export("member-1").object(), answered.object()]);
-    for (case, view) in [("accepted", accepted), ("fresh", fresh), ("stamped", stamped), ("no import", lost_import)] {
+    let lost_import = hub_view([accepted_export("member-1").object(), answered.clone().object()]);
+    let made_anew = hub_view([offered.object(), import.object(), answered.object()]);
+    let anew = [("no import", lost_import), ("an import made anew", made_anew)];
+    for (case, view) in [("accepted", accepted), ("fresh", fresh), ("stamped", stamped)].into_iter().chain(anew) {
         for (how, view) in unknown(&view) {
             assert_eq!(writes(&view, &app()), [], "{case}, {how}");
         }
@@ -376,6 +403,12 @@ fn valid_of(world: &World) -> (Text, Text) {
     (valid.status.clone(), valid.reason.clone())
 }
 
+/// The ledger without what users are told.
+fn beside_status(world: &World, mark: usize) -> Vec<String> {
+    let told = "member-1 patches conditions of ServiceExport";
+    world.lines_since(mark).into_iter().filter(|line| line != told).collect()
+}
+
 #[test]
 fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_allowed() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -399,9 +432,7 @@ fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_all
         service.ports[0].port = 81;
     });
     world.run();
-    // What the hub said of it before it was refused does not hold for other ports.
-    let pending = "member-1 patches conditions of ServiceExport";
-    assert_eq!(world.lines_since(mark), ["member-1 patches content of InternalServiceExport", pending]);
+    assert_eq!(beside_status(&world, mark), ["member-1 patches content of InternalServiceExport"]);
     assert_eq!(valid_of(&world), ("False".into(), "ExporterNotAllowed".into()));
 
     annotate(&mut world, namespace("work").exported_from_by("member-2, member-1"));
@@ -418,9 +449,8 @@ fn an_exporter_whose_word_in_the_hub_was_deleted_while_it_is_refused_withdraws_n
     world.delete(Who::Hub, Kind::InternalServiceExport, &in_hub_of("member-1", "work-app"));
     world.run();
     assert_eq!(
-        world.lines_since(mark),
+        beside_status(&world, mark),
         [
-            "member-1 patches conditions of ServiceExport", // its verdict is pending anew
             "hub patches finalizers of InternalServiceExport",
             "member-1 creates InternalServiceExport",
             "hub patches conditions of InternalServiceExport",
