@@ -43,6 +43,11 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
+    /// Where the endpoints of a cluster lie, as <cluster>=<CIDR>,<CIDR>; for each cluster once or more. What it exports
+    /// from elsewhere is not imported. Of a cluster that is not named, any address may be imported.
+    #[arg(long, value_name = "CLUSTER=CIDR,...")]
+    pub source_ranges: Vec<String>,
+
     /// The EndpointSlice controller's.
     #[command(flatten)]
     pub endpoints: EndpointFlags,

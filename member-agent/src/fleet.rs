@@ -101,6 +101,10 @@ impl Fleet {
         self.remember_observed(source, &change);
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
         self.measure_services();
+        if matches!(source, Kind::EndpointSliceImport | Kind::InternalServiceImport) {
+            let view = &self.view;
+            self.latencies.forget_departed(|cluster| view.is_origin(cluster));
+        }
     }
 
     pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {

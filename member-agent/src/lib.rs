@@ -15,6 +15,7 @@ mod logic;
 mod observed;
 mod settings;
 mod source;
+mod source_ranges;
 
 pub use flags::Flags;
 pub use latency::Latencies;

@@ -2,6 +2,7 @@
 
 use crate::endpoints;
 use crate::flags::Flags;
+use crate::source_ranges;
 use base64::Engine as _;
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::features::{Feature, Features};
@@ -120,6 +121,7 @@ impl Settings {
             cluster: cluster.into(),
             hub_namespace,
             fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
+            source_ranges: source_ranges::parse(&flags.source_ranges)?,
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
             announces: parts.announcement(),
@@ -135,9 +137,7 @@ fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
             "MEMBER_CLUSTER_NAME (or --member-cluster-id) is not set: give this cluster's id in the fleet".to_owned(),
         ));
     };
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let valid = cluster.chars().all(inner) && !cluster.starts_with('-') && !cluster.ends_with('-');
-    if !valid || names::member_namespace(&cluster).len() > 63 {
+    if !names::is_cluster_id(&cluster) {
         return Err(UsageError(format!(
             "MEMBER_CLUSTER_NAME (or --member-cluster-id) {cluster:?} is not a cluster id: use at most 50 lower-case \
              letters, digits and dashes, so that fleet-member-<id> can be a namespace"
@@ -257,8 +257,17 @@ mod tests {
     }
 
     #[test]
+    fn ranges_of_several_clusters_are_given_by_several_flags() {
+        let mut arguments = COMPLETE.to_vec();
+        arguments.extend(["--source-ranges=member-2=10.2.0.0/16,fd00:2::/32", "--source-ranges=member-3=10.3.0.0/16"]);
+        let ranges = settings(&arguments).expect("complete").member.source_ranges;
+        let counts: Vec<(&str, usize)> = ranges.iter().map(|(cluster, ranges)| (&**cluster, ranges.len())).collect();
+        assert_eq!(counts, [("member-2", 2), ("member-3", 1)]);
+    }
+
+    #[test]
     fn a_missing_or_malformed_setting_is_named() {
-        let table: [(&[&str], &str); 8] = [
+        let table: [(&[&str], &str); 9] = [
             (&["--hub-server-url=https://hub", "--config-path=/token"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=Member_1", "--hub-kubeconfig=/hub"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=m", "--config-path=/token"], "HUB_SERVER_URL"),
@@ -267,6 +276,7 @@ mod tests {
             (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--enable-v1alpha1-apis"], "--enable-v1alpha1-apis"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-certificate-authority=%%"], "HUB_CERTIFICATE_AUTHORITY"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-kube-header=nonsense"], "HUB_KUBE_HEADER"),
+            (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--source-ranges=m=10.0.0.1/8"], "--source-ranges"),
         ];
         for (arguments, named) in table {
             let error = settings(arguments).expect_err("must be refused");

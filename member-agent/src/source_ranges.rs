@@ -1,0 +1,72 @@
+//! `--source-ranges`: where the endpoints of other clusters lie, so that what lies elsewhere is not imported.
+
+use fleetnet_agent::flags::UsageError;
+use fleetnet_core::ids::Text;
+use fleetnet_core::names;
+use fleetnet_core::ranges::Range;
+use std::collections::BTreeMap;
+
+/// Reads what the flag gives, each time that it is given: `<cluster>=<CIDR>,…`. Several of one cluster are joined.
+///
+/// # Errors
+/// Names what of it is malformed.
+pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<Text, Vec<Range>>, UsageError> {
+    let mut all: BTreeMap<Text, Vec<Range>> = BTreeMap::new();
+    for written in written {
+        let (cluster, ranges) = of_cluster(written)
+            .map_err(|why| UsageError(format!("--source-ranges {written:?} is not <cluster>=<CIDR>,…: {why}")))?;
+        all.entry(cluster.into()).or_default().extend(ranges);
+    }
+    Ok(all)
+}
+
+fn of_cluster(written: &str) -> Result<(&str, Vec<Range>), String> {
+    let (cluster, ranges) = written.split_once('=').ok_or("it has no =")?;
+    let cluster = cluster.trim();
+    if !names::is_cluster_id(cluster) {
+        return Err(format!("{cluster:?} is not a cluster id"));
+    }
+    let ranges: Result<Vec<Range>, _> = ranges.split(',').map(|range| range.trim().parse::<Range>()).collect();
+    Ok((cluster, ranges.map_err(|why| why.to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(written: &[&str]) -> Result<Vec<(String, Vec<String>)>, String> {
+        let written: Vec<String> = written.iter().map(|one| (*one).to_owned()).collect();
+        let all = parse(&written).map_err(|error| error.to_string())?;
+        let text = |ranges: Vec<Range>| ranges.iter().map(ToString::to_string).collect();
+        Ok(all.into_iter().map(|(cluster, ranges)| (cluster.to_string(), text(ranges))).collect())
+    }
+
+    #[test]
+    fn each_cluster_has_the_ranges_that_are_given_for_it() {
+        assert_eq!(parsed(&[]), Ok(Vec::new()));
+        let all = parsed(&["member-1=10.1.0.0/16,fd00:1::/32", "member-2= 10.2.0.0/16", "member-1=10.9.0.0/16"]);
+        let of = |cluster: &str, ranges: &[&str]| {
+            (cluster.to_owned(), ranges.iter().map(|range| (*range).to_owned()).collect::<Vec<_>>())
+        };
+        let expected =
+            vec![of("member-1", &["10.1.0.0/16", "fd00:1::/32", "10.9.0.0/16"]), of("member-2", &["10.2.0.0/16"])];
+        assert_eq!(all, Ok(expected));
+    }
+
+    #[test]
+    fn what_is_malformed_is_named() {
+        let table = [
+            ("10.1.0.0/16", "it has no ="),
+            ("=10.1.0.0/16", "\"\" is not a cluster id"),
+            ("Member_1=10.1.0.0/16", "\"Member_1\" is not a cluster id"),
+            ("member-1=", "\"\" does not end in the length of a range"),
+            ("member-1=10.1.0.0/16,", "\"\" does not end in the length of a range"),
+            ("member-1=10.1.0.0", "\"10.1.0.0\" does not end in the length of a range"),
+            ("member-1=10.1.2.3/16", "is 10.1.0.0/16 meant?"),
+        ];
+        for (written, why) in table {
+            let error = parsed(&[written]).expect_err(written);
+            assert!(error.starts_with("--source-ranges") && error.contains(why), "{written}: {error}");
+        }
+    }
+}
