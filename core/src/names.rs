@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_cluster_id_is_the_end_of_a_namespace() {
-        for (id, is_one) in [("member-1", true), ("1", true), ("", false), ("-1", false), ("a.b", false), ("A", false)] {
+        for (id, is_one) in [("member-1", true), ("1", true), ("", false), ("-1", false), ("a.b", false), ("A", false)]
+        {
             assert_eq!(is_cluster_id(id), is_one, "{id:?}");
         }
         assert!(is_cluster_id(&"c".repeat(50)) && !is_cluster_id(&"c".repeat(51)));

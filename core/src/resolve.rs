@@ -27,6 +27,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     }
     let import = view.imports.get(service);
     let resolution = resolution(view, service);
+    let undecided = rightful_exports(view, service, Right::Unknown).next().is_some();
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
@@ -38,12 +39,16 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         {
             Plan::default()
         }
+        // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
+        (Some(_), Some(_)) if undecided => Plan::default(),
         (Some(import), Some(resolution)) => update(import, resolution),
     });
     plan.join(release(view, service));
     plan.join(refuse(view, service, now));
-    plan.join(judge(view, service, resolution.as_ref(), now));
-    let offered = resolution.is_some() || rightful_exports(view, service, Right::Unknown).next().is_some();
+    if !undecided {
+        plan.join(judge(view, service, resolution.as_ref(), now));
+    }
+    let offered = resolution.is_some() || undecided;
     plan.join(claims::plan(view, service, offered, &plan, now));
     plan
 }

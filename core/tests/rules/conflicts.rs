@@ -86,7 +86,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
         let shown = case.import.as_ref().filter(|(clusters, _)| clusters.contains(&offer.cluster));
         let by_go = shown.is_some_and(|(_, shown)| set_of(&ports(*shown)) == set_of(&ports(offer.ports)));
         match offer.stamp {
-            Stamp::Since(since) if !turned => seconds(since),
+            Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
             _ => NOW,
         }
@@ -104,10 +104,10 @@ fn assert_new_verdicts_are_true(world: &World) {
         let of_ports = |offered: &PortsOffered| offered.ports == names::ports_fingerprint(&export.ports);
         export.meta.finalizers.ours && export.offered.as_ref().is_some_and(of_ports)
     };
-    let stamps = counting
-        .iter()
-        .filter(|(_, export)| current(export))
-        .filter_map(|(cluster, export)| Some((export.offered.as_ref()?.since, cluster, export.ports.as_slice())));
+    let stamps = counting.iter().filter(|(_, export)| current(export)).filter_map(|(cluster, export)| {
+        let since = export.offered.as_ref()?.since.max(export.meta.created); // no stamp is from before that
+        Some((since, cluster, export.ports.as_slice()))
+    });
     let (accepted, winner) = accepted(&ranked(stamps));
     for (write, _) in &world.hub_agent.in_flight {
         let Action::Patch { resource_version, patch: Patch::InternalServiceExportConditions(list) } = &write.action
