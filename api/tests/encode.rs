@@ -608,10 +608,14 @@ fn the_status_of_an_import_is_set_and_cleared() {
                 "type": "ClusterSetIP",
                 "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
                 "clusters": [{ "cluster": "exporter" }],
+                "sessionAffinity": null,
+                "sessionAffinityConfig": null,
             },
         });
         assert_eq!(patched_status(kind, Patch::ImportStatus(imported_from("exporter"))), expected);
-        let expected = json!({ "status": { "type": null, "ports": null, "clusters": null } });
+        let nothing = ["type", "ports", "clusters", "sessionAffinity", "sessionAffinityConfig"];
+        let nothing: serde_json::Map<_, _> = nothing.map(|field| (field.to_owned(), Value::Null)).into_iter().collect();
+        let expected = json!({ "status": nothing });
         assert_eq!(patched_status(kind, Patch::ImportStatus(ImportStatus::default())), expected);
     }
 }

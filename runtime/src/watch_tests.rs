@@ -579,7 +579,7 @@ async fn a_cut_loses_neither_the_version_nor_lists_anew() {
     let request = fixture.next_request().await;
     assert_eq!(request.after(), 101);
     request.watch().event("MODIFIED", &object("a", 102, "two"));
-    fixture.expect_events(vec![applied("a", 102, "two")]).await;
+    fixture.expect_events(vec![WatchEvent::Resumed, applied("a", 102, "two")]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -783,7 +783,7 @@ async fn the_back_off_doubles_and_is_forgotten_once_the_watch_has_told_something
     let request = fixture.next_request().await;
     let open = request.watch();
     open.event("ADDED", &object("a", 101, "one"));
-    fixture.next_event().await;
+    fixture.expect_events(vec![WatchEvent::Resumed, applied("a", 101, "one")]).await;
     let cut_at = Instant::now();
     open.cut();
     fixture.expect_failure().await;

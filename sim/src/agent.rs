@@ -15,6 +15,7 @@ use member_agent::endpoints::{self, Serving};
 use member_agent::{Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::future::Future;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -125,6 +126,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
+        source_ranges: BTreeMap::new(),
     };
     let registry = Registry::new();
     let latencies = Latencies::new(member_name, &registry)?;

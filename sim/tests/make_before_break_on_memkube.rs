@@ -76,9 +76,9 @@ impl WatchFaults for Weather {
     }
 }
 
-/// Leases apart.
+/// Leases and heartbeats apart.
 fn is_of_agents(call: &Call) -> bool {
-    &*call.user.name != ADMIN && &*call.target.resource != "leases"
+    &*call.user.name != ADMIN && !["leases", "memberagents"].contains(&&*call.target.resource)
 }
 
 #[test]

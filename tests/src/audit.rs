@@ -237,16 +237,22 @@ impl Ledger {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Without Leases and Events, which have a budget of their own.
+    /// Without Leases, heartbeats and Events, which have a budget of their own.
     #[must_use]
     pub fn objects(&self) -> Self {
-        self.filter(|entry| !entry.is_lease() && !entry.is_event())
+        self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())
     }
 
     /// Only Leases.
     #[must_use]
     pub fn leases(&self) -> Self {
         self.filter(Entry::is_lease)
+    }
+
+    /// Only heartbeats of members, and the hub's answers.
+    #[must_use]
+    pub fn heartbeats(&self) -> Self {
+        self.filter(Entry::is_heartbeat)
     }
 
     /// Only Events.
@@ -275,6 +281,10 @@ impl Ledger {
 impl Entry {
     fn is_lease(&self) -> bool {
         self.resource == "leases"
+    }
+
+    fn is_heartbeat(&self) -> bool {
+        self.resource == "memberagents"
     }
 
     fn is_event(&self) -> bool {

@@ -191,7 +191,7 @@ fn written<B>(request: &Request<B>) -> Option<String> {
     let segments: Vec<&str> = request.uri().path().split('/').filter(|segment| !segment.is_empty()).collect();
     let namespaces = segments.iter().position(|segment| *segment == "namespaces")?;
     let (resource, subresource) = (segments.get(namespaces + 2)?, segments.get(namespaces + 4));
-    if matches!(*resource, "leases" | "events") {
+    if matches!(*resource, "leases" | "memberagents" | "events") {
         return None;
     }
     Some(subresource.map_or_else(|| format!("{verb} {resource}"), |sub| format!("{verb} {resource}/{sub}")))

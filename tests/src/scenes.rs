@@ -62,6 +62,7 @@ macro_rules! play_the_definitions {
             a_bad_endpoint_slice_import_is_refused;
             a_bad_internal_service_export_is_refused;
             a_bad_internal_service_import_is_refused;
+            a_bad_member_agent_is_refused;
         }
     };
     (@scenes $play:path; $($scene:ident;)*) => {

@@ -10,9 +10,10 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
 /// The keys of labels and annotations that are kept; users' own are as many and as long as they like.
-const READ: [&str; 15] = [
+const READ: [&str; 16] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTERS,
+    annotations::EXPORT_HEADLESS,
     annotations::IMPORTERS,
     annotations::LAST_OBSERVED_GENERATION,
     annotations::PORTS_OFFERED_SINCE,

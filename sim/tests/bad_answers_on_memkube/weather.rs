@@ -107,9 +107,9 @@ fn is_of_agent(call: &Call) -> bool {
     call.user.name.contains("agent")
 }
 
-/// Neither election nor reports.
+/// Neither election, nor heartbeat, nor reports.
 pub(crate) fn is_about_objects(call: &Call) -> bool {
-    !matches!(&*call.target.resource, "leases" | "events")
+    !matches!(&*call.target.resource, "leases" | "memberagents" | "events")
 }
 
 impl Faults for Weather {

@@ -50,6 +50,9 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
         let of_member_in_hub = [
             (get.clone(), OURS, other, "endpointsliceexports/app"),
             (get.clone(), OURS, other, "endpointsliceimports"),
+            (get.clone(), OURS, other, "memberagents"),
+            (Method::POST, OURS, other, "memberagents"),
+            (Method::DELETE, OURS, own, "memberagents/app"),
             (Method::PATCH, OURS, other, "internalserviceexports/app"),
             (Method::DELETE, OURS, other, "internalserviceimports/app"),
             (get.clone(), OURS, "", "endpointsliceimports"),

@@ -183,3 +183,7 @@ pub async fn a_bad_internal_service_export_is_refused(client: Client) -> anyhow:
 pub async fn a_bad_internal_service_import_is_refused(client: Client) -> anyhow::Result<()> {
     refuses(client, &objects::INTERNAL_SERVICE_IMPORT, &cases::internal_service_import()).await
 }
+
+pub async fn a_bad_member_agent_is_refused(client: Client) -> anyhow::Result<()> {
+    refuses(client, &objects::MEMBER_AGENT, &cases::member_agent()).await
+}

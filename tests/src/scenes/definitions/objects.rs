@@ -50,7 +50,20 @@ pub(super) const INTERNAL_SERVICE_IMPORT: Kind = Kind {
     body: || json!({"spec": {"serviceImportReference": reference()}}),
 };
 
-pub(super) const KINDS: [Kind; 7] = [
+pub(super) const MEMBER_AGENT: Kind = Kind {
+    kind: "MemberAgent",
+    version: "v1alpha1",
+    body: || {
+        json!({"spec": {
+            "version": "1.2.3",
+            "features": ["IPv6", "Telepathy"],
+            "renewTime": "2026-01-01T00:00:00.250001Z",
+            "plannedStopTime": "2026-01-01T00:00:00.250001Z",
+        }})
+    },
+};
+
+pub(super) const KINDS: [Kind; 8] = [
     MULTI_CLUSTER_SERVICE,
     SERVICE_EXPORT,
     SERVICE_IMPORT,
@@ -58,6 +71,7 @@ pub(super) const KINDS: [Kind; 7] = [
     ENDPOINT_SLICE_IMPORT,
     INTERNAL_SERVICE_EXPORT,
     INTERNAL_SERVICE_IMPORT,
+    MEMBER_AGENT,
 ];
 
 fn slice() -> Value {
