@@ -3,6 +3,7 @@
 //!
 //! The agents never know each other; what either of them needs of this crate is here, and nothing else.
 
+pub mod blocked;
 pub mod flags;
 pub mod glue;
 pub mod go;

@@ -1,5 +1,6 @@
 //! The hub agent as the runtime sees it: core's view and plans.
 
+use fleetnet_agent::blocked::Blocked;
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, View};
@@ -7,10 +8,14 @@ use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
+use tracing::warn;
 
 /// The hub agent's view.
 pub struct Hub {
     view: View,
+    blocked: Blocked<Key>,
+    /// It was said that nobody is kept from exporting and importing.
+    said_not_enforced: bool,
 }
 
 impl Hub {
@@ -53,10 +58,17 @@ impl Logic for Hub {
 
     fn watch_state(&mut self, source: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Key>) {
         self.view.watch_state(source, glue::watch_state(state), dirty);
+        let not_enforced = self.view.rights_not_enforced();
+        if let Some(why) = not_enforced.filter(|_| !self.said_not_enforced) {
+            warn!("{why}");
+        }
+        self.said_not_enforced = not_enforced.is_some();
     }
 
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
-        glue::plan(self.view.plan(key, glue::core_time(now)))
+        let mut plan = self.view.plan(key, glue::core_time(now));
+        self.blocked.note(key, plan.blocked.take());
+        glue::plan(plan)
     }
 
     /// One lane for each member that slices come from, and for each namespace of Services.

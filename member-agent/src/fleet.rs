@@ -3,6 +3,7 @@
 use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
+use fleetnet_agent::blocked::Blocked;
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_core::handshake;
 use fleetnet_core::ids::{ObjectName, Text};
@@ -11,8 +12,6 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
-use std::collections::BTreeMap;
-use tracing::warn;
 
 /// The view of what is exported and imported, the parts that run, and their measurements.
 pub(crate) struct Fleet {
@@ -20,14 +19,13 @@ pub(crate) struct Fleet {
     parts: Parts,
     latencies: Latencies,
     observed: Observed,
-    /// What stands in the way of a key, so that it is said once.
-    blocked: BTreeMap<Key, String>,
+    blocked: Blocked<Key>,
 }
 
 impl Fleet {
     /// Knows nothing yet.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies) -> Self {
-        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: BTreeMap::new() }
+        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: Blocked::default() }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -58,19 +56,6 @@ impl Fleet {
     fn measure_services(&mut self) {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
-        }
-    }
-
-    fn note_blocked(&mut self, key: &Key, why: Option<String>) {
-        match why {
-            None => {
-                self.blocked.remove(key);
-            }
-            Some(why) if self.blocked.get(key) == Some(&why) => {}
-            Some(why) => {
-                warn!(?key, "{why}");
-                self.blocked.insert(key.clone(), why);
-            }
         }
     }
 
@@ -127,7 +112,7 @@ impl Fleet {
             return Plan::default();
         }
         let mut plan = self.view.plan(key, glue::core_time(now));
-        self.note_blocked(key, plan.blocked.take());
+        self.blocked.note(key, plan.blocked.take());
         plan
     }
 
