@@ -83,8 +83,10 @@ pub fn sources(hub: &Arc<Cluster>) -> Vec<SourceSpec<Hub>> {
     .into();
     // Members of Go agents have none, and nothing is announced then.
     sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
-    // Only wakes what was refused for want of a namespace; without it such keys wait for their back-off.
-    sources.push(SourceSpec { optional: true, ..glue::source(Kind::Namespace, hub, None) });
+    // Says who may export and import, and wakes what was refused for want of a namespace. Who may not read any keeps nobody
+    // from either, and such keys wait for their back-off; who loses the right grants nothing anew.
+    let namespaces = glue::source(Kind::Namespace, hub, None);
+    sources.push(SourceSpec { optional: true, freezes_when_forbidden: true, ..namespaces });
     sources
 }
 
