@@ -57,7 +57,7 @@ impl Latencies {
     /// A slice was imported just now.
     pub fn slice_imported(&mut self, origin: &Text, first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = exported_since else {
-            debug!(origin = &**origin, "an imported slice says nothing of when it was exported: no latency sample");
+            debug!(%origin, "an imported slice says nothing of when it was exported: no latency sample");
             return;
         };
         let sample = latency(since, now);

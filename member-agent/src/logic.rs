@@ -288,6 +288,7 @@ mod tests {
     use crate::endpoints::takeover::Mode;
     use endpointslice::model::{Service, ServiceSpec};
     use prometheus::Registry;
+    use std::collections::BTreeMap;
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
@@ -296,6 +297,7 @@ mod tests {
             cluster: "member-1".into(),
             hub_namespace: "fleet-member-member-1".into(),
             fleet_system_namespace: "fleet-system".into(),
+            source_ranges: BTreeMap::new(),
             derived_service_grace_micros: 0,
             announces: None,
         };

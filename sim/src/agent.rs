@@ -14,6 +14,7 @@ use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
 use member_agent::{Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -124,6 +125,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         cluster: member_name.into(),
         hub_namespace,
         fleet_system_namespace: FLEET_SYSTEM.into(),
+        source_ranges: BTreeMap::new(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
         source_ranges: BTreeMap::new(),
