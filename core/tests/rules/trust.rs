@@ -254,7 +254,7 @@ fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() 
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
     let mut view = member_view([Object::EndpointSliceImport(given.clone())]);
     assert_eq!(origins(&view), [true, false]);
-    let mut of_other = given.clone().version(2);
+    let mut of_other = given.version(2);
     of_other.spec.reference.cluster = "member-3".into();
     told(&mut view, Object::EndpointSliceImport(of_other.clone()));
     assert_eq!(origins(&view), [false, true]);
