@@ -143,6 +143,21 @@ fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
 }
 
 #[test]
+fn a_slice_made_again_under_its_name_gets_an_export_of_its_own_and_the_old_one_goes() {
+    for seed in 0..30 {
+        let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+        let before = names(&world, Who::Hub, Kind::EndpointSliceExport);
+        world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
+        world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.9"]).object());
+        world.run();
+        let after = names(&world, Who::Hub, Kind::EndpointSliceExport);
+        assert!(after.len() == 1 && after != before, "seed {seed}: {before:?}, then {after:?}");
+        assert_eq!(imported(&world, 1), ["10.0.0.9"], "seed {seed}");
+        assert_settled(&world);
+    }
+}
+
+#[test]
 fn what_vanishes_with_the_namespace_of_its_service_is_withdrawn_in_any_order() {
     for seed in 0..40 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);

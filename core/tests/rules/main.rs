@@ -13,6 +13,7 @@ mod conflicts;
 mod export;
 mod fidelity;
 mod handshake;
+mod hindered;
 mod histories;
 mod hostile;
 mod hub;

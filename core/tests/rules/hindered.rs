@@ -1,0 +1,156 @@
+//! Random histories in which others hold dying objects back, and namespaces vanish and come again: once nobody hinders them
+//! any more, fleets settle as ever.
+
+use crate::histories::{Event, MEMBERS, an_event, cases, happen, prelude};
+use crate::scenes::{export, hold, reappear, vanish};
+use crate::support::build::{IntoObject, named, service_export, wish};
+use crate::support::oracle::assert_settled;
+use crate::support::random::Random;
+use crate::support::world::{Who, World};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::model::Kind;
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+use std::collections::BTreeSet;
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// What may happen next.
+#[derive(Clone, Debug)]
+enum Hindered {
+    Usual(Event),
+    /// Another controller's finalizer comes to an object, whichever, and stays.
+    Hold {
+        who: usize,
+        which: usize,
+    },
+    /// All of them are taken away.
+    LetGo,
+    /// The Service's namespace in the hub, or `fleet-system` in a member.
+    Vanish {
+        who: usize,
+    },
+    Reappear {
+        who: usize,
+    },
+}
+
+fn a_hindered_event() -> impl Strategy<Value = Hindered> {
+    prop_oneof![
+        12 => an_event().prop_map(Hindered::Usual),
+        4 => (0..=MEMBERS, 0..40usize).prop_map(|(who, which)| Hindered::Hold { who, which }),
+        2 => (0..1usize).prop_map(|_| Hindered::LetGo),
+        1 => (0..=MEMBERS).prop_map(|who| Hindered::Vanish { who }),
+        2 => (0..=MEMBERS).prop_map(|who| Hindered::Reappear { who }),
+    ]
+}
+
+/// Objects that others hold back, and namespaces that are away.
+#[derive(Default)]
+struct Hindrances {
+    held: BTreeSet<(Who, Kind, ObjectName)>,
+    missing: BTreeSet<Who>,
+}
+
+fn namespace_of(who: Who) -> &'static str {
+    if who == Who::Hub { "work" } else { "fleet-system" }
+}
+
+impl Hindrances {
+    fn happen(&mut self, world: &mut World, event: &Hindered) {
+        match event {
+            Hindered::Usual(event) => happen(world, event),
+            Hindered::Hold { who, which } => {
+                let who = world.everyone()[*who];
+                let all: Vec<(Kind, ObjectName)> =
+                    world.cluster(who).all().map(|object| (object.kind(), object.meta().name.clone())).collect();
+                if let Some((kind, name)) = all.get(which % all.len().max(1))
+                    && self.held.insert((who, *kind, name.clone()))
+                {
+                    hold(world, who, *kind, name, true);
+                }
+            }
+            Hindered::LetGo => self.let_go(world),
+            Hindered::Vanish { who } => {
+                let who = world.everyone()[*who];
+                if self.missing.insert(who) {
+                    vanish(world, who, namespace_of(who));
+                }
+            }
+            Hindered::Reappear { who } => self.reappear(world, world.everyone()[*who]),
+        }
+    }
+
+    fn let_go(&mut self, world: &mut World) {
+        for (who, kind, name) in std::mem::take(&mut self.held) {
+            world.edit(who, kind, &name, |object| object.meta_mut().finalizers.others.clear());
+        }
+    }
+
+    fn reappear(&mut self, world: &mut World, who: Who) {
+        if self.missing.remove(&who) {
+            reappear(world, who, namespace_of(who));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(120))]
+
+    #[test]
+    fn a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_there(
+        events in prop::collection::vec(a_hindered_event(), 1..40),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        let mut hindrances = Hindrances::default();
+        for event in prelude(seed) {
+            happen(&mut world, &event);
+        }
+        for event in &events {
+            hindrances.happen(&mut world, event);
+        }
+        world.run();
+        hindrances.let_go(&mut world);
+        for who in world.everyone() {
+            hindrances.reappear(&mut world, who);
+        }
+        world.run_for(DAY_MICROS);
+        assert_settled(&world);
+        world.restart_all();
+        let writes = world.run_for(DAY_MICROS);
+        assert_eq!(writes, 0, "{:#?}", world.lines_since(world.ledger.len() - writes));
+    }
+}
+
+/// Two Services whose namespace and name join to the same text.
+const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
+
+#[test]
+fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
+    for seed in 0..150 {
+        let mut random = Random::new(seed);
+        let mut world = World::new(2).in_any_order(seed);
+        for path in ALIKE {
+            export(&mut world, 0, path, 80, &["10.0.0.1"]);
+        }
+        for _ in 0..12 {
+            let path = ALIKE[random.below(2)];
+            match random.below(6) {
+                0 => world.delete(Who::Member(0), Kind::ServiceExport, &named(path)),
+                1 => drop(world.create(Who::Member(0), service_export(path).object())),
+                2 => world.delete(Who::Member(1), Kind::MultiClusterService, &named(path)),
+                3 => drop(world.create(Who::Member(1), wish(path).object())),
+                4 => {
+                    let who = world.everyone()[random.below(3)];
+                    world.restart(who);
+                }
+                _ => {}
+            }
+            for _ in 0..random.below(40) {
+                world.step();
+            }
+        }
+        world.run_for(DAY_MICROS);
+        assert_settled(&world);
+    }
+}
