@@ -33,12 +33,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, None) => Plan::default(),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_offered(view, import),
-        // What a Go hub had accepted is known from the import alone, so it is stamped before that changes.
-        (Some(_), Some(_))
-            if exports(view, service).any(|(cluster, it)| accepted_by_go(view, service, &cluster, it)) =>
-        {
-            Plan::default()
-        }
+        (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
         (Some(_), Some(_)) if undecided => Plan::default(),
         (Some(import), Some(resolution)) => update(import, resolution),
@@ -85,7 +80,7 @@ type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut offers: Vec<Offer<'_>> = exports(view, service)
         .filter(|(_, export)| export.meta.finalizers.ours)
-        .filter_map(|(cluster, export)| Some((offered_since(export)?, cluster, export)))
+        .filter_map(|(cluster, export)| Some((offered_since(view, service, &cluster, export)?, cluster, export)))
         .collect();
     offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let unreadable = accepted_unreadable(view, service);
@@ -184,37 +179,17 @@ fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Since when an export offers what it offers now. The stamp stands where its member may write, and when the export was made
-/// the server alone says: nobody has offered anything for longer than that.
-fn offered_since(export: &InternalServiceExport) -> Option<Timestamp> {
-    Some(current_offer(export)?.since.max(export.meta.created))
-}
-
-/// Marks new exports and stamps those that offer new ports.
-fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    for (cluster, export) in exports(view, service) {
-        let offer = current_offer(export);
-        if export.meta.finalizers.ours && offer.is_some() {
-            continue;
-        }
-        let since = offer.map_or_else(|| first_offered(view, service, &cluster, export, now), |offer| offer.since);
-        let offered = PortsOffered { since, ports: fingerprint(export) };
-        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
-        plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
-    }
-    plan
-}
-
-/// Since when an export without a valid stamp counts: one that a Go hub had accepted keeps its place.
-fn first_offered(
+/// Since when an export has offered its present ports: what its stamp says, or, where a Go hub had accepted it and none of
+/// ours has stamped it yet, since it was made. `None` where that has still to be stamped. The stamp stands where its member may
+/// write, and when the export was made the server alone says: nobody has offered anything for longer than that.
+fn offered_since(
     view: &View,
     service: &ObjectName,
     cluster: &Text,
     export: &InternalServiceExport,
-    now: Timestamp,
-) -> Timestamp {
-    if accepted_by_go(view, service, cluster, export) { export.meta.created } else { now }
+) -> Option<Timestamp> {
+    let by_go = || accepted_by_go(view, service, cluster, export).then_some(export.meta.created);
+    current_offer(export).map(|offer| offer.since.max(export.meta.created)).or_else(by_go)
 }
 
 /// Whether the import names the cluster of an export that no hub of ours has stamped, with its ports.
@@ -224,6 +199,27 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
             import.status.clusters.contains(cluster)
                 && names::offer_fingerprint(&import.status.ports, is_headless(&import.status)) == fingerprint(export)
         })
+}
+
+/// Whether the import would not tell any more what a Go hub had accepted: that is stamped first.
+fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
+    exports(view, service)
+        .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
+}
+
+/// Marks new exports and stamps those that offer new ports.
+fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    for (cluster, export) in exports(view, service) {
+        if export.meta.finalizers.ours && current_offer(export).is_some() {
+            continue;
+        }
+        let since = offered_since(view, service, &cluster, export).unwrap_or(now);
+        let offered = PortsOffered { since, ports: fingerprint(export) };
+        let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
+        plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
+    }
+    plan
 }
 
 fn create(service: &ObjectName) -> Plan {

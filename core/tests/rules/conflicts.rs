@@ -20,7 +20,7 @@ use crate::support::view::{hub_view, writes};
 use crate::support::world::{Step, Who, World};
 use fleetnet_core::hub;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
-use fleetnet_core::model::{InternalServiceExport, Kind, Object, PortsOffered, ServiceImport, ServicePort};
+use fleetnet_core::model::{InternalServiceExport, Kind, Object, ServiceImport, ServicePort};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch};
 use fleetnet_core::watches::WatchState;
@@ -100,14 +100,19 @@ fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
     let counting = counting(&held);
-    let current = |export: &&&InternalServiceExport| {
-        let of_ports = |offered: &PortsOffered| offered.ports == names::ports_fingerprint(&export.ports);
-        export.meta.finalizers.ours && export.offered.as_ref().is_some_and(of_ports)
+    let import = view.imports.get(&named("work/app")).map(|import| &import.status);
+    let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
+        // No stamp is from before its export was made.
+        Some(offered) => (offered.ports == names::ports_fingerprint(&export.ports))
+            .then_some(offered.since.max(export.meta.created)),
+        None => {
+            let shown = import.filter(|shown| shown.clusters.contains(cluster))?;
+            (set_of(&shown.ports) == set_of(&export.ports)).then_some(export.meta.created)
+        }
     };
-    let stamps = counting.iter().filter(|(_, export)| current(export)).filter_map(|(cluster, export)| {
-        let since = export.offered.as_ref()?.since.max(export.meta.created); // no stamp is from before that
-        Some((since, cluster, export.ports.as_slice()))
-    });
+    let marked = counting.iter().filter(|(_, export)| export.meta.finalizers.ours);
+    let stamps =
+        marked.filter_map(|(cluster, export)| Some((since(cluster, export)?, cluster, export.ports.as_slice())));
     let (accepted, winner) = accepted(&ranked(stamps));
     for (write, _) in &world.hub_agent.in_flight {
         let Action::Patch { resource_version, patch: Patch::InternalServiceExportConditions(list) } = &write.action
@@ -383,12 +388,17 @@ fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
 
 #[test]
 fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
+    let key = hub::Key::Service(named("work/app"));
     let by_go = internal_export("member-1", &service("work/app")).created(seconds(3)).marked();
-    let ours =
-        internal_export("member-2", &service("work/app")).offered_since(seconds(5)).judged(no_conflict("work/app"));
-    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
-    let view = hub_view([by_go.clone().object(), ours.object(), import.object()]);
-    let planned = writes(&view, &hub::Key::Service(named("work/app")));
-    let about: Vec<&ObjectName> = planned.iter().map(|write| &write.at).collect();
-    assert_eq!(about, [&by_go.meta.name], "its place is not lost to a crash between two writes");
+    let about = |other: InternalServiceExport, clusters: &[&str]| -> Vec<ObjectName> {
+        let import = service_import("work/app").showing(resolved(clusters));
+        let view = hub_view([by_go.clone().object(), other.object(), import.object()]);
+        writes(&view, &key).into_iter().map(|write| write.at).collect()
+    };
+    let same = internal_export("member-2", &service("work/app")).offered_since(seconds(5));
+    let same = same.judged(no_conflict("work/app"));
+    let stamp = [by_go.meta.name.clone()];
+    assert_eq!(about(same, &["member-1", "member-2"]), stamp, "it counts from its creation on already");
+    let older = internal_export("member-2", &service("work/app").ports(&ports(6))).offered_since(seconds(1));
+    assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
