@@ -93,20 +93,19 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
         return None;
     }
     let judged = offers(view, source).find(|offer| offer.is_judged());
-    let said = judged.map(|offer| &offer.conditions).or(remembers(export).then_some(&export.conditions))?;
+    let said = judged.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }
 
 /// Whether the verdict that a ServiceExport repeats is that on its present export: the cleanup finalizer stands, and it does
 /// not say that the Service was withdrawn, or was about to be (B9).
 pub(crate) fn remembers(export: &ServiceExport) -> bool {
-    let offered = [Verdict::service_is_valid(&export.meta.name), Verdict::invalid_weight(&export.meta.name, "")];
     let valid = conditions::find(&export.conditions, VALID);
-    export.meta.finalizers.ours
-        && valid.is_some_and(|valid| {
-            let withdrawn = *valid.message == *Verdict::weight_is_zero(&export.meta.name).message;
-            !withdrawn && offered.iter().any(|verdict| *valid.reason == *verdict.reason)
-        })
+    let Some(valid) = valid.filter(|_| export.meta.finalizers.ours) else { return false };
+    let name = &export.meta.name;
+    let offered = [Verdict::service_is_valid(name), Verdict::invalid_weight(name, "")];
+    let withdrawn = *valid.message == *Verdict::weight_is_zero(name).message;
+    !withdrawn && offered.iter().any(|verdict| *valid.reason == *verdict.reason)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, None) => Plan::default(),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_offered(view, import),
+        // What the import alone tells is written down before it changes.
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
         (Some(_), Some(_)) if undecided => Plan::default(),

@@ -125,7 +125,6 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         cluster: member_name.into(),
         hub_namespace,
         fleet_system_namespace: FLEET_SYSTEM.into(),
-        source_ranges: BTreeMap::new(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
         source_ranges: BTreeMap::new(),

@@ -12,7 +12,6 @@ use std::fmt;
 /// The keys of labels and annotations that are kept; users' own are as many and as long as they like.
 const READ: [&str; 16] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
-    annotations::EXPORT_HEADLESS,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,
     annotations::IMPORTERS,
