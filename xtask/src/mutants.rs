@@ -61,8 +61,9 @@ pub(crate) fn run(arguments: &MutantsArgs) -> anyhow::Result<()> {
 
 /// The mutants that the ids name.
 fn chosen(mutants: Vec<Mutant>, ids: &[String]) -> anyhow::Result<Vec<Mutant>> {
-    let unknown = ids.iter().find(|id| mutants.iter().all(|mutant| !mutant.is_named_by(id)));
-    ensure!(unknown.is_none(), "no fault in {} has the id or the rule {unknown:?}", list::PATH);
+    if let Some(unknown) = ids.iter().find(|id| mutants.iter().all(|mutant| !mutant.is_named_by(id))) {
+        bail!("no fault in {} has the id or takes out the rule {unknown}", list::PATH);
+    }
     let wanted = |mutant: &Mutant| ids.is_empty() || ids.iter().any(|id| mutant.is_named_by(id));
     Ok(mutants.into_iter().filter(wanted).collect())
 }

@@ -5,12 +5,16 @@ use crate::scenes::{
     says, vanish, weigh, wish_says,
 };
 use crate::support::build::{
-    BuildSlice, IntoObject, content, in_hub_of, named, namespace, port, service, service_export, slice, wish,
+    Build, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, content, in_hub_of,
+    internal_export, named, namespace, no_conflict, port, service, service_export, slice, slice_export, wish,
 };
 use crate::support::oracle::{assert_settled, state};
+use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::ids::Timestamp;
+use fleetnet_core::member;
 use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, Service, ServiceType};
+use fleetnet_core::plan::{Action, Write};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 
@@ -211,6 +215,21 @@ fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has
 }
 
 #[test]
+fn slices_go_on_under_the_verdict_of_before_while_the_hub_has_still_to_judge_other_ports() {
+    let source = service("work/app").ports(&[port("http", 81)]);
+    let judged_before = internal_export("member-1", &source).generation(2).judged(no_conflict("work/app"));
+    let (old, new) = (slice("work/app-1"), slice("work/app-2"));
+    for (case, in_hub) in [("not judged yet", Some(judged_before)), ("lost by a hub that was restored", None)] {
+        let export = Object::EndpointSliceExport(slice_export("member-1", &old));
+        let objects = [source.clone().object(), accepted_export("work/app").object(), old.clone().object(), export];
+        let view = member_view(objects.into_iter().chain(in_hub.map(IntoObject::object)).chain([new.clone().object()]));
+        assert_eq!(writes(&view, &member::Key::SliceExport(named("work/app-1"))), [], "{case}: it stays");
+        let planned = writes(&view, &member::Key::SliceExport(named("work/app-2")));
+        assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{case}: {planned:#?}");
+    }
+}
+
+#[test]
 fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
     let theirs = Condition {
@@ -366,7 +385,7 @@ fn an_export_that_its_member_knows_nothing_of_goes() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
     world.create(Who::Member(0), slice("work/web-1").object());
     world.run();
-    let left_over = crate::support::build::slice_export("member-1", &slice("work/web-1"));
+    let left_over = slice_export("member-1", &slice("work/web-1"));
     let name = in_hub_of("member-1", &left_over.meta.name.name);
     assert!(world.create(Who::Hub, Object::EndpointSliceExport(left_over)));
     world.run();

@@ -136,10 +136,10 @@ impl Suites {
             let mut parts = path.rsplit("::");
             parts.next() == Some(name) && parts.any(|part| part == file)
         };
-        let mut found = self.0.iter().filter(|((of, path), _)| of == folder && is_it(path));
-        match (found.next(), found.next()) {
-            (Some(((_, path), program)), None) => Ok((path, program)),
-            (first, _) => bail!("{} tests of {folder} are called {named}", usize::from(first.is_some()) * 2),
+        let found: Vec<_> = self.0.iter().filter(|((of, path), _)| of == folder && is_it(path)).collect();
+        match found[..] {
+            [((_, path), program)] => Ok((path, program)),
+            _ => bail!("{} tests of {folder} are called {named}, and not one", found.len()),
         }
     }
 
