@@ -103,8 +103,9 @@ fn assert_new_verdicts_are_true(world: &World) {
     let import = view.imports.get(&named("work/app")).map(|import| &import.status);
     let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
         // No stamp is from before its export was made.
-        Some(offered) => (offered.ports == names::ports_fingerprint(&export.ports))
-            .then_some(offered.since.max(export.meta.created)),
+        Some(offered) => {
+            (offered.ports == names::ports_fingerprint(&export.ports)).then_some(offered.since.max(export.meta.created))
+        }
         None => {
             let shown = import.filter(|shown| shown.clusters.contains(cluster))?;
             (set_of(&shown.ports) == set_of(&export.ports)).then_some(export.meta.created)
