@@ -21,7 +21,8 @@ pub struct Hub {
 impl Hub {
     /// Knows nothing yet.
     pub fn new() -> Self {
-        Self { view: View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL)) }
+        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
+        Self { view, blocked: Blocked::default(), said_not_enforced: false }
     }
 
     /// The object whose user should hear of what happens to a key.

@@ -15,7 +15,6 @@ use member_agent::endpoints::{self, Serving};
 use member_agent::{Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
