@@ -21,7 +21,7 @@ async fn stage() -> anyhow::Result<Stage<OnMemkube>> {
 }
 
 #[test]
-fn a_settled_fleet_writes_nothing_but_its_leases_for_half_an_hour() -> anyhow::Result<()> {
+fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour() -> anyhow::Result<()> {
     const SECONDS: usize = 1800;
     sim::paused(async {
         let stage = stage().await?;
@@ -34,6 +34,11 @@ fn a_settled_fleet_writes_nothing_but_its_leases_for_half_an_hour() -> anyhow::R
         let renewals = told.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
         let expected = SECONDS / 2 * 9;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
+
+        // Each member says every ten seconds that it is there, and the hub has nothing to add.
+        let beats = told.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
+        let expected = SECONDS / 10 * 2;
+        assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
         // And it is still awake.
         stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;

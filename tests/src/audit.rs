@@ -284,7 +284,7 @@ impl Entry {
     }
 
     fn is_heartbeat(&self) -> bool {
-        self.resource == "memberagents"
+        self.resource.starts_with("memberagents")
     }
 
     fn is_event(&self) -> bool {

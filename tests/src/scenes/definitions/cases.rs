@@ -193,7 +193,7 @@ pub(super) fn member_agent() -> Vec<Case> {
         spec(json!({"version": null}), "spec.version: Required value"),
         spec(json!({"renewTime": null}), "spec.renewTime: Required value"),
         spec(json!({"renewTime": "soon"}), "spec.renewTime in body must be of type date-time"),
-        spec(json!({"plannedStopTime": 7}), "spec.plannedStopTime in body must be of type string"),
+        spec(json!({"plannedStopTime": 7}), "spec.plannedStopTime in body must be of type"),
         spec(json!({"features": "IPv6"}), "spec.features in body must be of type array"),
         spec(json!({"features": ["IPv6", "IPv6"]}), "spec.features[1]: Duplicate value: \"IPv6\""),
         spec(json!({"features": [""]}), "spec.features[0] in body should be at least 1 chars long"),
