@@ -171,7 +171,7 @@ impl Fleet {
 }
 
 /// The way over a proxy where there is to be one.
-async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
+pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;
     Ok((proxy.access.clone(), Some(proxy)))

@@ -84,6 +84,18 @@ impl Routes {
         Ok(())
     }
 
+    /// That every event since the watch began has changed what is routed: none was for nothing.
+    ///
+    /// # Errors
+    /// Where one has not, or nothing was seen.
+    pub fn never_said_the_same_again(&self) -> anyhow::Result<()> {
+        let seen = self.seen.borrow();
+        ensure!(!seen.is_empty(), "nothing was seen");
+        let moment = seen.windows(2).position(|pair| pair[0] == pair[1]);
+        ensure!(moment.is_none(), "event {moment:?} of {} and the next are the same", seen.len());
+        Ok(())
+    }
+
     /// How many events there were.
     #[must_use]
     pub fn events(&self) -> usize {
@@ -110,9 +122,12 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
                 held.remove(&slice.metadata.name);
                 slice.metadata.resource_version
             }
-            // The first one ends what was there when the watch began.
+            // The first one ends what was there when the watch began. Others tell nothing of slices.
             WatchEvent::Bookmark(bookmark) => {
-                complete = true;
+                if std::mem::replace(&mut complete, true) {
+                    version = bookmark.metadata.resource_version;
+                    continue;
+                }
                 Some(bookmark.metadata.resource_version)
             }
             WatchEvent::Error(status) => bail!("{status:?}"),

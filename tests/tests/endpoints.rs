@@ -6,7 +6,9 @@ mod endpoints {
     pub(crate) mod bad_input;
     pub(crate) mod beside;
     pub(crate) mod conformance;
+    pub(crate) mod failover;
     pub(crate) mod integration;
+    pub(crate) mod large;
 
     use fleetnet_tests::agent::Agent;
 

@@ -171,7 +171,8 @@ impl Serving {
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             say(decision);
         }
-        self.is_serving.set(decision.serves.into());
+        // A replica plans too, for the day when it leads; the slices are another's to make.
+        self.is_serving.set((decision.serves && self.leads).into());
         // Who begins plans once pods and Nodes are known, who ends plans nothing.
         self.controller.set_serving(decision.serves, &mut Vec::new());
         decision.again
@@ -255,15 +256,25 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_lead_takes_a_changed_slice_for_its_leaders() {
+    fn who_does_not_lead_does_not_serve_and_takes_a_changed_slice_for_its_leaders() {
         let mut serving = serving();
         let _ = serving.has_news();
         let at = NOON + Duration::from_secs(1_000);
         somebody_makes_a_slice(&mut serving, at);
         assert!(!serving.has_news());
+        assert_eq!(serving.is_serving.get(), 0, "another does");
         serving.leads(at);
         assert_eq!(serving.decide(at), None, "it goes on where the leader was");
         assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
+    }
+
+    #[test]
+    fn who_is_to_serve_whoever_else_does_still_waits_for_its_leader() {
+        let mut serving = Serving::new(&Settings::with_mode(Mode::On), &Registry::new()).expect("its only metrics");
+        assert!(serving.wants(Input::Pod), "it is ready to go on");
+        assert_eq!(serving.is_serving.get(), 0);
+        serving.leads(NOON);
+        assert_eq!((serving.decide(NOON), serving.is_serving.get()), (None, 1));
     }
 
     #[test]

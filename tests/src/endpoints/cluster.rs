@@ -5,8 +5,9 @@ use crate::agent::{Agent, AgentSpec};
 use crate::audit::{Ledger, Mark};
 use crate::control_plane::{CONTROLLER_MANAGER, ControlPlane, Options};
 use crate::eventually::Deadline;
-use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports};
+use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, over};
 use crate::limits::POLL;
+use crate::proxy::Line;
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -87,6 +88,26 @@ impl Cluster {
     pub async fn agent(&self, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let spec = agent(self.control_plane).await?;
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
+    }
+
+    /// The same over a proxy, whose line tells what this agent writes: replicas are one user.
+    ///
+    /// # Errors
+    /// Where its kubeconfig cannot be written or no proxy can be had.
+    pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
+        let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
+        let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
+        Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
+    }
+
+    /// That there has never been a kube-controller-manager, as far as anybody can tell.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn forget_controller_manager(&self) -> anyhow::Result<()> {
+        let leases: Api<Lease> = Api::namespaced(self.control_plane.admin(), "kube-system");
+        leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
+        Ok(())
     }
 
     /// A mark in the audit log.

@@ -1,0 +1,149 @@
+//! Two replicas of the member agent under `--endpointslices=auto`, where there is no kube-controller-manager.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload, is_serving, serves};
+use fleetnet_tests::eventually::{self, Deadline};
+use fleetnet_tests::fleet::{FLEET_SYSTEM, MEMBER_AGENT};
+use fleetnet_tests::proxy::Line;
+use fleetnet_tests::routes::Routes;
+use fleetnet_tests::run;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::Api;
+use tokio::sync::watch;
+
+/// The one that holds it writes.
+const LEASE: &str = "fleetnet-endpointslices";
+/// How long a replica waits after the last renewal that it saw, and then looks on before it serves, is together far longer
+/// than what the test does in the meantime.
+const FLAGS: [(&str, &str); 6] = [
+    ("--endpointslices", "auto"),
+    ("--endpointslices-takeover-after", "4s"),
+    ("--max-endpoints-per-slice", "2"),
+    ("--leader-election-lease-duration", "4s"),
+    ("--leader-election-renew-deadline", "3s"),
+    ("--leader-election-retry-period", "500ms"),
+];
+/// Those that are ready from the beginning to the end.
+const STEADY: [&str; 4] = ["10.1.0.1:8080", "10.1.0.3:8080", "10.1.0.5:8080", "10.1.0.6:8080"];
+/// Those that come and go, in two of the three slices.
+const RESTLESS: [&str; 2] = ["10.1.0.2:8080", "10.1.0.4:8080"];
+
+/// Readiness of the two pods that come and go.
+struct Pods<'a>(&'a Workload);
+
+impl Pods<'_> {
+    async fn report(&self, restless: usize, is_ready: bool) -> anyhow::Result<()> {
+        let (number, address) = [(1, "10.1.0.2"), (3, "10.1.0.4")][restless];
+        let pod = PodSketch::new(&format!("web-{number}"), "web", &[address]);
+        self.0.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
+    }
+
+    /// Changes the first of them all the time, until it is told to stop. Tells how often it has.
+    async fn flap(&self, changes: &watch::Sender<usize>, stop: &watch::Sender<bool>) -> anyhow::Result<()> {
+        while !*stop.borrow() {
+            let change = *changes.borrow() + 1;
+            self.report(0, change.is_multiple_of(2)).await?;
+            changes.send_replace(change);
+        }
+        Ok(())
+    }
+}
+
+/// What is routed where of the restless ones these are ready.
+fn routed(restless: [bool; 2]) -> Vec<&'static str> {
+    let ready = RESTLESS.into_iter().zip(restless).filter(|(_, is_ready)| *is_ready);
+    STEADY.into_iter().chain(ready.map(|(address, _)| address)).collect()
+}
+
+async fn lease(cluster: &Cluster) -> anyhow::Result<LeaseSpec> {
+    let leases: Api<Lease> = Api::namespaced(cluster.control_plane.admin(), FLEET_SYSTEM);
+    eventually::there(&leases, LEASE).await?.spec.context("a Lease says who holds it")
+}
+
+/// Waits until there were so many more changes.
+async fn more(changes: &watch::Sender<usize>, count: usize) -> anyhow::Result<()> {
+    let enough = *changes.borrow() + count;
+    let (mut seen, deadline) = (changes.subscribe(), Deadline::start());
+    tokio::select! {
+        seen = seen.wait_for(|changes| *changes >= enough) => { seen?; Ok(()) }
+        () = deadline.passed() => deadline.check(),
+    }
+}
+
+/// Whether the first of the restless pods is ready, as its slice says.
+async fn is_published(workload: &Workload) -> anyhow::Result<bool> {
+    let slices = workload.slices("web").await?;
+    let mut endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let of_it = endpoints.find(|endpoint| endpoint.addresses == ["10.1.0.2"]).context("it has an endpoint")?;
+    Ok(of_it.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(true))
+}
+
+/// Changes one after the other cost a write each.
+async fn at_work(cluster: &Cluster, pods: &Pods<'_>, routes: &mut Routes) -> anyhow::Result<()> {
+    let mark = cluster.mark().await?;
+    for is_ready in [false, true, false, true] {
+        pods.report(1, is_ready).await?;
+        routes.are(&routed([true, is_ready])).await?;
+    }
+    cluster.agent_wrote(mark, &[(4, "update endpointslices")]).await
+}
+
+#[test]
+fn a_replica_goes_on_where_one_was_killed_while_pods_changed_and_writes_what_it_must_once() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutControllerManager, "failover").await?;
+        cluster.forget_controller_manager().await?;
+        let (workload, line) = (cluster.workload().await?, Line::default());
+        let addresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6"];
+        // The pods first: who is given one after the other may put them into other slices.
+        workload.pods("web", &addresses).await?;
+        workload.service("web").await?;
+        let leader = cluster.serve(&FLAGS).await?;
+        serves(&leader, true).await?;
+        workload.sees_all("web", "three slices", |held| held.len() == 3).await?;
+        let (pods, mut routes) = (Pods(&workload), workload.routes("web"));
+        routes.are(&routed([true, true])).await?;
+        let of_leader = lease(&cluster).await?;
+
+        let replica = cluster.agent_over(&line, &FLAGS).await?.start_ready().await?;
+        at_work(&cluster, &pods, &mut routes).await?;
+        ensure!(is_serving(&leader).await? && !is_serving(&replica).await?, "one of the two serves");
+
+        let mark = cluster.mark().await?;
+        let (changes, stop) = (watch::Sender::new(0), watch::Sender::new(false));
+        let kill = async {
+            more(&changes, 20).await?;
+            leader.kill().await?;
+            let killed_at = *changes.borrow();
+            more(&changes, 20).await?;
+            stop.send_replace(true);
+            anyhow::Ok(killed_at)
+        };
+        let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
+        // What the killed one had sent may have come after it: the mark waits for that.
+        let nobody = cluster.mark().await?;
+        let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;
+        assert!((1..=killed_at + 1).contains(&of_killed.count()), "{killed_at} changes:\n{of_killed}");
+        let is_ready = !is_published(&workload).await?;
+        pods.report(0, is_ready).await?;
+        pods.report(1, false).await?;
+        ensure!(!is_serving(&replica).await? && line.passed().is_empty(), "it waits\n{}", replica.log().tail());
+
+        routes.are(&routed([is_ready, false])).await?;
+        serves(&replica, true).await?;
+        let of_replica = lease(&cluster).await?;
+        assert_ne!(of_leader.holder_identity, of_replica.holder_identity);
+        assert_eq!(of_replica.lease_transitions, of_leader.lease_transitions.map(|transitions| transitions + 1));
+        workload.settle("marker").await?;
+        let caught_up = [(1, "create endpointslices"), (2, "update endpointslices")];
+        cluster.agent_wrote(nobody, &caught_up).await.context("a write for each slice that is not as it should be")?;
+        assert_eq!(line.passed(), ["update endpointslices", "create endpointslices"]);
+        pods.report(0, true).await?;
+        pods.report(1, true).await?;
+        routes.are(&routed([true, true])).await?;
+        at_work(&cluster, &pods, &mut routes).await.context("the replica")?;
+
+        routes.always_led_to(&STEADY)?;
+        routes.never_said_the_same_again()
+    })
+}

@@ -1,0 +1,181 @@
+//! A Service of many pods.
+
+use super::ON;
+use anyhow::ensure;
+use fleetnet_tests::endpoints::{Cluster, Kind, PodSketch, Workload};
+use fleetnet_tests::fleet::MEMBER_AGENT;
+use fleetnet_tests::process::Ended;
+use fleetnet_tests::run;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ten full slices and a half one.
+const PODS: usize = 1_050;
+/// Becomes unready, and ready again.
+const FLAPPING: usize = 777;
+/// Pods that are made or removed at once.
+const AT_ONCE: usize = 16;
+
+/// The pods of `web`: each was made so often.
+struct Pods<'a> {
+    workload: &'a Workload,
+    generation: Vec<usize>,
+}
+
+impl<'a> Pods<'a> {
+    async fn create(workload: &'a Workload) -> anyhow::Result<Self> {
+        let pods = Self { workload, generation: vec![0; PODS] };
+        pods.make(0..PODS).await?;
+        Ok(pods)
+    }
+
+    fn sketch(&self, pod: usize) -> PodSketch {
+        PodSketch::new(&format!("web-{pod}"), "web", &[&self.address(pod)])
+    }
+
+    /// Another one each time that it is made.
+    fn address(&self, pod: usize) -> String {
+        format!("10.{}.{}.{}", self.generation[pod] + 1, pod / 200, pod % 200 + 1)
+    }
+
+    fn routes(&self) -> Vec<String> {
+        (0..PODS).map(|pod| format!("{}:8080", self.address(pod))).collect()
+    }
+
+    async fn make(&self, pods: impl IntoIterator<Item = usize>) -> anyhow::Result<()> {
+        let made = pods.into_iter().map(|pod| async move { self.workload.pod(&self.sketch(pod)).await.map(drop) });
+        futures::stream::iter(made).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn remove(&self, pods: &[usize]) -> anyhow::Result<()> {
+        let removed = pods.iter().map(|pod| async move { self.workload.remove_pod(&format!("web-{pod}")).await });
+        futures::stream::iter(removed).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn make_anew(&mut self, pods: &[usize]) -> anyhow::Result<()> {
+        pods.iter().for_each(|pod| self.generation[*pod] += 1);
+        self.make(pods.iter().copied()).await
+    }
+
+    /// Waits until exactly the pods but for these are published, and tells their slices.
+    async fn are_published_but(&self, without: &[usize]) -> anyhow::Result<Slices> {
+        let expected: BTreeSet<String> =
+            (0..PODS).filter(|pod| !without.contains(pod)).map(|pod| self.address(pod)).collect();
+        let what = format!("{} endpoints", expected.len());
+        let are_there = |held: &BTreeMap<String, EndpointSlice>| {
+            let addresses: Vec<&String> = held.values().flat_map(addresses).collect();
+            addresses.len() == expected.len() && addresses.into_iter().all(|address| expected.contains(address))
+        };
+        self.workload.sees_all("web", &what, are_there).await.map(Slices)
+    }
+}
+
+fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = &String> {
+    slice.endpoints.iter().flatten().flat_map(|endpoint| &endpoint.addresses)
+}
+
+/// The slices of `web`, by name.
+struct Slices(BTreeMap<String, EndpointSlice>);
+
+impl Slices {
+    /// How many endpoints they hold, the fullest first.
+    fn lengths(&self) -> Vec<usize> {
+        let mut lengths: Vec<usize> = self.0.values().map(|slice| addresses(slice).count()).collect();
+        lengths.sort_unstable_by(|one, other| other.cmp(one));
+        lengths
+    }
+
+    /// The pods in each full slice.
+    fn full(&self) -> Vec<Vec<usize>> {
+        let pods = self.0.values().map(|slice| slice.endpoints.iter().flatten().filter_map(pod).collect());
+        pods.filter(|pods: &Vec<usize>| pods.len() == 100).collect()
+    }
+
+    /// How many of them are not what they were in others.
+    fn changed_since(&self, before: &Self) -> usize {
+        let version = |slice: &EndpointSlice| slice.metadata.resource_version.clone();
+        self.0.iter().filter(|(name, slice)| before.0.get(*name).map(version) != Some(version(slice))).count()
+    }
+}
+
+/// The number of its pod.
+fn pod(endpoint: &k8s_openapi::api::discovery::v1::Endpoint) -> Option<usize> {
+    endpoint.target_ref.as_ref()?.name.as_deref()?.strip_prefix("web-")?.parse().ok()
+}
+
+/// Ten full slices, and others.
+fn ten_full_and(others: &[usize]) -> Vec<usize> {
+    [&[100; 10], others].concat()
+}
+
+#[test]
+fn a_service_of_1050_pods_has_11_slices_and_a_change_costs_those_that_it_is_in() -> anyhow::Result<()> {
+    run(async {
+        let cluster = Cluster::take(Kind::WithoutControllerManager, "large").await?;
+        let workload = cluster.workload().await?;
+        let mut pods = Pods::create(&workload).await?;
+        workload.service("web").await?;
+        let mark = cluster.mark().await?;
+        let agent = cluster.serve(&[ON]).await?;
+        let mut slices = pods.are_published_but(&[]).await?;
+        assert_eq!(slices.lengths(), ten_full_and(&[50]));
+        cluster.agent_wrote(mark, &[(11, "create endpointslices")]).await?;
+        let (mut routes, all) = (workload.routes("web"), pods.routes());
+        routes.are(&but(&all, &[])).await?;
+
+        let mark = cluster.mark().await?;
+        workload.report(&pods.sketch(FLAPPING).unready()).await?;
+        routes.are(&but(&all, &[FLAPPING])).await?;
+        workload.report(&pods.sketch(FLAPPING)).await?;
+        routes.are(&but(&all, &[])).await?;
+        let flapped = pods.are_published_but(&[]).await?;
+        assert_eq!(flapped.changed_since(&slices), 1, "the slice that it is in");
+        cluster.agent_wrote(mark, &[(2, "update endpointslices")]).await?;
+        slices = flapped;
+
+        // 50 of one slice, while it looks on. Others may hold none of them.
+        let fifty = slices.full()[3][..50].to_vec();
+        let mark = cluster.mark().await?;
+        pods.remove(&fifty).await?;
+        let without = pods.are_published_but(&fifty).await?;
+        assert_eq!(without.lengths(), [&[100; 9][..], &[50, 50]].concat());
+        pods.make_anew(&fifty).await?;
+        let anew = pods.are_published_but(&[]).await?;
+        assert_eq!(
+            anew.lengths(),
+            ten_full_and(&[50]),
+            "who has room for all takes them: the one that will be fullest"
+        );
+        assert!(anew.changed_since(&slices) <= 2, "where they went, where they came");
+        let written = cluster.written_by(MEMBER_AGENT, mark).await?;
+        ensure!(written.0.iter().all(|write| write.verb == "update" && write.status == 200), "{written}");
+        let most = 3 * fifty.len();
+        assert!((2..=most).contains(&written.count()), "one where a pod begins to go, is gone, comes:\n{written}");
+        routes.always_led_to(&but(&all, &[&fifty[..], &[FLAPPING]].concat()))?;
+
+        // Five of each of ten slices, all at once.
+        let fifty: Vec<usize> = anew.full().iter().flat_map(|slice| slice[40..45].to_vec()).collect();
+        assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());
+        pods.remove(&fifty).await?;
+        pods.make_anew(&fifty).await?;
+        let mark = cluster.mark().await?;
+        let agent = cluster.serve(&[ON]).await?;
+        slices = pods.are_published_but(&[]).await?;
+        assert_eq!(slices.lengths(), ten_full_and(&[50]), "slices that lose some are filled first");
+        assert_eq!(slices.changed_since(&anew), 10);
+        cluster.agent_wrote(mark, &[(10, "update endpointslices")]).await?;
+
+        assert_eq!(agent.terminate().await?, Ended::Exited(0), "{}", agent.log().tail());
+        let mark = cluster.mark().await?;
+        let _agent = cluster.serve(&[ON]).await?;
+        workload.settle("marker").await?;
+        cluster.agent_wrote(mark, &[(1, "create endpointslices")]).await
+    })
+}
+
+/// Routes to all pods but these.
+fn but<'a>(routes: &'a [String], without: &[usize]) -> Vec<&'a str> {
+    let rest = routes.iter().enumerate().filter(|(pod, _)| !without.contains(pod));
+    rest.map(|(_, route)| route.as_str()).collect()
+}
