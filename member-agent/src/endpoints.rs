@@ -13,8 +13,8 @@
 //! - [`view`]: the objects, and which Services a change touches.
 //! - [`due`]: when a touched Service is planned.
 //! - [`controller`]: the plan of one Service, its phases, events and measurements.
-//! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called; [`asked`]: which slices are as
-//!   we asked them to be.
+//! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called.
+//! - [`hands`]: by whose hand slices change; [`asked`]: which are as we asked them to be.
 //! - [`takeover`]: on or off; [`serving`]: both together.
 
 mod alike;
@@ -22,6 +22,7 @@ mod asked;
 pub mod controller;
 mod due;
 mod flags;
+mod hands;
 mod names;
 mod serving;
 pub mod takeover;

@@ -82,6 +82,18 @@ impl Fleet {
         }
     }
 
+    /// Whether the change is that something cannot be read, and that is known already: what the EndpointSlice controller
+    /// cannot read of an object when it asks for it is no news here.
+    pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
+        let Change::Unreadable { namespace, name } = change else { return false };
+        let name = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
+        match source {
+            Kind::Service => self.view.services.get(&name).is_some(),
+            Kind::EndpointSlice => self.view.slices.get(&name).is_some(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.remember_observed(source, &change);
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);

@@ -88,7 +88,7 @@ impl Member {
 
 fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
     match (change, source.input()) {
-        (Change::Applied(Local::Endpoints(object)), _) => serving.apply(object, at, dirty),
+        (Change::Applied(Local::Endpoints(object)), _) => serving.apply(*object, at, dirty),
         (Change::Applied(Local::Lease(lease)), _) => serving.lease_seen(lease, at),
         (Change::Removed { namespace, name, .. }, Some(input)) => serving.remove(input, &namespace, &name, at, dirty),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
@@ -98,9 +98,8 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
 }
 
 /// What the EndpointSlice controller takes in.
-#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
 enum Local {
-    Endpoints(endpoints::Object),
+    Endpoints(Box<endpoints::Object>),
     Lease(LeaseSeen),
 }
 
@@ -115,7 +114,7 @@ fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object
         Change::Applied(Object::Fleet(object)) => {
             let taken = source.input() == Some(endpoints::Input::EndpointSlice);
             let slice = taken.then(|| endpoints::Object::EndpointSlice(another_managers(&object.meta().name)));
-            (Some(Change::Applied(object)), slice.map(|slice| Change::Applied(Local::Endpoints(slice))))
+            (Some(Change::Applied(object)), slice.map(|slice| Change::Applied(Local::Endpoints(Box::new(slice)))))
         }
         Change::Applied(Object::Endpoints(local)) => (None, Some(Change::Applied(Local::Endpoints(local)))),
         Change::Applied(Object::Lease(lease)) => (None, Some(Change::Applied(Local::Lease(lease)))),
@@ -152,7 +151,9 @@ impl Logic for Member {
         if let Some(local) = local {
             self.tell_endpoints(dirty, |serving, services| take_in(serving, source, local, at, services));
         }
-        if let (Source::Fleet(kind), Some(change)) = (source, fleets) {
+        if let (Source::Fleet(kind), Some(change)) = (source, fleets)
+            && !self.fleet.knows(kind, &change)
+        {
             let mut keys = Vec::new();
             self.fleet.observe(kind, change, at, &mut keys);
             dirty.extend(keys.into_iter().map(Key::Fleet));
@@ -190,6 +191,19 @@ impl Logic for Member {
             (_, Some(input), Some(serving)) => serving.wants(input),
             (_, None, Some(serving)) => serving.wants_lease(),
             (_, _, None) => false,
+        }
+    }
+
+    fn reading(&self, source: Source) -> u64 {
+        match (source.input(), &self.endpoints) {
+            (Some(input), Some(serving)) => serving.reading(input),
+            _ => 0,
+        }
+    }
+
+    fn read_anew(&mut self, source: Source, _at: Timestamp, dirty: &mut Vec<Key>) {
+        if let Some(input) = source.input() {
+            self.tell_endpoints(dirty, |serving, services| serving.read_anew(input, services));
         }
     }
 
@@ -305,9 +319,11 @@ mod tests {
         let latencies = Latencies::new("member-1", &registry).expect("the only ones");
         let serving = Serving::new(&Settings::with_mode(Mode::On), &registry).expect("the only one");
         let mut member = Member::new(settings, Parts::ALL, latencies, Some(serving));
+        member.leads(NOON, &mut Vec::new());
+        member.plan(&Key::Takeover, NOON);
         let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
         let service = Service { metadata, spec: ServiceSpec::default() };
-        let change = Change::Applied(Object::Endpoints(endpoints::Object::Service(service)));
+        let change = Change::Applied(Object::Endpoints(Box::new(endpoints::Object::Service(service))));
         member.observe(Source::Fleet(Kind::Service), change, NOON, &mut Vec::new());
         member
     }
@@ -354,6 +370,30 @@ mod tests {
         let mut dirty = Vec::new();
         member.leads(NOON, &mut dirty);
         assert_eq!(dirty, [Key::Takeover], "who begins to lead decides anew");
+    }
+
+    #[test]
+    fn pods_are_watched_and_services_and_slices_told_anew_once_it_serves() {
+        let local = [Source::Fleet(Kind::Service), Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node];
+        let member = member();
+        assert_eq!(local.map(|source| (member.wants(source), member.reading(source))), [(true, 1); 4]);
+        assert_eq!(member.reading(Source::Fleet(Kind::ServiceExport)), 0, "the fleet needs nothing anew");
+    }
+
+    #[test]
+    fn what_the_fleet_knows_of_a_service_stays_when_the_controller_asks_for_it_and_it_cannot_be_read() {
+        let mut member = member();
+        let unreadable = || Change::Unreadable { namespace: "ns".into(), name: "web".into() };
+        let is_known = |member: &Member| {
+            member
+                .fleet
+                .knows(Kind::Service, &split(Source::Fleet(Kind::Service), unreadable()).0.expect("the fleet's too"))
+        };
+        assert!(!is_known(&member));
+        let json = br#"{"metadata":{"namespace":"ns","name":"web","uid":"u","resourceVersion":"7"},"spec":{}}"#;
+        let service = glue::observe(Kind::Service, json).expect("readable").object;
+        member.observe(Source::Fleet(Kind::Service), Change::Applied(Object::Fleet(service)), NOON, &mut Vec::new());
+        assert!(is_known(&member));
     }
 
     #[test]

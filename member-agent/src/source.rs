@@ -53,14 +53,13 @@ impl Source {
 
 /// An object, as those have it who want to know of it.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "none is kept as such")]
 pub enum Object {
     /// The fleet's.
     Fleet(fleet::Object),
     /// A Service, or a slice with the controller's name: the fleet's and the controller's.
-    Both(fleet::Object, endpoints::Object),
+    Both(fleet::Object, Box<endpoints::Object>),
     /// The controller's.
-    Endpoints(endpoints::Object),
+    Endpoints(Box<endpoints::Object>),
     /// A Lease.
     Lease(LeaseSeen),
 }
@@ -68,6 +67,12 @@ pub enum Object {
 impl From<fleet::Object> for Object {
     fn from(object: fleet::Object) -> Self {
         Self::Fleet(object)
+    }
+}
+
+impl Object {
+    fn endpoints(object: endpoints::Object) -> Self {
+        Self::Endpoints(Box::new(object))
     }
 }
 
@@ -113,8 +118,8 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
     };
     let lease = Resource { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases" };
     [
-        spec(Source::Pod, core("Pod", "pods"), decoder(|pod| Object::Endpoints(endpoints::Object::Pod(pod)))),
-        spec(Source::Node, core("Node", "nodes"), decoder(|node| Object::Endpoints(endpoints::Object::Node(node)))),
+        spec(Source::Pod, core("Pod", "pods"), decoder(|pod| Object::endpoints(endpoints::Object::Pod(pod)))),
+        spec(Source::Node, core("Node", "nodes"), decoder(|node| Object::endpoints(endpoints::Object::Node(node)))),
         SourceSpec {
             namespace: Some(LEASE_NAMESPACE.to_owned()),
             name: Some(LEASE_NAME),
@@ -150,7 +155,7 @@ fn both<T: DeserializeOwned + 'static>(
             return Ok(observed.map(Object::Fleet));
         }
         match serde_json::from_slice(json) {
-            Ok(object) => Ok(observed.map(|fleet| Object::Both(fleet, of(object)))),
+            Ok(object) => Ok(observed.map(|fleet| Object::Both(fleet, Box::new(of(object))))),
             Err(error) => Err(Unreadable {
                 namespace: observed.namespace,
                 name: observed.name,
@@ -229,11 +234,10 @@ mod tests {
 
     #[test]
     fn a_slice_with_the_controllers_name_is_read_for_both_and_others_for_the_fleet_only() {
-        let Object::Both(fleet::Object::EndpointSlice(fleet), endpoints::Object::EndpointSlice(lean)) =
-            decode_slice(&slice(OURS))
-        else {
+        let Object::Both(fleet::Object::EndpointSlice(fleet), local) = decode_slice(&slice(OURS)) else {
             panic!("read for both");
         };
+        let endpoints::Object::EndpointSlice(lean) = *local else { panic!("{local:?}") };
         assert_eq!(fleet.meta.name, ObjectName::new("ns", "web-1"));
         assert_eq!((&*lean.metadata.name, lean.endpoints.len()), ("web-1", 1));
         assert!(matches!(decode_slice(&slice("somebody-else")), Object::Fleet(_)));
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_only_the_controller_reads_has_its_metadata_even_where_it_is_nonsense() {
-        let decode = decoder(|pod| Object::Endpoints(endpoints::Object::Pod(pod)));
+        let decode = decoder(|pod| Object::endpoints(endpoints::Object::Pod(pod)));
         let json =
             r#"{"metadata":{"namespace":"ns","name":"web-0","uid":"u","resourceVersion":"7"},"spec":"nonsense"}"#;
         let unreadable = decode(json.as_bytes()).expect_err("nonsense");

@@ -1,7 +1,8 @@
 //! Sources on demand: the engine's word to a watch on whether its source is wanted.
 //!
 //! A source that the agent does not want is not watched and holds nothing. Each time that it is wanted again a new round
-//! begins with a new list; what a watch of an earlier round still had on its way is not taken for news of this one.
+//! begins with a new list; what a watch of an earlier round still had on its way is not taken for news of this one. A source
+//! that is to be told once more begins a new round too, and goes on holding what it holds.
 
 use std::sync::Arc;
 
@@ -53,6 +54,14 @@ impl Demand {
         self.said.send_replace(is_wanted.then_some(self.rounds));
         true
     }
+
+    /// What is wanted is wanted from its beginning.
+    fn renew(&mut self) {
+        if self.is_wanted() {
+            self.rounds += 1;
+            self.said.send_replace(Some(self.rounds));
+        }
+    }
 }
 
 /// Waits until this round is over. False if that is because the engine is gone, which wants nothing any more.
@@ -66,9 +75,28 @@ impl<L: Logic> Engine<L> {
         self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
     }
 
-    /// Begins to watch what the agent wants by now, and lets go of what it does not want any more. True if anything was
-    /// to be done: what the agent made of that may change what it wants.
+    /// Begins to watch what the agent wants by now, lets go of what it does not want any more, and lists anew what it reads
+    /// otherwise. True if anything was to be done: what the agent made of that may change what it wants.
     pub(crate) fn follow_demand(&mut self) -> bool {
+        let is_turned = self.turn();
+        self.follow_reading() || is_turned
+    }
+
+    fn follow_reading(&mut self) -> bool {
+        let mut is_any = false;
+        for (id, source) in &mut self.sources {
+            let reading = self.logic.reading(*id);
+            if std::mem::replace(&mut source.reading, reading) != reading {
+                source.is_retold = true;
+                source.versions.tell_again();
+                source.demand.renew();
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    fn turn(&mut self) -> bool {
         let logic = &self.logic;
         let turned = self.sources.iter().filter(|(id, source)| logic.wants(**id) != source.is_wanted());
         let turned: Vec<L::Source> = turned.map(|(id, _)| *id).collect();
@@ -103,5 +131,15 @@ mod tests {
         let mut demand = Demand::new(false);
         assert!(!demand.is_wanted() && !demand.is_current(0));
         assert!(demand.set(true) && demand.is_current(1));
+    }
+
+    #[test]
+    fn what_is_to_be_told_once_more_begins_a_round_if_it_is_wanted() {
+        let mut demand = Demand::new(true);
+        demand.renew();
+        assert!(demand.is_current(2) && !demand.is_current(1));
+        demand.set(false);
+        demand.renew();
+        assert!(!demand.is_wanted());
     }
 }

@@ -61,6 +61,10 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
     pub(crate) demand: Demand,
+    /// How the agent reads it ([`Logic::reading`]).
+    pub(crate) reading: u64,
+    /// The list under way, or the next, tells everything once more.
+    pub(crate) is_retold: bool,
     /// The kind was served at some time, so that its absence is a loss.
     pub(crate) was_complete: bool,
     /// Its watch follows the server, or has not failed yet.
@@ -94,9 +98,19 @@ pub(crate) struct Surroundings {
 }
 
 impl<L: Logic> Source<L> {
-    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex, wanted: bool) -> Self {
-        let (versions, demand) = (Versions::default(), Demand::new(wanted));
-        Self { spec, cluster, versions, state: Self::first_state(wanted), demand, was_complete: false, in_touch: true }
+    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex, logic: &L) -> Self {
+        let (wanted, reading) = (logic.wants(spec.source), logic.reading(spec.source));
+        Self {
+            spec,
+            cluster,
+            versions: Versions::default(),
+            state: Self::first_state(wanted),
+            demand: Demand::new(wanted),
+            reading,
+            is_retold: false,
+            was_complete: false,
+            in_touch: true,
+        }
     }
 
     pub(crate) const fn first_state(wanted: bool) -> WatchState {
@@ -119,8 +133,7 @@ impl<L: Logic> Engine<L> {
                 clusters.push(name.clone());
                 clusters.len() - 1
             });
-            let wanted = logic.wants(spec.source);
-            sources.insert(spec.source, Source::new(spec, cluster, wanted));
+            sources.insert(spec.source, Source::new(spec, cluster, &logic));
         }
         let Surroundings { recorder, clock, metrics, jitter, writes_per_second, status } = surroundings;
         let engine = Self {
@@ -180,8 +193,14 @@ impl<L: Logic> Engine<L> {
             WatchEvent::ListEnded { resource_version } => {
                 source.versions.list_ended(resource_version, &mut news);
                 source.was_complete = true;
+                let is_retold = std::mem::take(&mut source.is_retold);
                 self.learn(id, news, arrival);
                 self.set_in_touch(id, true, at);
+                if is_retold {
+                    let mut keys = Vec::new();
+                    self.logic.read_anew(id, at, &mut keys);
+                    self.mark_dirty(keys);
+                }
                 return self.change_state(id, WatchState::Complete, at);
             }
             WatchEvent::NotServed { status, .. } => {

@@ -1011,6 +1011,46 @@ async fn a_source_that_is_wanted_again_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_source_that_is_read_otherwise_is_told_once_more_and_stays_what_it_was_worth() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.wish("b", "1").await;
+    world.pass(1).await;
+    world.bring_events().await;
+    let states = world.record().states.len();
+    world.record().readings.insert(Source::Wish, 1);
+    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
+    world.pass(1).await;
+    world.record().applied.clear();
+
+    let version = |version, name| Thing { version, ..Thing::wish(name, "1") };
+    let (kept, newer) = (version(2, "a"), version(5, "c"));
+    world.send_of_round(1, Source::Wish, WatchEvent::Applied(newer.clone().observed())).await;
+    world.send_of_round(2, Source::Wish, WatchEvent::ListStarted).await;
+    world.send_of_round(2, Source::Wish, WatchEvent::Applied(kept.clone().observed())).await;
+    world.pass(1).await;
+    assert_eq!(
+        world.record().applied,
+        ["a"],
+        "it has not changed, and what the earlier round has on its way is dropped"
+    );
+    assert!(world.record().read_anew.is_empty(), "the list has not ended");
+    world.send_of_round(2, Source::Wish, WatchEvent::Applied(newer.observed())).await;
+    world.send_of_round(2, Source::Wish, WatchEvent::ListEnded { resource_version: 9 }).await;
+    world.pass(1).await;
+    assert_eq!(world.record().applied[..2], ["a", "c"]);
+    assert_eq!(world.record().read_anew, [Source::Wish]);
+    assert!(world.record().plans.contains(&"read anew".to_owned()));
+    assert_eq!(world.record().removed[..1], ["wish-b"], "the list does not have it");
+    assert_eq!(world.record().states.len(), states, "it was complete all the time");
+
+    world.record().applied.clear();
+    world.send_of_round(2, Source::Wish, WatchEvent::Applied(kept.observed())).await;
+    world.pass(1).await;
+    assert!(world.record().applied.iter().all(|name| name != "a"), "once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_answer_to_a_write_is_not_held_of_a_source_that_is_not_wanted_any_more() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies", 1, Fault::Late(std::time::Duration::from_secs(1)));

@@ -55,6 +55,18 @@ pub trait Logic: Sized + Send + 'static {
         true
     }
 
+    /// How a source is read: a number that changes when the agent needs all of its objects told once more, since it has let
+    /// go of something of them. Asked as [`Logic::wants`] is.
+    ///
+    /// The source is listed anew then, and what is held is told as [`Change::Applied`] though it has not changed. Until that
+    /// list has ended, which [`Logic::read_anew`] tells, the view of the source is worth what it was.
+    fn reading(&self, _source: Self::Source) -> u64 {
+        0
+    }
+
+    /// All of a source has been told once more: [`Logic::reading`] had changed. Pushes the keys that must be planned.
+    fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+
     /// What there is to do for a key. The writes are independent of each other and may run in any order and at once.
     fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self>;
 
@@ -122,7 +134,8 @@ pub enum Change<O> {
     Applied(O),
     /// An object of this name exists and cannot be read, and nothing is held of it: so it was when the agent started, or
     /// when the object was made. Nothing may be decided by its absence. Told once; an `Applied` or a `Removed` of the name
-    /// ends it.
+    /// ends it. Told too of what is held, where all is told once more ([`Logic::reading`]): what the agent let go of it
+    /// cannot be read.
     Unreadable {
         /// Namespace; empty for cluster-scoped kinds.
         namespace: Box<str>,

@@ -132,6 +132,11 @@ pub(crate) struct Record {
     pub(crate) unreadable: Vec<String>,
     /// What the agent does not want. Set by the test; the engine sees it at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
+    /// How the agent reads each source, and what it was told once more of.
+    pub(crate) readings: BTreeMap<Source, u64>,
+    pub(crate) read_anew: Vec<Source>,
+    /// Names of what was told to be there, each time.
+    pub(crate) applied: Vec<String>,
     /// How many plans had been made each time that it was told that it leads.
     pub(crate) led_after_plans: Vec<usize>,
     /// What it then asks for.
@@ -206,6 +211,7 @@ impl Logic for Copier {
         let name = match change {
             Change::Applied(thing) => {
                 let name = thing.name.clone();
+                lock(&self.record).applied.push(name.clone());
                 let before = self.things.insert((source, name.clone()), thing.clone());
                 if before.is_some_and(|before| before.says_the_same(&thing)) {
                     return;
@@ -236,6 +242,15 @@ impl Logic for Copier {
 
     fn wants(&self, source: Source) -> bool {
         !lock(&self.record).unwanted.contains(&source)
+    }
+
+    fn reading(&self, source: Source) -> u64 {
+        lock(&self.record).readings.get(&source).copied().unwrap_or_default()
+    }
+
+    fn read_anew(&mut self, source: Source, _at: Timestamp, dirty: &mut Vec<String>) {
+        lock(&self.record).read_anew.push(source);
+        dirty.push("read anew".to_owned());
     }
 
     fn leads(&mut self, _at: Timestamp, dirty: &mut Vec<String>) {

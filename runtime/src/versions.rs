@@ -26,6 +26,8 @@ pub struct Versions<O> {
     /// Objects that are there, cannot be read, and of which nothing is held: as many as the server has.
     unreadable: BTreeMap<Name, Unread>,
     tombstones: Tombstones,
+    /// To be told once more with the next list.
+    retold: BTreeSet<Name>,
     /// The newest version that the watch has shown: everything up to it has been told.
     passed: u64,
     /// Number of lists begun.
@@ -82,6 +84,7 @@ impl<O> Default for Versions<O> {
             held: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             tombstones: Tombstones::default(),
+            retold: BTreeSet::new(),
             passed: 0,
             lists: 0,
             list: None,
@@ -99,6 +102,12 @@ impl<O> Versions<O> {
             overtaken: BTreeMap::new(),
             deleted: BTreeSet::new(),
         });
+    }
+
+    /// Everything is told once more with the list that begins next, since the agent has let go of something of it. What that
+    /// list has not in a state that can be told is told as unreadable.
+    pub fn tell_again(&mut self) {
+        self.retold = self.held.keys().chain(self.unreadable.keys()).cloned().collect();
     }
 
     /// The watch or a list shows an object.
@@ -119,6 +128,8 @@ impl<O> Versions<O> {
         }
         if self.held.get(&name).is_none_or(|held| held.version < observed.resource_version) {
             self.take(&name, observed, news);
+        } else if self.retold.remove(&name) {
+            news.push(Change::Applied(observed.object));
         }
         self.mark_listed(&name);
     }
@@ -140,8 +151,9 @@ impl<O> Versions<O> {
         if replaced {
             self.drop_held(&name, Removal::Deleted, news);
         }
-        if !self.held.contains_key(&name) {
-            self.note_unreadable(&name, unreadable, news);
+        let is_new = !self.held.contains_key(&name) && self.note_unreadable(&name, unreadable);
+        if self.retold.remove(&name) || is_new {
+            news.push(name.clone().unreadable());
         }
         self.mark_listed(&name);
     }
@@ -182,6 +194,7 @@ impl<O> Versions<O> {
         if !list.blind {
             self.drop_unlisted(version, rolled_back, news);
         }
+        news.extend(std::mem::take(&mut self.retold).into_iter().map(Name::unreadable));
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });
         self.passed = version;
     }
@@ -278,13 +291,11 @@ impl<O> Versions<O> {
         }
     }
 
-    fn note_unreadable(&mut self, name: &Name, unreadable: &Unreadable, news: &mut Vec<Change<O>>) {
+    /// Whether that is new.
+    fn note_unreadable(&mut self, name: &Name, unreadable: &Unreadable) -> bool {
         let Unreadable { uid, resource_version, .. } = unreadable;
         let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
-        if self.unreadable.insert(name.clone(), unread).is_none() {
-            let Name { namespace, name } = name.clone();
-            news.push(Change::Unreadable { namespace, name });
-        }
+        self.unreadable.insert(name.clone(), unread).is_none()
     }
 
     fn take(&mut self, name: &Name, observed: Observed<O>, news: &mut Vec<Change<O>>) {
@@ -292,6 +303,7 @@ impl<O> Versions<O> {
             self.drop_held(name, Removal::Deleted, news);
         }
         self.unreadable.remove(name);
+        self.retold.remove(name);
         self.held.insert(
             name.clone(),
             Held { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
@@ -319,6 +331,7 @@ impl<O> Versions<O> {
 
     fn drop_held(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(held) = self.held.remove(name) {
+            self.retold.remove(name);
             let Name { namespace, name } = name.clone();
             news.push(Change::Removed { namespace, name, uid: held.uid, how });
         }
@@ -326,6 +339,7 @@ impl<O> Versions<O> {
 
     fn drop_unreadable(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(unread) = self.unreadable.remove(name) {
+            self.retold.remove(name);
             let Name { namespace, name } = name.clone();
             news.push(Change::Removed { namespace, name, uid: unread.uid, how });
         }
@@ -335,6 +349,11 @@ impl<O> Versions<O> {
 impl Name {
     fn of(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    fn unreadable<O>(self) -> Change<O> {
+        let Self { namespace, name } = self;
+        Change::Unreadable { namespace, name }
     }
 }
 

@@ -35,6 +35,7 @@ enum Step {
     ListEnded(u64),
     Answered(&'static str, &'static str, u64),
     Gone(&'static str, &'static str),
+    TellAgain,
 }
 
 fn news_of(steps: &[Step]) -> News {
@@ -58,12 +59,13 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
                 versions.answered(object(name, uid, version), &mut news);
             }
             Step::Gone(name, uid) => versions.gone("ns", name, uid, &mut news),
+            Step::TellAgain => versions.tell_again(),
         }
     }
     news
 }
 
-use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, Unreadable as Unread};
+use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, TellAgain, Unreadable as Unread};
 
 #[test]
 fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
@@ -264,6 +266,39 @@ fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins
     // The server went back and then far enough forward again that the list's version alone does not show it.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
     assert_eq!(news, [applied(90), applied(50)]);
+}
+
+#[test]
+fn what_is_to_be_told_again_is_told_by_the_next_list_once() {
+    let mut versions = Versions::default();
+    run(&mut versions, &[Seen("a", "1", 10), Seen("b", "2", 11), Seen("c", "3", 12), Unread("d", "4", 13), TellAgain]);
+    let news = run(
+        &mut versions,
+        &[ListStarted, Seen("a", "1", 10), Seen("c", "3", 14), Unread("d", "4", 13), Answered("e", "5", 16)],
+    );
+    assert_eq!(news, [applied(10), applied(14), unread("d"), applied(16)]);
+    assert_eq!(run(&mut versions, &[ListEnded(15)]), [removed("b", "2", Removal::Unlisted)]);
+    let again = [Seen("a", "1", 10), ListStarted, Seen("a", "1", 10), Seen("c", "3", 14), Seen("e", "5", 16)];
+    assert_eq!(run(&mut versions, &again), []);
+}
+
+#[test]
+fn what_cannot_be_told_again_is_told_to_be_unreadable_and_is_not_gone() {
+    let table: [&[Step]; 3] = [
+        &[ListStarted, Unread("a", "1", 11), ListEnded(20)],
+        &[ListStarted, Unread("", "", 0), ListEnded(20)],
+        &[ListStarted, ListEnded(9)],
+    ];
+    for (number, steps) in table[..2].iter().enumerate() {
+        let mut versions = Versions::default();
+        run(&mut versions, &[Seen("a", "1", 10), TellAgain]);
+        assert_eq!(run(&mut versions, steps), [unread("a")], "{number}");
+        assert_eq!(versions.len(), 1, "what was known of it otherwise stays");
+        assert_eq!(run(&mut versions, &[Seen("a", "1", 12)]), [applied(12)], "{number}");
+    }
+    let mut versions = Versions::default();
+    run(&mut versions, &[Seen("a", "1", 10), TellAgain]);
+    assert_eq!(run(&mut versions, table[2]), [removed("a", "1", Removal::RolledBack)], "what is gone is gone");
 }
 
 #[test]

@@ -4,19 +4,26 @@
 //! them are the phases of its writes, and their repetitions where one failed. What comes of our own writes is planned at
 //! once. A slice that others have changed is looked at a second later: two who write against each other cost a write a
 //! second and not all that the server can bear.
+//!
+//! While it does not serve, nothing is planned, and nothing is held but what tells by whose hand slices change ([`Hands`]).
+//! Each time that it begins to serve, all that it must know is told from the beginning ([`Controller::reading`]).
 
-use super::asked::Asked;
-use super::due::Due;
+mod events;
+mod progress;
+
+use super::hands::{Hand, Hands};
 use super::view::{Input, Object, Touched, View};
 use super::writes::{self, Operation, Phase, SliceWrite};
-use endpointslice::hints::{HintEvent, Severity as HintSeverity};
+use endpointslice::Config;
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::model::EndpointSlice;
-use endpointslice::plan::{Plan as SlicePlan, PlanError};
-use endpointslice::{Config, Text};
+use endpointslice::plan::Plan as SlicePlan;
+pub use events::ServiceEvent;
+use events::{failed_to_update, hint_event, tell_errors};
 use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::WatchState;
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Severity, WatchState};
+use progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,85 +64,22 @@ pub struct Planned {
     pub again: Option<Timestamp>,
 }
 
-/// A Kubernetes Event about a Service, by [`Controller::COMPONENT`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceEvent {
-    /// The Service.
-    pub service: ObjectName,
-    /// Its UID.
-    pub uid: Text,
-    /// Normal or Warning.
-    pub severity: Severity,
-    /// The reason, as kube-controller-manager has it.
-    pub reason: &'static str,
-    /// The message, as well.
-    pub message: String,
-}
-
 /// The EndpointSlice controller of one cluster.
 pub struct Controller {
+    config: Arc<Config>,
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
+    /// How often it has begun to serve.
+    begun: u64,
+    /// What has been told from its beginning since.
+    told: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
-    /// Who sees a slice so sees our own doing.
-    asked: Asked,
+    hands: Hands,
     metrics: Option<Metrics>,
     /// When a slice of this manager was last changed by others, if anybody has not asked yet.
     foreign_change: Option<Timestamp>,
-}
-
-/// How far it is with a Service.
-#[derive(Debug, Default)]
-struct Progress {
-    due: Due,
-    /// What the present sync began with, if it has writes to make.
-    sync: Option<SlicePlan>,
-    /// When the writes of the latest plan began.
-    wrote: Option<Timestamp>,
-    /// After those writes there are others of the same sync.
-    has_more_phases: bool,
-    round: Round,
-    /// What was told to stand in its way, so that it is told once.
-    told: Vec<PlanError>,
-}
-
-/// Deletes wait for all that a plan adds and changes. A Service whose pods change faster than writes land never has a plan
-/// without changes: there the deletes of one plan go with the next, once all writes of the first have landed.
-#[derive(Debug, Default)]
-struct Round {
-    /// Slices that were written and have not been seen as they were asked to be.
-    outstanding: BTreeSet<Text>,
-    /// Slices to delete once there are none of those.
-    deletes: BTreeSet<Text>,
-}
-
-impl Round {
-    /// What of that which a plan holds back may be deleted together with its phase.
-    fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
-        if !self.outstanding.is_empty() {
-            return BTreeSet::new();
-        }
-        held_back.intersection(&self.deletes).cloned().collect()
-    }
-
-    /// The writes of a plan begin.
-    fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
-        if self.outstanding.is_empty() {
-            self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
-        } else {
-            self.deletes.retain(|slice| held_back.contains(slice));
-        }
-        self.outstanding.extend(written);
-    }
-}
-
-impl Progress {
-    /// What may wait for the pace of writes waits for it.
-    fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
-        self.wrote.map_or(by, |wrote| by.max(wrote + pace))
-    }
 }
 
 impl Controller {
@@ -145,13 +89,17 @@ impl Controller {
     /// A controller that knows nothing yet and does not serve.
     #[must_use]
     pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
+        let config = Arc::new(config);
         Self {
-            view: View::new(Arc::new(config)),
+            hands: Hands::new(config.controller_name().clone()),
+            view: View::new(Arc::clone(&config)),
+            config,
             states: BTreeMap::new(),
             is_serving: false,
+            begun: 0,
+            told: BTreeSet::new(),
             timing,
             progress: BTreeMap::new(),
-            asked: Asked::default(),
             metrics,
             foreign_change: None,
         }
@@ -166,39 +114,63 @@ impl Controller {
         }
     }
 
+    /// Counts up when all of an input is to be told from its beginning: what it holds while it serves it does not hold
+    /// otherwise.
+    #[must_use]
+    pub const fn reading(&self, _every: Input) -> u64 {
+        self.begun
+    }
+
     /// Begins or ends to serve. Nothing is written for an end: slices stay as they are for who serves next.
-    pub fn set_serving(&mut self, is_serving: bool, dirty: &mut Vec<ObjectName>) {
-        if self.is_serving != is_serving {
-            self.is_serving = is_serving;
-            self.progress.clear();
-            self.dirty_all(dirty);
+    pub fn set_serving(&mut self, is_serving: bool) {
+        if self.is_serving == is_serving {
+            return;
+        }
+        self.is_serving = is_serving;
+        self.begun += u64::from(is_serving);
+        self.told.clear();
+        self.progress.clear();
+        let held = std::mem::replace(&mut self.view, View::new(Arc::clone(&self.config)));
+        if let Some(metrics) = &mut self.metrics {
+            held.services().for_each(|(namespace, name)| metrics.forget(namespace, name));
         }
     }
 
     /// Whether it serves and knows all that it must know for that.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_serving && Input::ALL.iter().all(|input| self.states.get(input) == Some(&WatchState::Complete))
+        let is_known = |input| self.told.contains(input) && self.states.get(input) == Some(&WatchState::Complete);
+        self.is_serving && Input::ALL.iter().all(is_known)
     }
 
-    /// What the view of an input is worth has changed.
+    /// All of an input has been told from its beginning, since it has begun to serve. Pushes the Services to plan.
+    pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
+        let was_ready = self.is_ready();
+        if self.is_serving {
+            self.told.insert(input);
+        }
+        self.after_news_of_inputs(was_ready, dirty);
+    }
+
+    /// What the view of an input is worth has changed. Pushes the Services to plan.
     pub fn watch_state(&mut self, input: Input, state: WatchState, dirty: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
-        match (input, state) {
-            (Input::Pod, WatchState::Unwatched) => self.view.drop_pods(),
-            (Input::Node, WatchState::Unwatched) => self.view.drop_nodes(),
-            _ => {}
-        }
+        self.after_news_of_inputs(was_ready, dirty);
+    }
+
+    fn after_news_of_inputs(&mut self, was_ready: bool, dirty: &mut Vec<ObjectName>) {
         if self.is_ready() && !was_ready {
             let _all_are_planned_anyway = self.view.share_anew();
-            self.dirty_all(dirty);
+            dirty.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
         }
     }
 
     /// An object is new or changed. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         match object {
+            Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
+            _ if !self.is_serving => {}
             Object::Service(service) => {
                 let name = object_name(&service.metadata.namespace, &service.metadata.name);
                 if self.view.set_service(service) {
@@ -215,25 +187,28 @@ impl Controller {
                 let touched = self.view.set_node(node, is_ready);
                 self.touch(touched, at, dirty);
             }
-            Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
         }
     }
 
     fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let name = object_name(&slice.metadata.namespace, &slice.metadata.name);
-        let change = self.view.set_slice(slice);
-        let is_own = change.content.as_ref().is_some_and(|slice| self.asked.sees(&name, slice, at));
-        for (namespace, service) in change.touched.iter().filter(|_| is_own) {
+        let hand = self.hands.sees(&name, &slice, at);
+        let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
+        // One that is being deleted is no sign of who makes slices: the garbage collector and people delete, too.
+        if is_known && hand == Hand::Anothers && !slice.metadata.is_terminating() {
+            self.foreign_change = Some(at);
+        }
+        if !self.is_serving {
+            return;
+        }
+        let touched = self.view.set_slice(slice);
+        let is_own = hand == Hand::Ours;
+        for (namespace, service) in touched.iter().filter(|_| is_own) {
             if let Some(progress) = self.progress.get_mut(&object_name(namespace, service)) {
                 progress.round.outstanding.remove(&*name.name);
             }
         }
-        let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
-        // One that is being deleted is no sign of who makes slices: the garbage collector and people delete, too.
-        if is_known && !is_own && change.content.is_some_and(|slice| !slice.metadata.is_terminating()) {
-            self.foreign_change = Some(at);
-        }
-        self.after_slice(change.touched, is_own, at, dirty);
+        self.after_slice(touched, is_own, at, dirty);
     }
 
     /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
@@ -270,7 +245,7 @@ impl Controller {
             }
             Input::EndpointSlice => {
                 let touched = self.view.remove_slice(namespace, name);
-                let is_own = self.asked.sees_gone(&object_name(namespace, name), at);
+                let is_own = self.hands.sees_gone(&object_name(namespace, name), at);
                 self.after_slice(touched, is_own, at, dirty);
             }
         }
@@ -313,7 +288,7 @@ impl Controller {
         phase.delete_also(&plan, &progress.round.may_go(&held_back));
         let Phase { writes, asked } = phase;
         for (slice, content) in asked {
-            self.asked.note(&object_name(&key.namespace, &slice), content, now);
+            self.hands.ask(&object_name(&key.namespace, &slice), content, now);
         }
         if writes.is_empty() {
             self.finish(key, plan);
@@ -386,55 +361,31 @@ impl Controller {
             }
         }
     }
-
-    fn dirty_all(&self, dirty: &mut Vec<ObjectName>) {
-        dirty.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
-    }
 }
 
 fn object_name(namespace: &str, name: &str) -> ObjectName {
     ObjectName::new(namespace, name)
 }
 
-/// Tells what keeps the plan from being the last word, once.
-fn tell_errors(
-    progress: &mut Progress,
-    plan: &SlicePlan,
-    key: &ObjectName,
-    uid: &Text,
-    events: &mut Vec<ServiceEvent>,
-) {
-    let errors: Vec<PlanError> = plan.errors().collect();
-    let new = errors.iter().filter(|error| !progress.told.contains(error)).map(PlanError::to_string);
-    let new: Vec<String> = new.collect();
-    match &new[..] {
-        [] => {}
-        [only] => events.push(failed_to_update(key, uid, only)),
-        several => events.push(failed_to_update(key, uid, &format!("[{}]", several.join(", ")))),
-    }
-    progress.told = errors;
+/// How many of each are held.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) services: usize,
+    pub(super) slices: usize,
+    pub(super) pods: usize,
+    pub(super) nodes: usize,
+    /// Slices of which is remembered that they were seen.
+    pub(super) seen: usize,
+    /// Services that something is remembered of beside what they are.
+    pub(super) in_progress: usize,
 }
 
-fn failed_to_update(service: &ObjectName, uid: &Text, why: &str) -> ServiceEvent {
-    ServiceEvent {
-        service: service.clone(),
-        uid: uid.clone(),
-        severity: Severity::Warning,
-        reason: "FailedToUpdateEndpointSlices",
-        message: format!("Error updating Endpoint Slices for Service {service}: {why}"),
-    }
-}
-
-fn hint_event(uid: &Text, event: &HintEvent) -> ServiceEvent {
-    ServiceEvent {
-        service: object_name(&event.service.namespace, &event.service.name),
-        uid: uid.clone(),
-        severity: match event.severity() {
-            HintSeverity::Normal => Severity::Normal,
-            HintSeverity::Warning => Severity::Warning,
-        },
-        reason: event.reason(),
-        message: event.message(),
+#[cfg(test)]
+impl Controller {
+    pub(super) fn held(&self) -> Held {
+        let [services, slices, pods, nodes] = self.view.held();
+        Held { services, slices, pods, nodes, seen: self.hands.seen(), in_progress: self.progress.len() }
     }
 }
 

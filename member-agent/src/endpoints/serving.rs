@@ -67,7 +67,7 @@ impl Serving {
             "1 while the EndpointSlices of this cluster are this agent's to make (--endpointslices), 0 while they are another's",
         )?;
         registry.register(Box::new(is_serving.clone()))?;
-        let mut serving = Self {
+        Ok(Self {
             controller: Controller::new(settings.config.clone(), settings.timing, Some(metrics)),
             takeover: Takeover::new(settings.mode, settings.takeover_after),
             decision: None,
@@ -75,17 +75,24 @@ impl Serving {
             leads: false,
             has_news: false,
             is_serving,
-        };
-        if settings.mode == Mode::On {
-            let _nothing_is_known_yet = serving.decide(Timestamp::default());
-        }
-        Ok(serving)
+        })
     }
 
     /// Whether to watch this.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         self.controller.wants(input)
+    }
+
+    /// Counts up when all of an input is to be told from its beginning.
+    #[must_use]
+    pub const fn reading(&self, input: Input) -> u64 {
+        self.controller.reading(input)
+    }
+
+    /// All of an input has been told since. Pushes the Services to plan.
+    pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
+        self.controller.read_anew(input, dirty);
     }
 
     /// Whether to watch kube-controller-manager's Lease.
@@ -164,17 +171,20 @@ impl Serving {
         self.has_news = true;
     }
 
-    /// Begins or ends to serve, as things are. Says when to ask again.
+    /// Begins or ends to serve, as things are. Says when to ask again. Who follows another replica holds nothing for it: what
+    /// there is to know is asked for when it leads.
     pub fn decide(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let decision = self.takeover.decide(now);
+        let decision = match self.takeover.decide(now) {
+            decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
+            decided => decided,
+        };
         let before = self.decision.replace(decision);
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             say(decision);
         }
         // A replica plans too, for the day when it leads; the slices are another's to make.
         self.is_serving.set((decision.serves && self.leads).into());
-        // Who begins plans once pods and Nodes are known, who ends plans nothing.
-        self.controller.set_serving(decision.serves, &mut Vec::new());
+        self.controller.set_serving(decision.serves);
         decision.again
     }
 
@@ -207,6 +217,7 @@ fn say(Decision { serves, why, again: _ }: Decision) {
         Why::SlicesChanged => "slices under the manager's name were changed by another hand",
         Why::Waiting => "there has been no sign of another for less than --endpointslices-takeover-after",
         Why::Nobody => "there is no sign of another",
+        Why::Follows => "another replica leads",
     };
     info!(serves, "EndpointSlices of this cluster: {reason}");
 }
@@ -219,7 +230,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-    /// Knows everything, and serves since there has been no sign of another.
+    /// Knows everything, and would serve since there has been no sign of another.
     fn serving() -> Serving {
         let settings = Settings::with_mode(Mode::Auto);
         let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
@@ -231,7 +242,16 @@ mod tests {
         serving.lease_view(WatchState::Complete, NOON);
         assert_eq!(serving.decide(NOON), Some(NOON + duration));
         assert_eq!(serving.decide(NOON + duration), None);
-        assert!(serving.wants(Input::Pod));
+        assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0, "it does not lead");
+        serving
+    }
+
+    fn leading() -> Serving {
+        let mut serving = serving();
+        serving.leads(NOON);
+        assert_eq!(serving.decide(NOON + Duration::from_secs(15)), None);
+        assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
+        let _ = serving.has_news();
         serving
     }
 
@@ -245,9 +265,7 @@ mod tests {
 
     #[test]
     fn who_leads_stops_when_another_changes_a_slice() {
-        let mut serving = serving();
-        serving.leads(NOON);
-        let _ = serving.has_news();
+        let mut serving = leading();
         let at = NOON + Duration::from_secs(1_000);
         somebody_makes_a_slice(&mut serving, at);
         assert!(serving.has_news());

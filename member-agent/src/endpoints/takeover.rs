@@ -64,6 +64,8 @@ pub enum Why {
     Waiting,
     /// There is no sign of anybody else.
     Nobody,
+    /// Another replica of this agent leads.
+    Follows,
 }
 
 /// A Lease as it is of interest here.

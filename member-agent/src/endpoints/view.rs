@@ -3,7 +3,7 @@
 //! A pod finds its Services through the index of their selectors, and a Node its pods, so that an event costs what it
 //! concerns. Each Service has the library's incremental state, which plans from what changed.
 
-use super::alike::{counts_otherwise, plans_alike, reads_the_same, says_the_same};
+use super::alike::{counts_otherwise, plans_alike, reads_the_same};
 use endpointslice::changes::PodChange;
 use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Metadata, Node, Pod, Service};
@@ -83,15 +83,6 @@ pub(super) struct Known {
     pub(super) trigger_time: Option<jiff::Timestamp>,
     /// Its pods were looked at for that.
     is_timed: bool,
-}
-
-/// What a slice's event says.
-#[derive(Debug, Default)]
-pub(super) struct SliceChange {
-    /// The Services that it belongs to, before and now.
-    pub(super) touched: Touched,
-    /// As it is now, if it is this manager's and says something else than before.
-    pub(super) content: Option<Arc<EndpointSlice>>,
 }
 
 impl View {
@@ -251,8 +242,9 @@ impl View {
         services.into_iter().map(|ServiceName { namespace, name }| (namespace, name)).collect()
     }
 
-    /// A slice is new or changed, whoever did it.
-    pub(super) fn set_slice(&mut self, slice: EndpointSlice) -> SliceChange {
+    /// A slice is new or changed, whoever did it. Answers the Services that it belongs to, before and now, if it reads
+    /// otherwise than before.
+    pub(super) fn set_slice(&mut self, slice: EndpointSlice) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
         let slice = Arc::new(slice);
@@ -260,11 +252,11 @@ impl View {
         let held = self.namespaces.entry(space.clone()).or_default();
         let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
         let old_service = old.as_ref().and_then(|old| ServiceName::of_slice(old).ok()).map(|service| service.name);
-        let mut change = SliceChange::default();
+        let mut touched = Touched::new();
         if old_service != service {
             if let Some(old_service) = &old_service {
                 held.take_slice(old_service, &name);
-                change.touched.insert((space.clone(), old_service.clone()));
+                touched.insert((space.clone(), old_service.clone()));
             }
             if let Some(service) = &service {
                 held.slices_of.entry(service.clone()).or_default().insert(name);
@@ -274,12 +266,11 @@ impl View {
             known.state.set_slice(Arc::clone(&slice));
         }
         if let Some(service) = service
-            && old.as_ref().is_none_or(|old| !reads_the_same(old, &slice))
+            && old.is_none_or(|old| !reads_the_same(&old, &slice))
         {
-            change.touched.insert((space, service));
-            change.content = Some(slice).filter(|slice| old.is_none_or(|old| !says_the_same(&old, slice)));
+            touched.insert((space, service));
         }
-        change
+        touched
     }
 
     /// A slice is there that cannot be read: its name is taken.
@@ -300,28 +291,6 @@ impl View {
         touched
     }
 
-    /// Pods are not watched any more: nothing is known of them, which does not mean that there are none.
-    pub(super) fn drop_pods(&mut self) {
-        self.pods_on.clear();
-        self.times = TriggerTimes::default();
-        for held in self.namespaces.values_mut() {
-            held.pods.clear();
-            for known in held.services.values_mut() {
-                let pods = std::mem::take(&mut known.pods);
-                pods.iter().for_each(|pod| known.state.remove_pod(pod));
-                (known.trigger_time, known.is_timed) = (None, false);
-            }
-        }
-        self.namespaces.retain(|_, held| !held.is_empty());
-    }
-
-    /// The same for Nodes, and with them for hints.
-    pub(super) fn drop_nodes(&mut self) {
-        self.nodes.clear();
-        self.zones = NodeZones::default();
-        self.hints = ServiceHints::new();
-    }
-
     /// The state of a Service and the hints, to plan it: with the time of its oldest change that is not published.
     pub(super) fn prepare(&mut self, namespace: &str, name: &str) -> Option<(&mut Known, &mut ServiceHints)> {
         let held = self.namespaces.get_mut(namespace)?;
@@ -340,6 +309,13 @@ impl View {
         if let Some(known) = self.namespaces.get_mut(namespace).and_then(|held| held.services.get_mut(name)) {
             known.trigger_time = None;
         }
+    }
+
+    /// How many Services, slices, pods and Nodes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> [usize; 4] {
+        let sum = |count: fn(&Namespace) -> usize| self.namespaces.values().map(count).sum();
+        [sum(|held| held.services.len()), sum(|held| held.slices.len()), sum(|held| held.pods.len()), self.nodes.len()]
     }
 
     fn move_pod(&mut self, (space, name): (&Text, &Text), from: Option<&Text>, to: &Text) {

@@ -3,6 +3,7 @@
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};
 use crate::endpoints::Operation::{Create, Update};
+use crate::endpoints::controller::Held;
 use crate::endpoints::{Input, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
@@ -137,10 +138,40 @@ fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
     world.set(node("node-9", "zone-a", ""));
     world.settle();
     let dirty_services = world.plans - plans;
-    assert_eq!(dirty_services, 4, "each is looked at once, since serving has ended");
+    assert_eq!(dirty_services, 0, "nothing is looked at");
     world.set(service("late"));
     world.advance(SECOND * 5);
     assert_eq!((world.take_done(), world.server.slices()), (vec![], slices));
+}
+
+#[test]
+fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() {
+    let mut world = varied();
+    let held = |world: &World| world.controller.held();
+    let slices = world.server.slices().len();
+    assert_eq!(held(&world), Held { services: 4, slices, pods: 12, nodes: 3, seen: slices, in_progress: 4 });
+    let nothing = Held { seen: slices, ..Held::default() };
+    world.serve(false);
+    assert_eq!(held(&world), nothing);
+    assert_eq!(world.metric("endpoints_desired"), Some(0.0));
+    world.set(service("late"));
+    let name = world.slices_of("web")[0].metadata.name.to_string();
+    world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
+    world.restart();
+    world.advance(SECOND * 5);
+    assert_eq!(held(&world), nothing, "nor what it is told meanwhile, or from its beginning");
+}
+
+#[test]
+fn who_serves_again_is_told_all_of_it_anew_before_it_plans() {
+    let mut world = varied();
+    world.serve(false);
+    world.begin_to_serve();
+    assert!(!world.controller.is_ready(), "pods are known to be complete, but not what they are");
+    for input in Input::ALL {
+        world.state(input, WatchState::Complete);
+    }
+    assert!(world.controller.is_ready());
 }
 
 #[test]

@@ -84,6 +84,9 @@ pub(crate) struct World {
     serves: bool,
     /// What the engine has told to be complete.
     complete: BTreeSet<Input>,
+    /// How the controller reads each input, and what it is to be told once more.
+    readings: BTreeMap<Input, u64>,
+    retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
     watch_is_held: bool,
     dirty: BTreeSet<ObjectName>,
@@ -127,6 +130,8 @@ impl World {
             timing,
             serves: false,
             complete: BTreeSet::new(),
+            readings: BTreeMap::new(),
+            retold: BTreeSet::new(),
             versions: Versions::default(),
             watch_is_held: false,
             dirty: BTreeSet::new(),

@@ -158,6 +158,8 @@ impl World {
     pub(crate) fn restart(&mut self) {
         let serves = std::mem::take(&mut self.serves);
         self.complete.clear();
+        self.readings.clear();
+        self.retold.clear();
         (self.controller, self.registry) = controller(&self.config, self.timing);
         self.versions = Versions::default();
         self.dirty.clear();
@@ -172,7 +174,29 @@ impl World {
         }
     }
 
+    /// What is watched whether or not it serves is listed.
     pub(super) fn list_always_watched(&mut self) {
+        self.list(Input::EndpointSlice);
+        self.list(Input::Service);
+    }
+
+    fn list(&mut self, input: Input) {
+        match input {
+            Input::EndpointSlice => self.list_slices(),
+            Input::Service => self.tell_all(self.services.values().cloned().map(Object::Service).collect()),
+            Input::Pod => self.tell_all(self.pods.values().cloned().map(Object::Pod).collect()),
+            Input::Node => self.tell_all(self.nodes.values().cloned().map(Object::Node).collect()),
+        }
+        self.state(input, WatchState::Complete);
+    }
+
+    fn tell_all(&mut self, objects: Vec<Object>) {
+        for object in objects {
+            self.learn(|controller, now, dirty| controller.apply(object, now, dirty));
+        }
+    }
+
+    fn list_slices(&mut self) {
         let mut news = Vec::new();
         self.versions.list_started();
         for slice in self.server.all() {
@@ -180,43 +204,48 @@ impl World {
         }
         self.versions.list_ended(self.server.version, &mut news);
         self.take_in(news);
-        self.state(Input::EndpointSlice, WatchState::Complete);
-        for service in self.services.values().cloned().collect::<Vec<_>>() {
-            self.learn(|controller, now, dirty| controller.apply(Object::Service(service), now, dirty));
-        }
-        self.state(Input::Service, WatchState::Complete);
     }
 
     /// The controller begins to serve, and nothing has been listed yet.
     pub(crate) fn begin_to_serve(&mut self) {
         self.serves = true;
-        self.learn(|controller, _, dirty| controller.set_serving(true, dirty));
+        self.controller.set_serving(true);
+        self.follow_reading();
     }
 
     /// The controller begins or ends to serve, and the engine to watch what it wants for that.
     pub(crate) fn serve(&mut self, serves: bool) {
         let was_serving = std::mem::replace(&mut self.serves, serves);
-        self.learn(|controller, _, dirty| controller.set_serving(serves, dirty));
+        self.controller.set_serving(serves);
+        self.follow_reading();
         if !serves {
             self.state(Input::Pod, WatchState::Unwatched);
             self.state(Input::Node, WatchState::Unwatched);
         } else if !was_serving {
             self.state(Input::Pod, WatchState::Incomplete);
             self.state(Input::Node, WatchState::Incomplete);
-            for node in self.nodes.values().cloned().collect::<Vec<_>>() {
-                self.learn(|controller, now, dirty| controller.apply(Object::Node(node), now, dirty));
+            Input::ALL.into_iter().rev().for_each(|input| self.list(input));
+        }
+    }
+
+    fn follow_reading(&mut self) {
+        for input in Input::ALL {
+            let reading = self.controller.reading(input);
+            if self.readings.insert(input, reading).unwrap_or_default() != reading {
+                self.retold.insert(input);
+                if input == Input::EndpointSlice {
+                    self.versions.tell_again();
+                }
             }
-            self.state(Input::Node, WatchState::Complete);
-            for pod in self.pods.values().cloned().collect::<Vec<_>>() {
-                self.learn(|controller, now, dirty| controller.apply(Object::Pod(pod), now, dirty));
-            }
-            self.state(Input::Pod, WatchState::Complete);
         }
     }
 
     pub(crate) fn state(&mut self, input: Input, state: WatchState) {
         if state == WatchState::Complete {
             self.complete.insert(input);
+            if self.retold.remove(&input) {
+                self.learn(|controller, _, dirty| controller.read_anew(input, dirty));
+            }
         } else {
             self.complete.remove(&input);
         }
