@@ -22,7 +22,7 @@ pub struct Config {
     /// #108267: they are lost upstream).
     pub keep_foreign_metadata: bool,
     /// Labels that somebody else adds to slices of this controller, a hook for example: they are neither removed nor
-    /// taken for a difference.
+    /// taken for a difference, unless the Service has them too.
     pub foreign_labels: BTreeSet<Text>,
     /// Whether the headless label of a slice is put right when nothing else changes.
     pub repair_headless_label: bool,

@@ -106,6 +106,12 @@ impl Incremental {
         }
     }
 
+    /// More labels are known to be others': `config` differs in [`Config::foreign_labels`] alone, and has all of them that
+    /// there were.
+    pub fn set_foreign_labels(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
     /// A pod that the Service selects is new or changed, or its Node is.
     pub fn set_pod(&mut self, pod: &Pod, nodes: &NodeZones) {
         let service = Arc::clone(&self.service);

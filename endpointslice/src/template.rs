@@ -59,7 +59,8 @@ impl<'a> SliceTemplate<'a> {
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
             let is_headless = self.config.repair_headless_label && **key == LABEL_HEADLESS;
-            (is_headless || !is_reserved_label(key)) && !self.config.foreign_labels.contains(*key)
+            let is_anothers = self.config.foreign_labels.contains(*key) && !self.labels.contains_key(key);
+            (is_headless || !is_reserved_label(key)) && !is_anothers
         };
         !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
     }

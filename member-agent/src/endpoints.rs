@@ -14,22 +14,22 @@
 //! - [`due`]: when a touched Service is planned.
 //! - [`controller`]: the plan of one Service, its phases, events and measurements.
 //! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called.
-//! - [`hands`]: by whose hand slices change; [`asked`]: which are as we asked them to be.
+//! - [`hands`]: by whose hand slices change; [`lost`]: what own writes asked for whose outcome nobody knows.
 //! - [`takeover`]: on or off; [`serving`]: both together.
 
 mod alike;
-mod asked;
 pub mod controller;
 mod due;
 mod flags;
 mod hands;
+mod lost;
 mod names;
 mod serving;
 pub mod takeover;
 pub mod view;
 mod writes;
 
-pub use controller::{Controller, Planned, ServiceEvent, Timing};
+pub use controller::{Controller, Planned, ServiceEvent, Timing, Written};
 pub use flags::{EndpointFlags, ModeFlag};
 pub use serving::{Serving, Settings};
 pub use view::{Input, Object};

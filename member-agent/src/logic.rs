@@ -13,7 +13,7 @@ use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState};
+use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
 
 /// The member agent's parts.
 pub struct Member {
@@ -243,6 +243,19 @@ impl Logic for Member {
         }
     }
 
+    fn begun(&mut self, key: &Key, request: &Request<Self>) {
+        if let (Key::Endpoints(_), Some(serving)) = (key, &mut self.endpoints) {
+            serving.write_begun(&target(request), &request.verb);
+        }
+    }
+
+    fn ended(&mut self, key: &Key, request: &Request<Self>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
+        let Key::Endpoints(service) = key else { return };
+        let (slice, verb) = (target(request), &request.verb);
+        let write = endpoints::Written { service, slice: &slice, verb, end };
+        self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
+    }
+
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Source>> {
         match receipt {
             Receipt::Fleet(receipt) => self.fleet.written(receipt, at),
@@ -280,6 +293,10 @@ fn plan(planned: endpoints::Planned) -> Plan<Member> {
         events: planned.events.into_iter().map(record).collect(),
         again: planned.again,
     }
+}
+
+fn target(request: &Request<Member>) -> ObjectName {
+    ObjectName::new(&*request.namespace, &*request.name)
 }
 
 fn record(event: endpoints::ServiceEvent) -> EventRecord<Source> {

@@ -385,6 +385,7 @@ impl<L: Logic> Engine<L> {
             *self.creating.entry(key.clone()).or_default() += 1;
         }
         let (spec, key, held_before) = (Arc::clone(spec), key.clone(), self.held(target));
+        self.logic.begun(&key, &request);
         let carry_out = writer::carry_out(spec, request, self.clock.clone());
         self.writes.spawn(async move {
             let (request, outcome) = carry_out.await;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
-use crate::logic::{Unreadable, WatchState};
+use crate::logic::{Unreadable, WatchState, WriteEnd};
 use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
@@ -752,6 +752,33 @@ async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
     world.wish("a", "1").await;
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "PATCH copies/a@101 = 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_agent_is_told_when_a_write_leaves_and_once_its_answer_is_in_the_view_how_it_has_ended() {
+    let mut world = World::new().await;
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    let made = WriteEnd::Done { version: Some(101) };
+    assert_eq!(world.record().ended, [("create a".to_owned(), made, 2)], "the wish and its copy had been told");
+
+    world.hub.put(Source::Copy, "a", "meddled");
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    let changed = WriteEnd::Done { version: Some(103) };
+    let ends = |world: &World| world.record().ended[1..].iter().map(|(_, end, _)| *end).collect::<Vec<_>>();
+    assert_eq!(ends(&world), [WriteEnd::NotDone, changed], "the first met what another had made of it");
+
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
+    world.wish("a", "3").await;
+    world.pass(1).await;
+    assert_eq!(ends(&world)[2], WriteEnd::Unknown);
+    world.pass(TEN_MINUTES).await;
+    world.unwish("a").await;
+    world.pass(1).await;
+    assert_eq!(ends(&world).last(), Some(&WriteEnd::Done { version: None }));
+    let ended: Vec<String> = world.record().ended.iter().map(|(write, _, _)| write.clone()).collect();
+    assert_eq!(world.record().begun, ended, "each that had left");
 }
 
 #[tokio::test(start_paused = true)]

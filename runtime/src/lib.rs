@@ -32,5 +32,5 @@ mod writer;
 
 pub use logic::{
     Change, Decoder, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Removal, Request, Resource, Severity,
-    SourceSpec, Unreadable, Verb, WatchState,
+    SourceSpec, Unreadable, Verb, WatchState, WriteEnd,
 };

@@ -95,6 +95,21 @@ pub trait Logic: Sized + Send + 'static {
         Vec::new()
     }
 
+    /// A write leaves. What is seen of its target until [`Logic::ended`] may be its doing or another's.
+    fn begun(&mut self, _key: &Self::Key, _request: &Request<Self>) {}
+
+    /// It has ended, and what its answer shows is in the view. Called before [`Logic::written`], [`Logic::refused`] and
+    /// [`Logic::failed`]. Pushes the keys that must be planned anew, beside the write's own.
+    fn ended(
+        &mut self,
+        _key: &Self::Key,
+        _request: &Request<Self>,
+        _end: WriteEnd,
+        _at: Timestamp,
+        _dirty: &mut Vec<Self::Key>,
+    ) {
+    }
+
     /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;
 
@@ -348,6 +363,21 @@ impl Verb {
             Self::Delete { .. } => "delete",
         }
     }
+}
+
+/// How a write has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteEnd {
+    /// It was carried out. The version of the object that it was answered with, whatever the server has made of what was
+    /// asked for; none where it was answered that there is no object any more.
+    Done {
+        /// resourceVersion.
+        version: Option<u64>,
+    },
+    /// It was not carried out: it met a conflict, or was refused.
+    NotDone,
+    /// It failed, and nothing that was asked tells that it was carried out. It may have been.
+    Unknown,
 }
 
 /// A write that the server refused: for its content, in [`Logic::refused`], or otherwise, in [`Logic::failed`].

@@ -31,6 +31,9 @@ impl<L: Logic> Engine<L> {
         let (spec, cluster) = (Arc::clone(&source.spec), source.cluster);
         self.count(&spec, &ended);
         self.learn_from_answer(&target, &ended);
+        let mut keys = Vec::new();
+        self.logic.ended(&ended.key, &ended.request, ended.outcome.end(), ended.outcome.at, &mut keys);
+        self.mark_dirty(keys);
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);
         if ended.outcome.verdict == Verdict::Done

@@ -30,7 +30,7 @@ use crate::lease::Leadership;
 use crate::limits::WRITES_PER_SECOND_CEILING;
 use crate::logic::{
     Change, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
-    Verb, WatchState,
+    Verb, WatchState, WriteEnd,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -137,6 +137,9 @@ pub(crate) struct Record {
     pub(crate) read_anew: Vec<Source>,
     /// Names of what was told to be there, each time.
     pub(crate) applied: Vec<String>,
+    /// Writes that have left, and how they have ended; and how many objects had been told by then.
+    pub(crate) begun: Vec<String>,
+    pub(crate) ended: Vec<(String, WriteEnd, usize)>,
     /// How many plans had been made each time that it was told that it leads.
     pub(crate) led_after_plans: Vec<usize>,
     /// What it then asks for.
@@ -282,6 +285,22 @@ impl Logic for Copier {
 
     fn lane(&self, key: &String) -> LaneId {
         LaneId::of(key.split('-').next().unwrap_or_default())
+    }
+
+    fn begun(&mut self, _key: &String, request: &Request<Self>) {
+        lock(&self.record).begun.push(format!("{} {}", request.verb.as_str(), request.name));
+    }
+
+    fn ended(
+        &mut self,
+        _key: &String,
+        request: &Request<Self>,
+        end: WriteEnd,
+        _at: Timestamp,
+        _dirty: &mut Vec<String>,
+    ) {
+        let told = lock(&self.record).applied.len();
+        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name), end, told));
     }
 
     fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<EventRecord<Source>> {

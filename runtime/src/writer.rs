@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use crate::answers::{ApiStatus, Ending, contains, never_sent, retry_after, with_causes};
 use crate::clock::{Clock, Timestamp};
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
-use crate::logic::{Logic, Observed, Request, SourceSpec, Verb};
+use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 
 /// What came of a write.
 #[derive(Debug)]
@@ -28,6 +28,18 @@ pub(crate) struct Outcome<O> {
     pub(crate) seen: Seen<O>,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
+}
+
+impl<O> Outcome<O> {
+    /// As the agent is told it.
+    pub(crate) fn end(&self) -> WriteEnd {
+        match (&self.verdict, &self.seen) {
+            (Verdict::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
+            (Verdict::Done, Seen::Gone | Seen::Nothing) => WriteEnd::Done { version: None },
+            (Verdict::Conflict { .. } | Verdict::Refused { .. } | Verdict::Denied { .. }, _) => WriteEnd::NotDone,
+            (Verdict::Failed { .. }, _) => WriteEnd::Unknown,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,15 +22,15 @@ pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
         && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
 }
 
-/// What a slice says in the sense of [`says_the_same`], in a word.
+/// What a slice says of endpoints, in a word. Its labels are not in it: webhooks add some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
 impl Fingerprint {
     pub(super) fn of(slice: &EndpointSlice) -> Self {
         let mut hasher = DefaultHasher::new();
-        let EndpointSlice { metadata, address_type, endpoints, ports } = slice;
-        (address_type, ports, &metadata.labels, metadata.deletion_timestamp).hash(&mut hasher);
+        let EndpointSlice { metadata: _, address_type, endpoints, ports } = slice;
+        (address_type, ports).hash(&mut hasher);
         for Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints } in endpoints {
             (&addresses[..], conditions, hostname, node_name, zone, hints).hash(&mut hasher);
             if let Some(target) = target_ref {

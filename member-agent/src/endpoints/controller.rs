@@ -11,9 +11,9 @@
 mod events;
 mod progress;
 
-use super::hands::{Hand, Hands};
+use super::hands::{Hand, Hands, Judged};
 use super::view::{Input, Object, Touched, View};
-use super::writes::{self, Operation, Phase, SliceWrite};
+use super::writes::{self, Operation, SliceWrite};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::model::EndpointSlice;
@@ -21,8 +21,8 @@ use endpointslice::plan::Plan as SlicePlan;
 pub use events::ServiceEvent;
 use events::{failed_to_update, hint_event, tell_errors};
 use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::WatchState;
 use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Verb, WatchState, WriteEnd};
 use progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,9 +64,21 @@ pub struct Planned {
     pub again: Option<Timestamp>,
 }
 
+/// A write that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// The Service that it was planned for.
+    pub service: &'a ObjectName,
+    /// The slice.
+    pub slice: &'a ObjectName,
+    /// What was asked for.
+    pub verb: &'a Verb,
+    /// What came of it.
+    pub end: WriteEnd,
+}
+
 /// The EndpointSlice controller of one cluster.
 pub struct Controller {
-    config: Arc<Config>,
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
@@ -92,8 +104,7 @@ impl Controller {
         let config = Arc::new(config);
         Self {
             hands: Hands::new(config.controller_name().clone()),
-            view: View::new(Arc::clone(&config)),
-            config,
+            view: View::new(config),
             states: BTreeMap::new(),
             is_serving: false,
             begun: 0,
@@ -130,7 +141,8 @@ impl Controller {
         self.begun += u64::from(is_serving);
         self.told.clear();
         self.progress.clear();
-        let held = std::mem::replace(&mut self.view, View::new(Arc::clone(&self.config)));
+        let config = Arc::clone(self.view.config());
+        let held = std::mem::replace(&mut self.view, View::new(config));
         if let Some(metrics) = &mut self.metrics {
             held.services().for_each(|(namespace, name)| metrics.forget(namespace, name));
         }
@@ -191,24 +203,46 @@ impl Controller {
     }
 
     fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
-        let name = object_name(&slice.metadata.namespace, &slice.metadata.name);
-        let hand = self.hands.sees(&name, &slice, at);
+        let slice = Arc::new(slice);
+        let touched = if self.is_serving { self.view.set_slice(Arc::clone(&slice)) } else { Touched::new() };
+        let hand = self.hands.sees(&slice, &touched, at);
+        if hand == Hand::Anothers {
+            self.note_sign(slice.metadata.is_terminating(), at);
+        }
+        if hand != Hand::NotKnownYet {
+            self.after_slice(touched, hand == Hand::Ours, at, dirty);
+        }
+    }
+
+    /// Another hand has changed a slice. One that is being deleted is no sign of who makes slices: the garbage collector and
+    /// people delete, too.
+    fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
-        // One that is being deleted is no sign of who makes slices: the garbage collector and people delete, too.
-        if is_known && hand == Hand::Anothers && !slice.metadata.is_terminating() {
-            self.foreign_change = Some(at);
+        if is_known && !is_terminating {
+            self.foreign_change = self.foreign_change.max(Some(at));
         }
-        if !self.is_serving {
-            return;
-        }
-        let touched = self.view.set_slice(slice);
-        let is_own = hand == Hand::Ours;
-        for (namespace, service) in touched.iter().filter(|_| is_own) {
-            if let Some(progress) = self.progress.get_mut(&object_name(namespace, service)) {
-                progress.round.outstanding.remove(&*name.name);
+    }
+
+    /// A write leaves.
+    pub fn write_begun(&mut self, slice: &ObjectName, verb: &Verb) {
+        self.hands.begin(slice, verb);
+    }
+
+    /// A write for a Service has ended, and what its answer shows has been applied. Pushes the Services to plan.
+    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let Written { service, slice, verb, end } = *write;
+        if let WriteEnd::Done { version } = end {
+            if let Some(progress) = self.progress.get_mut(service) {
+                progress.round.outstanding.remove(&*slice.name);
             }
+            self.view.keep_what_was_added(slice, version, verb);
         }
-        self.after_slice(touched, is_own, at, dirty);
+        for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
+            if !is_ours {
+                self.note_sign(is_terminating, seen);
+            }
+            self.after_slice(touched, is_ours, if is_ours { at } else { seen }, dirty);
+        }
     }
 
     /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
@@ -286,10 +320,7 @@ impl Controller {
         let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
         let held_back = writes::held_back(&plan);
         phase.delete_also(&plan, &progress.round.may_go(&held_back));
-        let Phase { writes, asked } = phase;
-        for (slice, content) in asked {
-            self.hands.ask(&object_name(&key.namespace, &slice), content, now);
-        }
+        let writes = phase.writes;
         if writes.is_empty() {
             self.finish(key, plan);
         } else {
@@ -383,6 +414,10 @@ pub(super) struct Held {
 
 #[cfg(test)]
 impl Controller {
+    pub(super) fn foreign_labels(&self) -> usize {
+        self.view.config().foreign_labels.len()
+    }
+
     pub(super) fn held(&self) -> Held {
         let [services, slices, pods, nodes] = self.view.held();
         Held { services, slices, pods, nodes, seen: self.hands.seen(), in_progress: self.progress.len() }

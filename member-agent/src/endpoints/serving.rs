@@ -1,14 +1,14 @@
 //! [`Serving`]: the controller and the question whether it is to serve, together.
 
-use super::controller::{Controller, Planned, ServiceEvent, Timing};
+use super::controller::{Controller, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
 use super::view::{Input, Object};
 use super::writes::Operation;
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::WatchState;
 use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Verb, WatchState};
 use prometheus::{IntGauge, Registry};
 use std::time::Duration;
 use tracing::{info, warn};
@@ -121,6 +121,21 @@ impl Serving {
     /// An object is new or changed. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, dirty);
+        self.look_for_signs();
+    }
+
+    /// A write leaves.
+    pub fn write_begun(&mut self, slice: &ObjectName, verb: &Verb) {
+        self.controller.write_begun(slice, verb);
+    }
+
+    /// It has ended. Pushes the Services to plan.
+    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        self.controller.write_ended(write, at, dirty);
+        self.look_for_signs();
+    }
+
+    fn look_for_signs(&mut self) {
         if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
             self.has_news = true;

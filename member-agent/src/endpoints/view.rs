@@ -12,6 +12,8 @@ use endpointslice::plan::ServiceName;
 use endpointslice::selector::{SelectorIndex, selects};
 use endpointslice::trigger::TriggerTimes;
 use endpointslice::{Config, Incremental, NodeZones, Text};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::Verb;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::warn;
@@ -46,6 +48,9 @@ pub enum Object {
     /// A slice, of whichever manager.
     EndpointSlice(EndpointSlice),
 }
+
+/// So many labels are taken for webhooks' at most: one that makes up a new one each time takes no room for ever.
+const MOST_FOREIGN_LABELS: usize = 64;
 
 /// Names of Services by namespace.
 pub(super) type Touched = BTreeSet<(Text, Text)>;
@@ -96,6 +101,10 @@ impl View {
             hints: ServiceHints::new(),
             times: TriggerTimes::default(),
         }
+    }
+
+    pub(super) const fn config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     pub(super) fn service(&self, namespace: &str, name: &str) -> Option<&Known> {
@@ -244,10 +253,9 @@ impl View {
 
     /// A slice is new or changed, whoever did it. Answers the Services that it belongs to, before and now, if it reads
     /// otherwise than before.
-    pub(super) fn set_slice(&mut self, slice: EndpointSlice) -> Touched {
+    pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
-        let slice = Arc::new(slice);
         let service = if is_ours { service_of(&slice) } else { None };
         let held = self.namespaces.entry(space.clone()).or_default();
         let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
@@ -271,6 +279,29 @@ impl View {
             touched.insert((space, service));
         }
         touched
+    }
+
+    /// A write was answered with this version of a slice. Labels that it has beside those that were asked for were added by
+    /// webhooks: from now on they are others' on every slice, as annotations are.
+    pub(super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
+        let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
+        let Some(held) =
+            self.namespaces.get(&*slice.namespace).and_then(|held| held.slices.get(&*slice.name)?.as_ref())
+        else {
+            return;
+        };
+        if held.metadata.resource_version.parse().ok() != answered {
+            return;
+        }
+        let asked = &body["metadata"]["labels"];
+        let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
+        let room = MOST_FOREIGN_LABELS.saturating_sub(self.config.foreign_labels.len());
+        let added: Vec<Text> = added.take(room).cloned().collect();
+        if !added.is_empty() {
+            Arc::make_mut(&mut self.config).foreign_labels.extend(added);
+            let services = self.namespaces.values_mut().flat_map(|held| held.services.values_mut());
+            services.for_each(|known| known.state.set_foreign_labels(Arc::clone(&self.config)));
+        }
     }
 
     /// A slice is there that cannot be read: its name is taken.

@@ -4,8 +4,7 @@
 //! then deletes, and nothing more after a failure) is therefore a phase for each plan: the outcome of one plans the next.
 //! So nothing is removed before what makes up for it stands.
 
-use super::alike::{Fingerprint, reads_the_same};
-use super::asked::Wished;
+use super::alike::reads_the_same;
 use super::names;
 use endpointslice::Text;
 pub use endpointslice::metrics::Operation;
@@ -31,11 +30,10 @@ pub struct SliceWrite {
 /// Of one phase and address type no more are planned at once: each outcome plans the rest.
 const MOST_WRITES: usize = 32;
 
-/// The writes of the next phase, and what each slice that is written is to say.
+/// The writes of the next phase.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
-    pub(super) asked: Vec<(Text, Wished)>,
 }
 
 /// The next phase of each address type; when there is none, the slices of address types that the Service has no more.
@@ -93,7 +91,6 @@ impl Phase {
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
             self.add(&slice, Verb::Create { body }, Operation::Create);
-            self.asked.push((slice.metadata.name.clone(), Some(Fingerprint::of(&slice))));
         }
     }
 
@@ -111,12 +108,10 @@ impl Phase {
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         let body = replacement(update);
         self.add(&update.before, Verb::Replace { resource_version, body }, Operation::Update);
-        self.asked.push((update.before.metadata.name.clone(), Some(Fingerprint::of(&update.after))));
     }
 
     fn delete(&mut self, slice: &EndpointSlice) {
         self.add(slice, Verb::Delete { uid: (&*slice.metadata.uid).into() }, Operation::Delete);
-        self.asked.push((slice.metadata.name.clone(), None));
     }
 
     fn add(&mut self, slice: &EndpointSlice, verb: Verb, operation: Operation) {

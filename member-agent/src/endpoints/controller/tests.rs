@@ -14,4 +14,5 @@ mod telling;
 mod topology;
 mod trigger_times;
 mod triggers;
+mod webhooks;
 mod world;

@@ -36,7 +36,7 @@ fn a_namespace_of_which_nothing_is_left_takes_no_room() {
     let mut view = view();
     view.set_service(service());
     view.set_pod(pod("node-1"));
-    view.set_slice(slice());
+    view.set_slice(Arc::new(slice()));
     view.note_slice("testing", "unreadable");
     assert_eq!((view.namespaces.len(), view.pods_on.len()), (1, 1));
     view.remove_slice("testing", "unreadable");
@@ -80,7 +80,7 @@ fn of_slices_of_others_only_the_names_are_held() {
     let mut view = view();
     let mut theirs = slice();
     theirs.metadata.labels.insert(LABEL_MANAGED_BY, "me");
-    assert!(view.set_slice(theirs).is_empty());
+    assert!(view.set_slice(Arc::new(theirs)).is_empty());
     assert_eq!(view.namespaces["testing"].slices["web-1"], None);
     assert!(view.has_slice("testing", "web-1"));
     assert!(view.remove_slice("testing", "web-1").is_empty());

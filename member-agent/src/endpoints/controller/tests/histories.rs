@@ -214,13 +214,15 @@ impl History {
 
     fn change_fates(&mut self) {
         let mut dice = self.dice.clone();
-        let mostly = self.dice.of(&[Fate::Done, Fate::Done, Fate::Failed, Fate::Unanswered, Fate::Slow, Fate::Refused]);
+        let (fine, bad) = ([Fate::Done; 3], [Fate::Failed, Fate::Unanswered, Fate::Slow, Fate::Refused]);
+        let mostly = self.dice.of(&[&fine[..], &bad, &[Fate::AnsweredLate]].concat());
         self.note(match mostly {
             Fate::Done => "done",
             Fate::Failed => "failed",
             Fate::Unanswered => "unanswered",
             Fate::Slow => "slow",
             Fate::Refused => "refused",
+            Fate::AnsweredLate => "answered late",
         });
         self.world.writes_are(move |_| if dice.one_in(3) { Fate::Done } else { mostly });
     }
@@ -396,6 +398,7 @@ fn whatever_happens_everything_is_published_and_nothing_is_lost_on_the_way() {
         ("unanswered", 60),
         ("slow", 60),
         ("refused", 60),
+        ("answered late", 60),
         ("restarts", 60),
         ("handovers", 80),
         ("clock steps", 80),

@@ -20,6 +20,8 @@ pub(crate) struct Server {
     pub(crate) version: u64,
     made: u64,
     pub(crate) watch: VecDeque<Watched>,
+    /// Changes each slice that is made or changed, whoever does so.
+    pub(crate) webhook: Option<fn(&mut Value)>,
 }
 
 /// One event of a watch.
@@ -119,6 +121,9 @@ impl Server {
     fn store(&mut self, mut slice: Value) -> Value {
         let name = name_of(&slice);
         let old = self.slices.get(&name).cloned().unwrap_or_default();
+        if let Some(webhook) = self.webhook {
+            webhook(&mut slice);
+        }
         if old == slice {
             return slice;
         }

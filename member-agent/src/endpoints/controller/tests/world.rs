@@ -2,13 +2,14 @@
 //!
 //! What the engine does and this repeats: answers are news before the watch shows them and are told once
 //! ([`Versions`]); one write per slice at a time; no plan while a slice of the Service is being made; what failed is tried
-//! again later, what was refused for its content is not sent again unchanged.
+//! again later, what was refused for its content is not sent again unchanged, nor what was answered with the version that
+//! is held.
 
 mod engine;
 mod looking;
 
 use super::builders::{NAMESPACE, node};
-use super::server::Server;
+use super::server::{Answer, Server};
 use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, SliceWrite, Timing};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
@@ -44,6 +45,8 @@ pub(crate) enum Fate {
     Slow,
     /// The server refuses its content.
     Refused,
+    /// It is carried out, and answered with [`World::land`]: the watch is faster.
+    AnsweredLate,
 }
 
 /// A write that was carried out.
@@ -58,6 +61,8 @@ struct Flight {
     key: ObjectName,
     write: SliceWrite,
     fate: Fate,
+    /// It was carried out, and this is on its way.
+    answer: Option<Answer>,
     /// What the test wants to know of the time of its plan.
     note: BTreeSet<String>,
 }
@@ -219,6 +224,11 @@ impl World {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
         self.dirty.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
+    }
+
+    /// What the server makes of each slice that it is given.
+    pub(crate) fn webhook(&mut self, webhook: fn(&mut Value)) {
+        self.server.webhook = Some(webhook);
     }
 
     /// Nobody looks at what becomes of the writes that are under way: others have been at their slices meanwhile.

@@ -2,14 +2,15 @@
 
 use super::super::server::{Answer, Watched, decoded};
 use super::{AGAIN_SOONEST, BACK_OFF, Done, Fate, Flight, World, controller};
-use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite};
+use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite, Written};
 use endpointslice::model::EndpointSlice;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::versions::Versions;
-use fleetnet_runtime::{Change, Observed, Verb, WatchState};
+use fleetnet_runtime::{Change, Observed, Verb, WatchState, WriteEnd};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 impl World {
     pub(super) fn learn(&mut self, news: impl FnOnce(&mut Controller, Timestamp, &mut Vec<ObjectName>)) {
@@ -78,25 +79,47 @@ impl World {
             self.retries.extend(until.map(|until| (key.clone(), until)));
             return;
         }
+        if self.versions.echoed(&write.namespace, &write.name, content(&write)) {
+            return;
+        }
         let fate = (self.fates)(&write);
-        self.flights.push_back(Flight { key: key.clone(), write, fate, note });
+        self.controller.write_begun(&target(&write), &write.verb);
+        self.flights.push_back(Flight { key: key.clone(), write, fate, answer: None, note });
     }
 
     pub(super) fn end(&mut self, flight: Flight) {
-        let Flight { key, write, fate, note } = flight;
-        match fate {
-            Fate::Done => {
+        let Flight { key, write, fate, answer, note } = flight;
+        match (fate, answer) {
+            (Fate::Done, Some(answer)) => self.take_answer(&key, &write, answer),
+            (Fate::Done, None) => {
                 let answer = self.carry_out(&write, &note);
                 self.take_answer(&key, &write, answer);
             }
-            Fate::Failed | Fate::Slow => self.fail(&key, write),
-            Fate::Unanswered => {
-                self.carry_out(&write, &note);
+            (Fate::AnsweredLate, _) => {
+                let answer = Some(self.carry_out(&write, &note));
+                self.flights.push_back(Flight { key: key.clone(), write, fate: Fate::Slow, answer, note });
+            }
+            (Fate::Failed | Fate::Slow, _) => {
+                self.ended(&key, &write, WriteEnd::Unknown);
                 self.fail(&key, write);
             }
-            Fate::Refused => self.refuse(&key, write, "it is not to our taste"),
+            (Fate::Unanswered, _) => {
+                self.carry_out(&write, &note);
+                self.ended(&key, &write, WriteEnd::Unknown);
+                self.fail(&key, write);
+            }
+            (Fate::Refused, _) => {
+                self.ended(&key, &write, WriteEnd::NotDone);
+                self.refuse(&key, write, "it is not to our taste");
+            }
         }
         self.dirty.insert(key);
+    }
+
+    fn ended(&mut self, service: &ObjectName, write: &SliceWrite, end: WriteEnd) {
+        let (slice, verb) = (target(write), &write.verb);
+        let written = Written { service, slice: &slice, verb, end };
+        self.learn(|controller, now, dirty| controller.write_ended(&written, now, dirty));
     }
 
     pub(super) fn carry_out(&mut self, write: &SliceWrite, note: &BTreeSet<String>) -> Answer {
@@ -116,30 +139,33 @@ impl World {
     pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
         let held = self.versions.held(&write.namespace, &write.name).map(|(uid, _)| uid.to_owned());
         let mut news = Vec::new();
-        let mut is_done = false;
-        match answer {
+        let mut end = WriteEnd::NotDone;
+        match &answer {
             Answer::Object(slice) => {
-                is_done = true;
-                self.versions.answered(observed(&slice), &mut news);
+                let slice = observed(slice);
+                end = WriteEnd::Done { version: Some(slice.resource_version) };
+                if self.versions.answered(slice, &mut news) {
+                    self.versions.remember_echo(&write.namespace, &write.name, content(write));
+                }
             }
             Answer::Gone => {
-                is_done = matches!(write.verb, Verb::Delete { .. });
+                if matches!(write.verb, Verb::Delete { .. }) {
+                    end = WriteEnd::Done { version: None };
+                }
                 let uid = held.unwrap_or_default();
                 self.versions.gone(&write.namespace, &write.name, &uid, &mut news);
             }
-            Answer::Conflict(slice) => {
-                if let Some(slice) = slice {
-                    self.versions.answered(observed(&slice), &mut news);
-                }
-                if news.is_empty() {
-                    self.fail(key, write.clone());
-                }
-            }
-            Answer::Invalid(why) => return self.refuse(key, write.clone(), &why),
+            Answer::Conflict(Some(slice)) => drop(self.versions.answered(observed(slice), &mut news)),
+            Answer::Conflict(None) | Answer::Invalid(_) => {}
         }
+        let is_news = !news.is_empty();
         self.take_in(news);
-        if is_done {
-            self.controller.written(write.operation);
+        self.ended(key, write, end);
+        match answer {
+            Answer::Invalid(why) => self.refuse(key, write.clone(), &why),
+            Answer::Conflict(_) if !is_news => self.fail(key, write.clone()),
+            _ if end != WriteEnd::NotDone => self.controller.written(write.operation),
+            _ => {}
         }
     }
 
@@ -251,6 +277,21 @@ impl World {
         }
         self.learn(|controller, _, dirty| controller.watch_state(input, state, dirty));
     }
+}
+
+/// What a write asks for, without its precondition.
+fn content(write: &SliceWrite) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &write.verb {
+        Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => body.hash(&mut hasher),
+        Verb::Delete { uid } => uid.hash(&mut hasher),
+    }
+    (write.verb.as_str(), hasher.finish()).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn target(write: &SliceWrite) -> ObjectName {
+    ObjectName::new(&*write.namespace, &*write.name)
 }
 
 fn observed(slice: &Value) -> Observed<EndpointSlice> {
