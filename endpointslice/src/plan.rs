@@ -264,6 +264,12 @@ impl Plan {
         counts
     }
 
+    /// When the change was made that this plan publishes: for who can tell only once it is made
+    /// ([`crate::trigger::TriggerTimes::planned`]).
+    pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
+        self.families.iter_mut().for_each(|family| family.draft.set_trigger_time(time));
+    }
+
     /// What keeps this plan from being the last word.
     pub fn errors(&self) -> impl Iterator<Item = PlanError> {
         self.skipped.iter().filter_map(|skipped| match &skipped.reason {

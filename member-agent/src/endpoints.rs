@@ -33,4 +33,4 @@ pub use controller::{Controller, Planned, ServiceEvent, Timing, Written};
 pub use flags::{EndpointFlags, ModeFlag};
 pub use serving::{Serving, Settings};
 pub use view::{Input, Object};
-pub use writes::{Operation, SliceWrite};
+pub use writes::{Operation, SliceReceipt, SliceWrite};

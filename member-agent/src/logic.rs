@@ -2,7 +2,7 @@
 //! one watch of Services and one of slices: a slice that the controller writes is the exporter's with the answer.
 
 use crate::endpoints::takeover::LeaseSeen;
-use crate::endpoints::{self, Operation, Serving};
+use crate::endpoints::{self, Serving, SliceReceipt};
 use crate::fleet::Fleet;
 use crate::latency::Latencies;
 use crate::settings::Parts;
@@ -42,7 +42,7 @@ pub enum Receipt {
     /// In the fleet.
     Fleet(glue::Receipt),
     /// What was done to a slice of this cluster.
-    Endpoints(Operation),
+    Endpoints(SliceReceipt),
 }
 
 impl From<glue::Receipt> for Receipt {
@@ -244,8 +244,10 @@ impl Logic for Member {
     }
 
     fn begun(&mut self, key: &Key, request: &Request<Self>) {
-        if let (Key::Endpoints(_), Some(serving)) = (key, &mut self.endpoints) {
-            serving.write_begun(&target(request), &request.verb);
+        if let (Key::Endpoints(service), Some(Receipt::Endpoints(receipt)), Some(serving)) =
+            (key, &request.receipt, &mut self.endpoints)
+        {
+            serving.write_begun(service, &target(request), receipt);
         }
     }
 
@@ -259,9 +261,9 @@ impl Logic for Member {
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Source>> {
         match receipt {
             Receipt::Fleet(receipt) => self.fleet.written(receipt, at),
-            Receipt::Endpoints(operation) => {
+            Receipt::Endpoints(receipt) => {
                 if let Some(serving) = &self.endpoints {
-                    serving.written(operation);
+                    serving.written(receipt.operation);
                 }
                 Vec::new()
             }
@@ -286,7 +288,7 @@ fn plan(planned: endpoints::Planned) -> Plan<Member> {
         namespace: (&*write.namespace).into(),
         name: (&*write.name).into(),
         verb: write.verb,
-        receipt: Some(Receipt::Endpoints(write.operation)),
+        receipt: Some(Receipt::Endpoints(write.receipt)),
     };
     Plan {
         writes: planned.writes.into_iter().map(request).collect(),

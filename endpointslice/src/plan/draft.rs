@@ -2,6 +2,8 @@
 //! hints come in.
 
 use crate::model::{AddressType, Endpoint, EndpointSlice, Service};
+use crate::names::ANNOTATION_TRIGGER_TIME;
+use jiff::Timestamp;
 use std::sync::Arc;
 
 /// What is to become of the slices of one address type.
@@ -24,6 +26,17 @@ impl Draft {
     pub fn written_mut(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         let updates = self.updates.iter_mut().map(|update| &mut update.after);
         self.creates.iter_mut().chain(updates)
+    }
+
+    /// Every slice that is written says when the change was made that this publishes, or says nothing of that.
+    pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
+        let time = time.map(|time| time.to_string());
+        for slice in self.written_mut() {
+            match &time {
+                Some(time) => slice.metadata.annotations.insert(ANNOTATION_TRIGGER_TIME, time.as_str()),
+                None => slice.metadata.annotations.remove(ANNOTATION_TRIGGER_TIME),
+            };
+        }
     }
 
     /// Gives unchanged slices other endpoints, which makes updates of them: `revise` answers none for a slice that can

@@ -3,7 +3,6 @@
 use super::draft::{Draft, Update};
 use super::{FamilyPlan, PlanRequest, Stats};
 use crate::model::{EndpointSlice, Metadata};
-use crate::names::ANNOTATION_TRIGGER_TIME;
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
@@ -22,13 +21,7 @@ pub(crate) fn finalize(
         suppressed_creates = draft.creates.len();
         draft.creates.clear();
     }
-    let trigger_time = request.trigger_time.map(|time| time.to_string());
-    for slice in draft.written_mut() {
-        match &trigger_time {
-            Some(time) => slice.metadata.annotations.insert(ANNOTATION_TRIGGER_TIME, time.as_str()),
-            None => slice.metadata.annotations.remove(ANNOTATION_TRIGGER_TIME),
-        };
-    }
+    draft.set_trigger_time(request.trigger_time);
     FamilyPlan { draft, suppressed_creates, stats }
 }
 

@@ -1,7 +1,9 @@
 //! The cases of kube-controller-manager about trigger times, and those of its faults.
 
 use super::*;
-use crate::model::{Metadata, PodStatus, Readiness, ServicePort};
+use crate::backend::{SkipReason, Skipped};
+use crate::model::{Endpoint, Metadata, PodStatus, Readiness, ServicePort, TargetRef};
+use crate::plan::{Draft, FamilyPlan, Update};
 
 /// Seconds after an arbitrary beginning.
 fn at(seconds: i64) -> Option<Timestamp> {
@@ -113,8 +115,8 @@ fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
     assert_eq!(times.observe(&service(0), &[pod("1", 7)]), at(7));
     // That write failed. Meanwhile another pod has changed: the earlier change is still the one that is late.
     assert_eq!(times.observe(&service(0), &[pod("1", 7), pod("2", 9)]), at(7));
-    // It failed again, and the pod is gone.
-    assert_eq!(times.observe(&service(0), &[pod("2", 9)]), at(7));
+    // It failed again, and the pod is gone: of its change there is nothing left to publish.
+    assert_eq!(times.observe(&service(0), &[pod("2", 9)]), at(9));
     times.published("ns", "svc");
     assert_eq!(times.observe(&service(0), &[pod("2", 9)]), None);
 }
@@ -148,6 +150,79 @@ fn one_pod_at_a_time_gives_what_all_pods_at_once_give() {
     assert_eq!(times.observe_removal("ns", "svc", "2"), None);
     assert_eq!(times.observe(&service(0), &[pod("1", 6), pod("3", 4)]), None);
     assert_eq!(times.observe_pod("ns", "svc", &pod("2", 2)), at(2), "it was forgotten");
+}
+
+/// A plan that updates a slice with the endpoints of these pods.
+fn plan_of(pods: &[&str]) -> Plan {
+    let mut plan = Plan::nothing(&service(0));
+    let update = Update::of(&Arc::new(EndpointSlice::default()), slice_of(pods).endpoints);
+    plan.families =
+        vec![FamilyPlan { draft: Draft { updates: vec![update], ..Draft::default() }, ..FamilyPlan::default() }];
+    plan
+}
+
+fn slice_of(pods: &[&str]) -> EndpointSlice {
+    let target = |pod: &&str| Some(Arc::new(TargetRef { name: (*pod).into(), ..TargetRef::default() }));
+    let endpoints = pods.iter().map(|pod| Endpoint { target_ref: target(pod), ..Endpoint::default() }).collect();
+    EndpointSlice { endpoints, ..EndpointSlice::default() }
+}
+
+/// A Service that is published, two pods of which have changed.
+fn changed() -> TriggerTimes {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(0), &[pod("1", 1), pod("2", 2)]);
+    times.published("ns", "svc");
+    times.observe_pod("ns", "svc", &pod("1", 5));
+    times.observe_pod("ns", "svc", &pod("2", 6));
+    times
+}
+
+#[test]
+fn a_plan_has_the_time_of_the_oldest_change_that_it_publishes() {
+    let mut times = changed();
+    assert_eq!(times.clone().planned(&plan_of(&["1", "2"])), at(5));
+    assert_eq!(times.planned(&plan_of(&["2", "3"])), at(6));
+    assert_eq!(times.planned(&plan_of(&["1"])), None, "what was in no write was published, or needed none");
+}
+
+#[test]
+fn what_is_on_its_way_is_published_by_the_write_that_left_unless_that_was_not_carried_out() {
+    let mut times = changed();
+    times.planned(&plan_of(&["1", "2"]));
+    let sent = times.send("ns", "svc", ["1".into()].into());
+    assert_eq!(times.clone().planned(&plan_of(&["1", "2"])), at(6));
+    times.observe_pod("ns", "svc", &pod("1", 9));
+    assert_eq!(times.planned(&plan_of(&[])), None, "as things were before that write, nothing is to be done");
+    let mut failed = times.clone();
+    times.ended("ns", "svc", sent.clone(), true);
+    assert_eq!(times.planned(&plan_of(&["1"])), at(9), "the change since then");
+    failed.ended("ns", "svc", sent, false);
+    assert_eq!(failed.planned(&plan_of(&["1"])), at(5));
+}
+
+#[test]
+fn a_pod_that_waits_for_its_node_keeps_its_time_and_gives_it_to_no_other_write() {
+    let mut times = changed();
+    let mut plan = plan_of(&["2"]);
+    plan.skipped = vec![Skipped { pod: "1".into(), reason: SkipReason::NodeMissing("node-1".into()) }];
+    assert_eq!(times.planned(&plan), at(6));
+    assert_eq!(times.planned(&plan_of(&["1"])), at(5));
+}
+
+#[test]
+fn the_creation_of_a_service_is_published_by_every_slice_of_the_pods_that_it_began_with() {
+    let mut times = TriggerTimes::default();
+    times.observe(&service(3), &[pod("1", 7), pod("2", 8)]);
+    assert_eq!(times.planned(&plan_of(&["1", "2"])), at(3));
+    let first = times.send("ns", "svc", ["1".into()].into());
+    assert_eq!(times.planned(&plan_of(&["2"])), at(3), "the other slice is yet to be written");
+    times.ended("ns", "svc", first, false);
+    assert_eq!(times.planned(&plan_of(&["1"])), at(3));
+    let mut times = TriggerTimes::default();
+    times.observe(&service(3), []);
+    assert_eq!(times.planned(&plan_of(&[])), at(3), "a placeholder");
+    assert_eq!(times.planned(&Plan::nothing(&service(3))), None);
+    assert_eq!(times.planned(&plan_of(&[])), None, "there was nothing to write");
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod progress;
 
 use super::hands::{Hand, Hands, Judged};
 use super::view::{Input, Object, Touched, View};
-use super::writes::{self, Operation, SliceWrite};
+use super::writes::{self, Operation, SliceReceipt, SliceWrite};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::model::EndpointSlice;
@@ -223,14 +223,16 @@ impl Controller {
         }
     }
 
-    /// A write leaves.
-    pub fn write_begun(&mut self, slice: &ObjectName, verb: &Verb) {
-        self.hands.begin(slice, verb);
+    /// A write for a Service leaves.
+    pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
+        self.hands.begin(slice, receipt.operation);
+        self.view.write_begun(service, slice, receipt);
     }
 
     /// A write for a Service has ended, and what its answer shows has been applied. Pushes the Services to plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
+        self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
         if let WriteEnd::Done { version } = end {
             if let Some(progress) = self.progress.get_mut(service) {
                 progress.round.outstanding.remove(&*slice.name);
@@ -302,20 +304,21 @@ impl Controller {
         if !self.is_ready() {
             return Planned::default();
         }
-        let Some((known, hints)) = self.view.prepare(&key.namespace, &key.name) else { return Planned::default() };
+        let Some(known) = self.view.service(&key.namespace, &key.name) else { return Planned::default() };
+        let service = Arc::clone(known.state.service());
         let progress = self.progress.entry(key.clone()).or_default();
         if let Some(again) = progress.due.waits_until(now, self.timing.foreign_change_delay()) {
             return Planned { again: Some(again), ..Planned::default() };
         }
         progress.due.clear();
-        let plan = known.state.plan(known.trigger_time, hints);
-        let uid = known.state.service().metadata.uid.clone();
-        let mut events = hints.take_events().into_iter().map(|event| hint_event(&uid, &event)).collect();
+        let Some((plan, told)) = self.view.plan(&key.namespace, &key.name) else { return Planned::default() };
+        let uid = service.metadata.uid.clone();
+        let mut events = told.into_iter().map(|event| hint_event(&uid, &event)).collect();
         tell_errors(progress, &plan, key, &uid, &mut events);
         if progress.sync.is_none()
             && let Some(metrics) = &mut self.metrics
         {
-            metrics.planned(known.state.service(), &plan);
+            metrics.planned(&service, &plan);
         }
         let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
         let held_back = writes::held_back(&plan);
@@ -326,7 +329,7 @@ impl Controller {
         } else {
             progress.wrote = Some(now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
-            let added = writes.iter().filter(|write| write.operation != Operation::Delete);
+            let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
             progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
             progress.sync.get_or_insert(plan);
         }
@@ -354,12 +357,9 @@ impl Controller {
         Some(failed_to_update(key, &uid, &message))
     }
 
-    /// Nothing is left to do for a Service, save for pods that wait for their Node: what they wait with is not published.
+    /// Nothing is left to do for a Service, save for pods that wait for their Node.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan) {
         let is_done = plan.errors().next().is_none();
-        if is_done {
-            self.view.published(&key.namespace, &key.name);
-        }
         let sync = self.progress.get_mut(key).and_then(|progress| progress.sync.take());
         let Some(metrics) = &self.metrics else { return };
         let first = sync.unwrap_or(plan);

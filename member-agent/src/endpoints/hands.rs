@@ -10,13 +10,13 @@
 use super::alike::Fingerprint;
 use super::lost::Lost;
 use super::view::Touched;
+use super::writes::{self, Operation};
 use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
 use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Verb, WriteEnd};
-use serde::Deserialize as _;
 use std::collections::BTreeMap;
 
 /// Who has changed what slices say.
@@ -78,15 +78,15 @@ impl Hands {
     }
 
     /// A write to a slice leaves.
-    pub(super) fn begin(&mut self, slice: &ObjectName, verb: &Verb) {
-        let is_delete = matches!(verb, Verb::Delete { .. });
+    pub(super) fn begin(&mut self, slice: &ObjectName, operation: Operation) {
+        let is_delete = operation == Operation::Delete;
         self.underway.insert(slice.clone(), Underway { is_delete, seen: Vec::new() });
     }
 
     /// It has ended. Whose what was seen meanwhile is.
     pub(super) fn end(&mut self, slice: &ObjectName, verb: &Verb, end: WriteEnd, at: Timestamp) -> Vec<Judged> {
         if end == WriteEnd::Unknown {
-            self.lost.note(slice, asked(verb), at);
+            self.lost.note(slice, writes::asked(verb).map(|asked| Fingerprint::of(&asked)), at);
         }
         let seen = self.underway.remove(slice).unwrap_or_default().seen;
         let judge = |Seen { version, at, content, is_terminating, touched }| {
@@ -132,15 +132,5 @@ impl Hands {
     #[cfg(test)]
     pub(super) fn seen(&self) -> usize {
         self.generations.len()
-    }
-}
-
-/// What a write asks a slice to say; none if it is to go.
-fn asked(verb: &Verb) -> Option<Fingerprint> {
-    match verb {
-        Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
-            EndpointSlice::deserialize(body).ok().map(|slice| Fingerprint::of(&slice))
-        }
-        Verb::Delete { .. } => None,
     }
 }

@@ -3,12 +3,12 @@
 use super::controller::{Controller, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
 use super::view::{Input, Object};
-use super::writes::Operation;
+use super::writes::{Operation, SliceReceipt};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::WatchState;
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Verb, WatchState};
 use prometheus::{IntGauge, Registry};
 use std::time::Duration;
 use tracing::{info, warn};
@@ -124,9 +124,9 @@ impl Serving {
         self.look_for_signs();
     }
 
-    /// A write leaves.
-    pub fn write_begun(&mut self, slice: &ObjectName, verb: &Verb) {
-        self.controller.write_begun(slice, verb);
+    /// A write for a Service leaves.
+    pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
+        self.controller.write_begun(service, slice, receipt);
     }
 
     /// It has ended. Pushes the Services to plan.

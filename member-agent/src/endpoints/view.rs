@@ -4,13 +4,14 @@
 //! concerns. Each Service has the library's incremental state, which plans from what changed.
 
 use super::alike::{counts_otherwise, plans_alike, reads_the_same};
+use super::writes::{Operation, SliceReceipt};
 use endpointslice::changes::PodChange;
-use endpointslice::hints::ServiceHints;
+use endpointslice::hints::{HintEvent, ServiceHints};
 use endpointslice::model::{EndpointSlice, Metadata, Node, Pod, Service};
 use endpointslice::names::LABEL_MANAGED_BY;
-use endpointslice::plan::ServiceName;
+use endpointslice::plan::{Plan, ServiceName};
 use endpointslice::selector::{SelectorIndex, selects};
-use endpointslice::trigger::TriggerTimes;
+use endpointslice::trigger::{Sent, TriggerTimes};
 use endpointslice::{Config, Incremental, NodeZones, Text};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::Verb;
@@ -64,8 +65,10 @@ pub(super) struct View {
     /// By Node, namespace and name of the pods on it.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
-    pub(super) hints: ServiceHints,
-    pub(super) times: TriggerTimes,
+    hints: ServiceHints,
+    times: TriggerTimes,
+    /// By slice, what of that is on its way.
+    sent: BTreeMap<ObjectName, Sent>,
 }
 
 #[derive(Debug, Default)]
@@ -84,9 +87,7 @@ struct Namespace {
 pub(super) struct Known {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
-    /// When the earliest change was made that is not published yet.
-    pub(super) trigger_time: Option<jiff::Timestamp>,
-    /// Its pods were looked at for that.
+    /// Its pods were looked at for when they changed.
     is_timed: bool,
 }
 
@@ -100,6 +101,7 @@ impl View {
             namespaces: BTreeMap::new(),
             hints: ServiceHints::new(),
             times: TriggerTimes::default(),
+            sent: BTreeMap::new(),
         }
     }
 
@@ -139,7 +141,7 @@ impl View {
             known.state.set_service(Arc::clone(&service), pods.iter().copied(), &self.zones);
             known.pods = names;
             if known.is_timed {
-                known.trigger_time = self.times.observe(&service, pods);
+                self.times.observe(&service, pods);
             }
             return true;
         }
@@ -149,7 +151,7 @@ impl View {
         for slice in slices.filter_map(|slice| held.slices.get(slice)?.as_ref()) {
             state.set_slice(Arc::clone(slice));
         }
-        held.services.insert(name, Known { state, pods: names, trigger_time: None, is_timed: false });
+        held.services.insert(name, Known { state, pods: names, is_timed: false });
         true
     }
 
@@ -180,7 +182,7 @@ impl View {
             if let Some(known) = held.services.get_mut(service) {
                 known.state.set_pod(&pod, &self.zones);
                 known.pods.insert(name.clone());
-                known.trigger_time = self.times.observe_pod(&space, service, &pod);
+                self.times.observe_pod(&space, service, &pod);
             }
         }
         let touched = match old {
@@ -322,23 +324,32 @@ impl View {
         touched
     }
 
-    /// The state of a Service and the hints, to plan it: with the time of its oldest change that is not published.
-    pub(super) fn prepare(&mut self, namespace: &str, name: &str) -> Option<(&mut Known, &mut ServiceHints)> {
+    /// Plans a Service, with the time of the oldest change that the plan's writes publish for the first time.
+    pub(super) fn plan(&mut self, namespace: &str, name: &str) -> Option<(Plan, Vec<HintEvent>)> {
         let held = self.namespaces.get_mut(namespace)?;
         let known = held.services.get_mut(name)?;
         if !known.is_timed {
             let pods = known.pods.iter().filter_map(|pod| held.pods.get(pod));
-            known.trigger_time = self.times.observe(known.state.service(), pods);
+            self.times.observe(known.state.service(), pods);
             known.is_timed = true;
         }
-        Some((known, &mut self.hints))
+        let mut plan = known.state.plan(None, &mut self.hints);
+        plan.set_trigger_time(self.times.planned(&plan));
+        Some((plan, self.hints.take_events()))
     }
 
-    /// Everything about a Service that has been seen is published.
-    pub(super) fn published(&mut self, namespace: &str, name: &str) {
-        self.times.published(namespace, name);
-        if let Some(known) = self.namespaces.get_mut(namespace).and_then(|held| held.services.get_mut(name)) {
-            known.trigger_time = None;
+    /// A write leaves: what it publishes is on its way.
+    pub(super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
+        if receipt.operation != Operation::Delete {
+            let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
+            self.sent.insert(slice.clone(), sent);
+        }
+    }
+
+    /// It has ended.
+    pub(super) fn write_ended(&mut self, service: &ObjectName, slice: &ObjectName, is_done: bool) {
+        if let Some(sent) = self.sent.remove(slice) {
+            self.times.ended(&service.namespace, &service.name, sent, is_done);
         }
     }
 
@@ -392,7 +403,7 @@ impl Known {
     fn lose(&mut self, pod: &str, (namespace, service): (&Text, &Text), times: &mut TriggerTimes) {
         self.state.remove_pod(pod);
         self.pods.remove(pod);
-        self.trigger_time = times.observe_removal(namespace, service, pod);
+        times.observe_removal(namespace, service, pod);
     }
 }
 

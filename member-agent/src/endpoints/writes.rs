@@ -10,9 +10,12 @@ use endpointslice::Text;
 pub use endpointslice::metrics::Operation;
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{FamilyPlan, Plan, Update};
+use endpointslice::trigger::pods_of;
 use fleetnet_runtime::Verb;
+use serde::Deserialize as _;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// One write to one slice.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,8 +26,17 @@ pub struct SliceWrite {
     pub name: Text,
     /// What to do, with its precondition.
     pub verb: Verb,
-    /// The same, for the count of changes.
+    /// What comes back with it.
+    pub receipt: SliceReceipt,
+}
+
+/// What is to be known of a write while it is under way, and when it has been carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SliceReceipt {
+    /// What to do, for the count of changes.
     pub operation: Operation,
+    /// The pods whose endpoints it writes.
+    pub pods: Arc<[Text]>,
 }
 
 /// Of one phase and address type no more are planned at once: each outcome plans the rest.
@@ -90,7 +102,7 @@ impl Phase {
             let mut slice = slice.clone();
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
-            self.add(&slice, Verb::Create { body }, Operation::Create);
+            self.add(&slice, Verb::Create { body }, receipt(Operation::Create, &slice));
         }
     }
 
@@ -107,16 +119,31 @@ impl Phase {
         // A version that is no number would be refused as a precondition; the engine then reads the slice again.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         let body = replacement(update);
-        self.add(&update.before, Verb::Replace { resource_version, body }, Operation::Update);
+        self.add(&update.before, Verb::Replace { resource_version, body }, receipt(Operation::Update, &update.after));
     }
 
     fn delete(&mut self, slice: &EndpointSlice) {
-        self.add(slice, Verb::Delete { uid: (&*slice.metadata.uid).into() }, Operation::Delete);
+        let receipt = SliceReceipt { operation: Operation::Delete, pods: Arc::default() };
+        self.add(slice, Verb::Delete { uid: (&*slice.metadata.uid).into() }, receipt);
     }
 
-    fn add(&mut self, slice: &EndpointSlice, verb: Verb, operation: Operation) {
+    fn add(&mut self, slice: &EndpointSlice, verb: Verb, receipt: SliceReceipt) {
         let (namespace, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
-        self.writes.push(SliceWrite { namespace, name, verb, operation });
+        self.writes.push(SliceWrite { namespace, name, verb, receipt });
+    }
+}
+
+fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
+    SliceReceipt { operation, pods: pods_of(written).cloned().collect() }
+}
+
+/// What a write asks a slice to be; none if it is to go.
+pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
+    match verb {
+        Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
+            EndpointSlice::deserialize(body).ok()
+        }
+        Verb::Delete { .. } => None,
     }
 }
 

@@ -26,7 +26,7 @@ fn settled(pods: usize, max: usize) -> World {
 }
 
 fn is(operation: Operation) -> impl Fn(&SliceWrite) -> bool {
-    move |write| write.operation == operation
+    move |write| write.receipt.operation == operation
 }
 
 /// A Service that was deleted and made again under the same name: the slices of the first one go when those of the second
@@ -364,7 +364,7 @@ fn deletes_go_also_where_pods_change_faster_than_writes_land() {
 
 #[test]
 fn where_pods_change_all_the_time_a_change_that_fails_still_holds_up_deletes() {
-    let fate = |write: &SliceWrite| if write.operation == Update { Fate::Failed } else { Fate::Slow };
+    let fate = |write: &SliceWrite| if write.receipt.operation == Update { Fate::Failed } else { Fate::Slow };
     let (done, slices) = churning(3, fate);
     assert_eq!((done, slices), (vec![], 2));
 }

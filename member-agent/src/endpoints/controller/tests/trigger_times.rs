@@ -113,6 +113,53 @@ fn a_pod_that_waits_for_its_node_keeps_its_time_until_it_is_published() {
 }
 
 #[test]
+fn while_a_pod_waits_for_its_node_other_changes_have_their_own_times() {
+    let mut world = world();
+    world.set(pod(3).on_node("node-2").changed_at(ONE));
+    world.settle();
+    world.set(pod(1).not_ready().changed_at(THREE));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
+    world.remove_pod("pod2");
+    world.settle();
+    assert_eq!(trigger_time(&world), None, "what goes has none");
+    world.set(node("node-2", "", ""));
+    world.settle();
+    assert_eq!(trigger_time(&world).as_deref(), Some(ONE), "it is published for the first time");
+}
+
+#[test]
+fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    for second in 10..30 {
+        let time = |second| format!("2026-03-01T00:00:{second}Z");
+        let changed = pod(second % 2 + 1).changed_at(&time(second));
+        world.set(if second / 2 % 2 == 1 { changed.not_ready() } else { changed });
+        world.land();
+        world.writes_are(|_| Fate::Slow);
+        if second > 10 {
+            // The write that has landed left before this change.
+            assert_eq!(trigger_time(&world), Some(time(second - 1)));
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_changes_again_while_its_write_is_under_way_has_its_new_time_with_the_next() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(1).not_ready().changed_at(ONE));
+    world.settle();
+    world.set(pod(1).changed_at(THREE));
+    world.settle();
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    assert_eq!(world.take_done(), [Update, Update]);
+    assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
+}
+
+#[test]
 fn what_changed_before_serving_began_has_no_time_and_nothing_is_written_for_a_time_alone() {
     let mut world = World::new();
     let web = service("web");

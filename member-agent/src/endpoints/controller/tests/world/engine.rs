@@ -83,7 +83,7 @@ impl World {
             return;
         }
         let fate = (self.fates)(&write);
-        self.controller.write_begun(&target(&write), &write.verb);
+        self.controller.write_begun(key, &target(&write), &write.receipt);
         self.flights.push_back(Flight { key: key.clone(), write, fate, answer: None, note });
     }
 
@@ -127,7 +127,7 @@ impl World {
         let answer = self.server.carry_out(write);
         if matches!(answer, Answer::Object(_) | Answer::Gone) {
             let after = self.server.get(&write.namespace, &write.name);
-            self.done.push(Done { operation: write.operation, at: self.now, after });
+            self.done.push(Done { operation: write.receipt.operation, at: self.now, after });
             if let Some((now, guard)) = &self.guard {
                 let wanted = note.intersection(&now(self)).cloned().collect();
                 guard(&wanted, &before, &self.server.slices());
@@ -164,7 +164,7 @@ impl World {
         match answer {
             Answer::Invalid(why) => self.refuse(key, write.clone(), &why),
             Answer::Conflict(_) if !is_news => self.fail(key, write.clone()),
-            _ if end != WriteEnd::NotDone => self.controller.written(write.operation),
+            _ if end != WriteEnd::NotDone => self.controller.written(write.receipt.operation),
             _ => {}
         }
     }
