@@ -5,7 +5,7 @@ mod pods;
 pub use pods::{PodBackends, SkipReason, Skipped, is_eligible};
 
 use crate::address::Family;
-use crate::model::{Addresses, Conditions, Endpoint, TargetRef};
+use crate::model::{Addresses, Conditions, Endpoint, EndpointPort, TargetRef};
 use crate::packer::Item;
 use crate::ports::PortList;
 use crate::text::Text;
@@ -34,6 +34,17 @@ pub struct Backend {
 }
 
 impl Backend {
+    /// What an endpoint of `family` in a slice of these ports says of it: for one of which nothing else is known.
+    #[must_use]
+    pub fn of_endpoint(endpoint: &Endpoint, family: Family, ports: &[EndpointPort]) -> Self {
+        let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: _ } = endpoint.clone();
+        let (ipv4, ipv6) = match family {
+            Family::V4 => (addresses, Addresses::None),
+            Family::V6 => (Addresses::None, addresses),
+        };
+        Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, ports: ports.into() }
+    }
+
     /// Its addresses of `family`.
     #[must_use]
     pub const fn addresses(&self, family: Family) -> &Addresses {

@@ -119,8 +119,25 @@ impl Incremental {
         let backend = backends.convert(pod);
         let skipped = backends.into_skipped();
         let key = backend.as_ref().map(|backend| self.key(PortKey::from(&backend.ports))).unwrap_or_default();
-        let name = &pod.metadata.name;
-        let known = KnownPod { backend, key, skipped };
+        self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
+    }
+
+    /// A pod is there that cannot be read: its endpoints stay as slices have them, until it is set or removed. True if there
+    /// are any.
+    pub fn keep_pod(&mut self, name: &Text) -> bool {
+        let mut shown = self.families.iter().filter_map(|family| family.shown(name));
+        let Some(mut backend) = shown.next() else { return false };
+        for other in shown {
+            let (ipv4, ipv6) = (other.ipv4, other.ipv6);
+            backend.ipv4 = if backend.ipv4.is_empty() { ipv4 } else { backend.ipv4 };
+            backend.ipv6 = if backend.ipv6.is_empty() { ipv6 } else { backend.ipv6 };
+        }
+        let key = self.key(PortKey::from(&backend.ports));
+        self.take_pod(name, KnownPod { backend: Some(backend), key, skipped: Vec::new() });
+        true
+    }
+
+    fn take_pod(&mut self, name: &Text, known: KnownPod) {
         if self.pods.get(name) == Some(&known) {
             return;
         }

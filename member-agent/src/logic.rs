@@ -92,7 +92,9 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
         (Change::Applied(Local::Lease(lease)), _) => serving.lease_seen(lease, at),
         (Change::Removed { namespace, name, .. }, Some(input)) => serving.remove(input, &namespace, &name, at, dirty),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
-        (Change::Unreadable { namespace, name }, Some(input)) => serving.unreadable(input, &namespace, &name),
+        (Change::Unreadable { namespace, name }, Some(input)) => {
+            serving.unreadable(input, &namespace, &name, at, dirty)
+        }
         (Change::Unreadable { .. }, None) => {}
     }
 }

@@ -102,6 +102,17 @@ impl FamilyState {
         self.slices.get(name).map(|held| &held.slice)
     }
 
+    /// A pod as the first slice shows it that has an endpoint of it.
+    pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
+        let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
+        let mut shown = slices.filter_map(|slice| {
+            let endpoint =
+                slice.endpoints.iter().find(|endpoint| pod_of(endpoint).is_some_and(|of| of.as_str() == pod))?;
+            Some(Backend::of_endpoint(endpoint, self.family, &slice.ports))
+        });
+        shown.next()
+    }
+
     /// How many slices there are.
     pub(super) fn len(&self) -> usize {
         self.slices.len()

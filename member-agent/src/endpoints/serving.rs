@@ -147,9 +147,16 @@ impl Serving {
         self.controller.remove(input, namespace, name, at, dirty);
     }
 
-    /// An object is there that cannot be read.
-    pub fn unreadable(&mut self, input: Input, namespace: &str, name: &str) {
-        self.controller.unreadable(input, namespace, name);
+    /// An object is there that cannot be read. Pushes the Services to plan.
+    pub fn unreadable(
+        &mut self,
+        input: Input,
+        namespace: &str,
+        name: &str,
+        at: Timestamp,
+        dirty: &mut Vec<ObjectName>,
+    ) {
+        self.controller.unreadable(input, namespace, name, at, dirty);
     }
 
     /// What the view of an input is worth has changed. Pushes the Services to plan.

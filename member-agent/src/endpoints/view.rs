@@ -3,18 +3,19 @@
 //! A pod finds its Services through the index of their selectors, and a Node its pods, so that an event costs what it
 //! concerns. Each Service has the library's incremental state, which plans from what changed.
 
+mod planning;
+mod unreadable;
+
 use super::alike::{counts_otherwise, plans_alike, reads_the_same};
-use super::writes::{Operation, SliceReceipt};
 use endpointslice::changes::PodChange;
-use endpointslice::hints::{HintEvent, ServiceHints};
+use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Metadata, Node, Pod, Service};
 use endpointslice::names::LABEL_MANAGED_BY;
-use endpointslice::plan::{Plan, ServiceName};
+use endpointslice::plan::ServiceName;
 use endpointslice::selector::{SelectorIndex, selects};
 use endpointslice::trigger::{Sent, TriggerTimes};
 use endpointslice::{Config, Incremental, NodeZones, Text};
 use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::Verb;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::warn;
@@ -50,9 +51,6 @@ pub enum Object {
     EndpointSlice(EndpointSlice),
 }
 
-/// So many labels are taken for webhooks' at most: one that makes up a new one each time takes no room for ever.
-const MOST_FOREIGN_LABELS: usize = 64;
-
 /// Names of Services by namespace.
 pub(super) type Touched = BTreeSet<(Text, Text)>;
 
@@ -62,6 +60,8 @@ pub(super) struct View {
     config: Arc<Config>,
     nodes: BTreeMap<Text, Node>,
     zones: NodeZones,
+    /// Nodes that are there and cannot be read.
+    unreadable_nodes: BTreeSet<Text>,
     /// By Node, namespace and name of the pods on it.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
@@ -76,6 +76,8 @@ struct Namespace {
     selectors: SelectorIndex,
     services: BTreeMap<Text, Known>,
     pods: BTreeMap<Text, Pod>,
+    /// Pods that are there and cannot be read.
+    unreadable_pods: BTreeSet<Text>,
     /// This manager's slices; of another's only that the name is taken.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
     /// By Service, this manager's slices.
@@ -87,6 +89,8 @@ struct Namespace {
 pub(super) struct Known {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
+    /// Pods that cannot be read, and whose endpoints stay as its slices have them.
+    kept: BTreeSet<Text>,
     /// Its pods were looked at for when they changed.
     is_timed: bool,
 }
@@ -97,6 +101,7 @@ impl View {
             config,
             nodes: BTreeMap::new(),
             zones: NodeZones::default(),
+            unreadable_nodes: BTreeSet::new(),
             pods_on: BTreeMap::new(),
             namespaces: BTreeMap::new(),
             hints: ServiceHints::new(),
@@ -140,6 +145,7 @@ impl View {
         if let Some(known) = held.services.get_mut(&*name) {
             known.state.set_service(Arc::clone(&service), pods.iter().copied(), &self.zones);
             known.pods = names;
+            known.keep(&held.unreadable_pods);
             if known.is_timed {
                 self.times.observe(&service, pods);
             }
@@ -151,7 +157,7 @@ impl View {
         for slice in slices.filter_map(|slice| held.slices.get(slice)?.as_ref()) {
             state.set_slice(Arc::clone(slice));
         }
-        held.services.insert(name, Known { state, pods: names, is_timed: false });
+        held.services.insert(name, Known { state, pods: names, kept: BTreeSet::new(), is_timed: false });
         true
     }
 
@@ -170,6 +176,7 @@ impl View {
     pub(super) fn set_pod(&mut self, pod: Pod) -> Touched {
         let (space, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
         let held = self.namespaces.entry(space.clone()).or_default();
+        let freed = held.read(&name);
         let old = held.pods.get(&*name);
         let before = old.map(|old| held.selectors.selecting(&old.metadata.labels)).unwrap_or_default();
         let now = held.selectors.selecting(&pod.metadata.labels);
@@ -197,12 +204,16 @@ impl View {
         if let Some(held) = self.namespaces.get_mut(&*space) {
             held.pods.insert(name, pod);
         }
-        touched.into_iter().map(|service| (space.clone(), service)).collect()
+        touched.into_iter().chain(freed).map(|service| (space.clone(), service)).collect()
     }
 
     pub(super) fn remove_pod(&mut self, namespace: &str, name: &str) -> Touched {
         let Some(held) = self.namespaces.get_mut(namespace) else { return Touched::new() };
-        let Some(pod) = held.pods.remove(name) else { return Touched::new() };
+        let Some(pod) = held.pods.remove(name) else {
+            let freed = held.read(name).into_iter().map(|service| (namespace.into(), service)).collect();
+            self.tidy(namespace);
+            return freed;
+        };
         let space = pod.metadata.namespace.clone();
         let services = held.selectors.selecting(&pod.metadata.labels);
         for service in &services {
@@ -219,6 +230,7 @@ impl View {
     /// hints are wanted (`with_hints`): before all is known there are none to be had.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
+        self.unreadable_nodes.remove(&*name);
         let moved = self.zones.insert(&node);
         let shares = self.nodes.get(&*name).is_none_or(|old| counts_otherwise(old, &node));
         self.nodes.insert(name.clone(), node);
@@ -227,6 +239,7 @@ impl View {
 
     pub(super) fn remove_node(&mut self, name: &str, with_hints: bool) -> Touched {
         let was_there = self.nodes.remove(name).is_some();
+        self.unreadable_nodes.remove(name);
         let moved = self.zones.remove(name);
         self.after_node(name, moved, was_there && with_hints)
     }
@@ -283,29 +296,6 @@ impl View {
         touched
     }
 
-    /// A write was answered with this version of a slice. Labels that it has beside those that were asked for were added by
-    /// webhooks: from now on they are others' on every slice, as annotations are.
-    pub(super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
-        let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
-        let Some(held) =
-            self.namespaces.get(&*slice.namespace).and_then(|held| held.slices.get(&*slice.name)?.as_ref())
-        else {
-            return;
-        };
-        if held.metadata.resource_version.parse().ok() != answered {
-            return;
-        }
-        let asked = &body["metadata"]["labels"];
-        let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
-        let room = MOST_FOREIGN_LABELS.saturating_sub(self.config.foreign_labels.len());
-        let added: Vec<Text> = added.take(room).cloned().collect();
-        if !added.is_empty() {
-            Arc::make_mut(&mut self.config).foreign_labels.extend(added);
-            let services = self.namespaces.values_mut().flat_map(|held| held.services.values_mut());
-            services.for_each(|known| known.state.set_foreign_labels(Arc::clone(&self.config)));
-        }
-    }
-
     /// A slice is there that cannot be read: its name is taken.
     pub(super) fn note_slice(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().slices.entry(name.into()).or_default();
@@ -322,35 +312,6 @@ impl View {
         }
         self.tidy(namespace);
         touched
-    }
-
-    /// Plans a Service, with the time of the oldest change that the plan's writes publish for the first time.
-    pub(super) fn plan(&mut self, namespace: &str, name: &str) -> Option<(Plan, Vec<HintEvent>)> {
-        let held = self.namespaces.get_mut(namespace)?;
-        let known = held.services.get_mut(name)?;
-        if !known.is_timed {
-            let pods = known.pods.iter().filter_map(|pod| held.pods.get(pod));
-            self.times.observe(known.state.service(), pods);
-            known.is_timed = true;
-        }
-        let mut plan = known.state.plan(None, &mut self.hints);
-        plan.set_trigger_time(self.times.planned(&plan));
-        Some((plan, self.hints.take_events()))
-    }
-
-    /// A write leaves: what it publishes is on its way.
-    pub(super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
-        if receipt.operation != Operation::Delete {
-            let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
-            self.sent.insert(slice.clone(), sent);
-        }
-    }
-
-    /// It has ended.
-    pub(super) fn write_ended(&mut self, service: &ObjectName, slice: &ObjectName, is_done: bool) {
-        if let Some(sent) = self.sent.remove(slice) {
-            self.times.ended(&service.namespace, &service.name, sent, is_done);
-        }
     }
 
     /// How many Services, slices, pods and Nodes.
@@ -383,7 +344,8 @@ impl View {
 
 impl Namespace {
     fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.pods.is_empty() && self.slices.is_empty()
+        let Self { services, pods, unreadable_pods, slices, .. } = self;
+        services.is_empty() && pods.is_empty() && unreadable_pods.is_empty() && slices.is_empty()
     }
 
     fn take_slice(&mut self, service: &Text, slice: &str) {

@@ -14,5 +14,6 @@ mod telling;
 mod topology;
 mod trigger_times;
 mod triggers;
+mod unreadable;
 mod webhooks;
 mod world;

@@ -204,7 +204,8 @@ fn a_name_that_others_have_taken_is_passed_over() {
     });
     assert_eq!(unseen, known, "the conflict tells of it");
     let unreadable = names_of(&|world| {
-        world.controller.unreadable(crate::endpoints::Input::EndpointSlice, "testing", &first[0]);
+        let now = world.now;
+        world.controller.unreadable(crate::endpoints::Input::EndpointSlice, "testing", &first[0], now, &mut Vec::new());
     });
     assert_eq!(unreadable, known, "what cannot be read has a name, too");
 }

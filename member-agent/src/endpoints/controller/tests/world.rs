@@ -80,6 +80,8 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<(String, String), Service>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
+    /// Names of pods and Nodes that cannot be read when they are listed.
+    pub(crate) unreadable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
     pub(crate) plans: usize,
@@ -127,6 +129,7 @@ impl World {
             services: BTreeMap::new(),
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
             events: Vec::new(),
             done: Vec::new(),
             plans: 0,

@@ -3,6 +3,7 @@
 use super::super::server::{Answer, Watched, decoded};
 use super::{AGAIN_SOONEST, BACK_OFF, Done, Fate, Flight, World, controller};
 use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite, Written};
+use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::clock::Timestamp;
@@ -38,7 +39,7 @@ impl World {
                     controller.remove(Input::EndpointSlice, &namespace, &name, now, dirty);
                 }
                 Change::Unreadable { namespace, name } => {
-                    controller.unreadable(Input::EndpointSlice, &namespace, &name);
+                    controller.unreadable(Input::EndpointSlice, &namespace, &name, now, dirty);
                 }
             });
         }
@@ -218,7 +219,16 @@ impl World {
 
     fn tell_all(&mut self, objects: Vec<Object>) {
         for object in objects {
-            self.learn(|controller, now, dirty| controller.apply(object, now, dirty));
+            let (input, namespace, name) = match &object {
+                Object::Pod(pod) => (Input::Pod, pod.metadata.namespace.clone(), pod.metadata.name.clone()),
+                Object::Node(node) => (Input::Node, node.metadata.namespace.clone(), node.metadata.name.clone()),
+                Object::Service(_) | Object::EndpointSlice(_) => (Input::Service, Text::default(), Text::default()),
+            };
+            let is_unreadable = self.unreadable.contains(&*name);
+            self.learn(|controller, now, dirty| match is_unreadable {
+                true => controller.unreadable(input, &namespace, &name, now, dirty),
+                false => controller.apply(object, now, dirty),
+            });
         }
     }
 

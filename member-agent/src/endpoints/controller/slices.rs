@@ -1,0 +1,84 @@
+//! What is made of slices that change, by our own writes and by other hands.
+
+use super::super::hands::{Hand, Judged};
+use super::super::view::{Input, Touched};
+use super::super::writes::SliceReceipt;
+use super::{Controller, object_name};
+use endpointslice::model::EndpointSlice;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::clock::Timestamp;
+use fleetnet_runtime::{Verb, WatchState, WriteEnd};
+use std::sync::Arc;
+
+/// A write that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// The Service that it was planned for.
+    pub service: &'a ObjectName,
+    /// The slice.
+    pub slice: &'a ObjectName,
+    /// What was asked for.
+    pub verb: &'a Verb,
+    /// What came of it.
+    pub end: WriteEnd,
+}
+
+impl Controller {
+    pub(super) fn apply_slice(&mut self, slice: EndpointSlice, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let slice = Arc::new(slice);
+        let touched = if self.is_serving { self.view.set_slice(Arc::clone(&slice)) } else { Touched::new() };
+        let hand = self.hands.sees(&slice, &touched, at);
+        if hand == Hand::Anothers {
+            self.note_sign(slice.metadata.is_terminating(), at);
+        }
+        if hand != Hand::NotKnownYet {
+            self.after_slice(touched, hand == Hand::Ours, at, dirty);
+        }
+    }
+
+    /// Another hand has changed a slice. One that is being deleted is no sign of who makes slices: the garbage collector and
+    /// people delete, too.
+    fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
+        let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
+        if is_known && !is_terminating {
+            self.foreign_change = self.foreign_change.max(Some(at));
+        }
+    }
+
+    /// A write for a Service leaves.
+    pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
+        self.hands.begin(slice, receipt.operation);
+        self.view.write_begun(service, slice, receipt);
+    }
+
+    /// A write for a Service has ended, and what its answer shows has been applied. Pushes the Services to plan.
+    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        let Written { service, slice, verb, end } = *write;
+        self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
+        if let WriteEnd::Done { version } = end {
+            if let Some(progress) = self.progress.get_mut(service) {
+                progress.round.outstanding.remove(&*slice.name);
+            }
+            self.view.keep_what_was_added(slice, version, verb);
+        }
+        for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
+            if !is_ours {
+                self.note_sign(is_terminating, seen);
+            }
+            self.after_slice(touched, is_ours, if is_ours { at } else { seen }, dirty);
+        }
+    }
+
+    /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
+    pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
+        if !is_own {
+            return self.touch(touched, at + self.timing.foreign_change_delay(), dirty);
+        }
+        for (namespace, name) in touched {
+            let progress = self.progress.get(&object_name(&namespace, &name));
+            if progress.is_none_or(|progress| progress.has_more_phases || !progress.due.is_some()) {
+                self.touch(Touched::from([(namespace, name)]), at, dirty);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! From the view to plans, and what becomes of their writes.
+
+use super::super::writes::{Operation, SliceReceipt};
+use super::View;
+use endpointslice::Text;
+use endpointslice::hints::HintEvent;
+use endpointslice::plan::Plan;
+use fleetnet_core::ids::ObjectName;
+use fleetnet_runtime::Verb;
+use std::sync::Arc;
+
+/// So many labels are taken for webhooks' at most: one that makes up a new one each time takes no room for ever.
+const MOST_FOREIGN_LABELS: usize = 64;
+
+impl View {
+    /// Plans a Service, with the time of the oldest change that the plan's writes publish for the first time.
+    pub(in super::super) fn plan(&mut self, namespace: &str, name: &str) -> Option<(Plan, Vec<HintEvent>)> {
+        let held = self.namespaces.get_mut(namespace)?;
+        let known = held.services.get_mut(name)?;
+        if !known.is_timed {
+            let pods = known.pods.iter().filter_map(|pod| held.pods.get(pod));
+            self.times.observe(known.state.service(), pods);
+            known.is_timed = true;
+        }
+        let mut plan = known.state.plan(None, &mut self.hints);
+        plan.set_trigger_time(self.times.planned(&plan));
+        Some((plan, self.hints.take_events()))
+    }
+
+    /// A write leaves: what it publishes is on its way.
+    pub(in super::super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
+        if receipt.operation != Operation::Delete {
+            let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
+            self.sent.insert(slice.clone(), sent);
+        }
+    }
+
+    /// It has ended.
+    pub(in super::super) fn write_ended(&mut self, service: &ObjectName, slice: &ObjectName, is_done: bool) {
+        if let Some(sent) = self.sent.remove(slice) {
+            self.times.ended(&service.namespace, &service.name, sent, is_done);
+        }
+    }
+
+    /// A write was answered with this version of a slice. Labels that it has beside those that were asked for were added by
+    /// webhooks: from now on they are others' on every slice, as annotations are.
+    pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
+        let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
+        let Some(held) =
+            self.namespaces.get(&*slice.namespace).and_then(|held| held.slices.get(&*slice.name)?.as_ref())
+        else {
+            return;
+        };
+        if held.metadata.resource_version.parse().ok() != answered {
+            return;
+        }
+        let asked = &body["metadata"]["labels"];
+        let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
+        let room = MOST_FOREIGN_LABELS.saturating_sub(self.config.foreign_labels.len());
+        let added: Vec<Text> = added.take(room).cloned().collect();
+        if !added.is_empty() {
+            Arc::make_mut(&mut self.config).foreign_labels.extend(added);
+            let services = self.namespaces.values_mut().flat_map(|held| held.services.values_mut());
+            services.for_each(|known| known.state.set_foreign_labels(Arc::clone(&self.config)));
+        }
+    }
+}
