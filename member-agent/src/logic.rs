@@ -93,7 +93,7 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
         (Change::Removed { namespace, name, .. }, Some(input)) => serving.remove(input, &namespace, &name, at, dirty),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
         (Change::Unreadable { namespace, name }, Some(input)) => {
-            serving.unreadable(input, &namespace, &name, at, dirty)
+            serving.unreadable(input, &namespace, &name, at, dirty);
         }
         (Change::Unreadable { .. }, None) => {}
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, header};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::limits::REFUSAL_MESSAGE_BYTES;
 use crate::token::TokenError;
@@ -101,6 +101,63 @@ pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
         }
         (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| contains(&Value::Null, wanted)),
         (object, patch) => object == patch,
+    }
+}
+
+/// Fields of `metadata` that a PUT does not change, whatever it says of them.
+const SERVERS_METADATA: [&str; 10] = [
+    "name",
+    "namespace",
+    "uid",
+    "generateName",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+];
+
+/// Whether an object is what a PUT of `body` makes of it: it says all of that and nothing else, but for what is not the
+/// body's to say. A body that leaves a field out takes it away.
+pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
+    let uid = |object: &Value| object["metadata"]["uid"].clone();
+    let is_meant = uid(body).is_null() || uid(body) == uid(object);
+    is_meant && says_the_same(&without_servers(object), &without_servers(body))
+}
+
+fn without_servers(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|name, _| !["apiVersion", "kind", "status"].contains(&name.as_str()));
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|name, _| !SERVERS_METADATA.contains(&name.as_str()));
+        }
+    }
+    object
+}
+
+/// Null, what is not there and what is empty are the same.
+fn says_the_same(one: &Value, other: &Value) -> bool {
+    let field = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| says_the_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let mut names = one.keys().chain(other.keys());
+            names.all(|name| says_the_same(&field(one, name), &field(other, name)))
+        }
+        _ => one == other || (is_nothing(one) && is_nothing(other)),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_nothing),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -68,7 +68,8 @@ impl<L: Logic> Engine<L> {
         match &ended.outcome.seen {
             Seen::Object(observed) => {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
-                if is_held && ended.outcome.verdict == Verdict::Done {
+                // Of what a GET found nobody knows whether it is all that the write would make of it.
+                if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.namespace, &target.name, ended.attempt.content);
                 }
             }

@@ -15,7 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::answers::{ApiStatus, Ending, contains, never_sent, retry_after, with_causes};
+use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, retry_after, with_causes};
 use crate::clock::{Clock, Timestamp};
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
@@ -24,6 +24,8 @@ use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
     pub(crate) verdict: Verdict,
+    /// The server has said itself that it was carried out; otherwise that was found out by a GET.
+    pub(crate) is_answered: bool,
     /// What was learned about the target on the way.
     pub(crate) seen: Seen<O>,
     pub(crate) at: Timestamp,
@@ -96,12 +98,14 @@ pub(crate) async fn carry_out<L: Logic>(
 ) -> (Request<L>, Outcome<L::Object>) {
     let begun = Instant::now();
     let target = Addressed { spec: &spec, namespace: &request.namespace, name: &request.name };
-    let (verdict, seen) = match target.write(&request.verb).await {
+    let answer = target.write(&request.verb).await;
+    let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
+    let (verdict, seen) = match answer {
         Ok(answer) => target.judge(&request.verb, &answer).await,
         Err(SendError { sent: false, message }) => (Verdict::Failed { message, retry_after: None }, Seen::Nothing),
         Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
     };
-    (request, Outcome { verdict, seen, at: clock.now(), took: begun.elapsed() })
+    (request, Outcome { verdict, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
 /// An object that requests are sent about.
@@ -249,10 +253,12 @@ impl<L: Logic> Addressed<'_, L> {
         let done = match (verb, &seen) {
             (Verb::Delete { .. }, Seen::Gone) => true,
             (Verb::Delete { uid }, Seen::Object(observed)) => observed.uid != *uid || Ending::of(&found).lingers(),
-            (
-                Verb::Patch { resource_version, body, .. } | Verb::Replace { resource_version, body },
-                Seen::Object(observed),
-            ) => observed.resource_version != *resource_version && contains(&found, body),
+            (Verb::Patch { resource_version, body, .. }, Seen::Object(observed)) => {
+                observed.resource_version != *resource_version && contains(&found, body)
+            }
+            (Verb::Replace { resource_version, body }, Seen::Object(observed)) => {
+                observed.resource_version != *resource_version && is_replaced_by(&found, body)
+            }
             (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
             (_, Seen::Gone | Seen::Nothing) => false,
         };

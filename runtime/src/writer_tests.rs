@@ -121,6 +121,7 @@ async fn a_replacement_puts_the_whole_object_with_the_version_as_its_preconditio
     assert_eq!((method.as_str(), path.as_str()), ("PUT", "/apis/toy.io/v1/namespaces/ns/copies/a"));
     assert_eq!(headers["content-type"], "application/json");
     let sent = json!({"metadata": {"name": "a", "labels": {"l": "m"}, "resourceVersion": "7"}, "spec": {"value": "x"}});
+    assert!(outcome.is_answered);
     assert_eq!((body, outcome.verdict, outcome.seen), (&sent, Verdict::Done, seen(8, "uid-1", "x")));
 }
 
@@ -133,6 +134,47 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
         assert_eq!(asked.len(), 2, "one GET");
         assert_eq!(outcome.verdict == Verdict::Done, is_done, "{version} {value}: {:?}", outcome.verdict);
     }
+}
+
+/// A PUT of the first on version 7, whose outcome is unknown until a GET shows the second.
+async fn replaced(body: Value, found: Value) -> (bool, bool) {
+    let verb = Verb::Replace { resource_version: 7, body };
+    let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;
+    (outcome.verdict == Verdict::Done, outcome.is_answered)
+}
+
+#[tokio::test]
+async fn a_replacement_without_an_answer_that_only_takes_away_was_not_carried_out_where_all_is_there_still() {
+    let body = |spec: Value| json!({"apiVersion": "toy.io/v1", "metadata": {"uid": "uid-1", "labels": {"l": "m"}}, "spec": spec});
+    let found = |version: u64, spec: Value| {
+        let mut found = object(version, "uid-1", "x");
+        (found["metadata"]["labels"], found["spec"]) = (json!({"l": "m"}), spec);
+        (found["metadata"]["generation"], found["status"]) = (json!(3), json!({"ready": true}));
+        found
+    };
+    let ends = [json!({"a": "1", "zone": "z"}), json!({"a": "2"})];
+    let both = || found(8, json!({"value": "x", "ends": ends}));
+    let cases = [
+        ("an endpoint", json!({"value": "x", "ends": [ends[0]]})),
+        ("all endpoints", json!({"value": "x", "ends": []})),
+        ("the whole list", json!({"value": "x"})),
+        ("a zone", json!({"value": "x", "ends": [{"a": "1"}, {"a": "2"}]})),
+    ];
+    for (what, spec) in cases {
+        assert_eq!(replaced(body(spec.clone()), both()).await, (false, false), "{what}");
+        assert_eq!(replaced(body(spec.clone()), found(8, spec)).await, (true, false), "{what}");
+    }
+    let spec = || json!({"value": "x", "ends": null});
+    assert!(
+        replaced(body(json!({"value": "x", "ends": []})), found(8, spec())).await.0,
+        "an empty list may read as none"
+    );
+    let mut labelled = found(8, spec());
+    labelled["metadata"]["labels"]["more"] = json!("by another, or before");
+    assert!(!replaced(body(spec()), labelled).await.0);
+    let mut another = found(8, spec());
+    another["metadata"]["uid"] = json!("uid-2");
+    assert!(!replaced(body(spec()), another).await.0, "made anew under its name");
 }
 
 #[tokio::test]
