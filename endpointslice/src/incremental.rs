@@ -17,6 +17,7 @@
 //! or the watch, and until then the same plan comes again.
 
 mod family;
+mod keys;
 mod touched;
 
 use crate::backend::{Backend, PodBackends, Skipped};
@@ -30,6 +31,7 @@ use crate::text::Text;
 use family::FamilyState;
 use hashbrown::HashMap;
 use jiff::Timestamp;
+use keys::PortKeys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -42,7 +44,7 @@ pub struct Incremental {
     /// Pods of which something is left out.
     skipped: BTreeSet<Text>,
     /// One of each list of ports, so that equal ones are seldom compared.
-    keys: BTreeSet<PortKey>,
+    keys: PortKeys,
     families: Vec<FamilyState>,
     /// Slices of address types that the Service does not have.
     unsupported: BTreeMap<Text, Arc<EndpointSlice>>,
@@ -70,7 +72,7 @@ impl Incremental {
             config,
             pods: HashMap::new(),
             skipped: BTreeSet::new(),
-            keys: BTreeSet::new(),
+            keys: PortKeys::default(),
             families,
             unsupported: BTreeMap::new(),
             full_plans: 0,
@@ -118,7 +120,7 @@ impl Incremental {
         let mut backends = PodBackends::new(&service, nodes, &self.config);
         let backend = backends.convert(pod);
         let skipped = backends.into_skipped();
-        let key = backend.as_ref().map(|backend| self.key(PortKey::from(&backend.ports))).unwrap_or_default();
+        let key = backend.as_ref().map(|backend| self.keys.one_of(PortKey::from(&backend.ports))).unwrap_or_default();
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
@@ -132,7 +134,7 @@ impl Incremental {
             backend.ipv4 = if backend.ipv4.is_empty() { ipv4 } else { backend.ipv4 };
             backend.ipv6 = if backend.ipv6.is_empty() { ipv6 } else { backend.ipv6 };
         }
-        let key = self.key(PortKey::from(&backend.ports));
+        let key = self.keys.one_of(PortKey::from(&backend.ports));
         self.take_pod(name, KnownPod { backend: Some(backend), key, skipped: Vec::new() });
         true
     }
@@ -177,7 +179,7 @@ impl Incremental {
             return;
         }
         let owned = template.owns(&slice);
-        let key = self.key(PortKey::from(&slice.ports[..]));
+        let key = self.keys.one_of(PortKey::from(&slice.ports[..]));
         let pods = &self.pods;
         let mut found = false;
         for family in &mut self.families {
@@ -264,14 +266,6 @@ impl Incremental {
 
     fn held(&self, name: &str) -> Option<&Arc<EndpointSlice>> {
         self.families.iter().find_map(|family| family.slice(name)).or_else(|| self.unsupported.get(name))
-    }
-
-    fn key(&mut self, key: PortKey) -> PortKey {
-        if let Some(held) = self.keys.get(&key) {
-            return held.clone();
-        }
-        self.keys.insert(key.clone());
-        key
     }
 }
 

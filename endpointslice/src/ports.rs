@@ -19,6 +19,19 @@ impl PartialEq for PortKey {
     }
 }
 
+impl PortKey {
+    /// Whether anybody else has this very list.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// Whether this is that very list.
+    #[cfg(test)]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl From<&PortList> for PortKey {
     fn from(ports: &PortList) -> Self {
         if ports.is_sorted() { Self(Arc::clone(ports)) } else { Self::from(&ports[..]) }

@@ -1,0 +1,89 @@
+//! [`PortKeys`]: one of each list of ports.
+
+use crate::ports::PortKey;
+use std::collections::BTreeSet;
+
+/// Below so many, lists that nobody has any more are not looked for.
+const FEW: usize = 16;
+
+/// The lists of ports of one Service's pods and slices. Lists that none of them has any more go by and by: there are never
+/// more of them than of others, but for a few.
+#[derive(Debug, Default)]
+pub(super) struct PortKeys {
+    held: BTreeSet<PortKey>,
+    /// How many were in use when that was last looked at.
+    used: usize,
+}
+
+impl PortKeys {
+    /// The one that is equal to `key`.
+    pub(super) fn one_of(&mut self, key: PortKey) -> PortKey {
+        if let Some(held) = self.held.get(&key) {
+            return held.clone();
+        }
+        if self.held.len() >= FEW + 2 * self.used {
+            self.held.retain(PortKey::is_shared);
+            self.used = self.held.len();
+        }
+        self.held.insert(key.clone());
+        key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::incremental::Incremental;
+    use crate::model::{EndpointPort, Node, Pod, Service};
+    use crate::nodes::NodeZones;
+    use serde_json::{Value, from_value, json};
+    use std::sync::Arc;
+
+    fn key(port: i32) -> PortKey {
+        PortKey::from(&[EndpointPort { port: Some(port), ..EndpointPort::default() }][..])
+    }
+
+    #[test]
+    fn equal_lists_are_one() {
+        let mut keys = PortKeys::default();
+        let first = keys.one_of(key(1));
+        assert!(keys.one_of(key(1)).is_same(&first));
+    }
+
+    #[test]
+    fn lists_that_nobody_has_any_more_take_no_room_without_end() {
+        let mut keys = PortKeys::default();
+        let used: Vec<_> = (0..100).map(|port| keys.one_of(key(port))).collect();
+        for port in 100..100_000 {
+            keys.one_of(key(port));
+            assert!(keys.held.len() <= 2 * used.len() + FEW, "{}", keys.held.len());
+        }
+        assert!(used.iter().enumerate().all(|(port, held)| {
+            let port = i32::try_from(port).expect("it is small");
+            keys.one_of(key(port)).is_same(held)
+        }));
+    }
+
+    #[test]
+    fn a_pod_whose_named_port_changes_all_the_time_leaves_nothing_behind() {
+        let named = json!({"name": "http", "targetPort": "http"});
+        let spec = json!({"ipFamilies": ["IPv4"], "selector": {"a": "b"}, "ports": [named]});
+        let service: Service = from_value(json!({"metadata": {"name": "web"}, "spec": spec})).expect("a Service");
+        let node: Node = from_value(json!({"metadata": {"name": "node-1"}})).expect("a Node");
+        let nodes: NodeZones = [&node].into_iter().collect();
+        let pod = |port: Value| -> Pod {
+            let containers = json!([{"ports": [{"name": "http", "containerPort": port}]}]);
+            from_value(json!({
+                "metadata": {"name": "web-1"}, "spec": {"nodeName": "node-1", "containers": containers},
+                "status": {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]},
+            }))
+            .expect("a pod")
+        };
+        let mut state = Incremental::new(Arc::new(service), Arc::new(Config::default()));
+        for port in 1..1_000 {
+            state.set_pod(&pod(port.into()), &nodes);
+            assert!(state.keys.held.len() <= FEW + 2, "{}", state.keys.held.len());
+        }
+    }
+}
