@@ -174,7 +174,9 @@ impl Controller {
             Object::Service(service) => {
                 let name = object_name(&service.metadata.namespace, &service.metadata.name);
                 if self.view.set_service(service) {
-                    self.progress.entry(name.clone()).or_default().due.by(at);
+                    let progress = self.progress.entry(name.clone()).or_default();
+                    let by = progress.news(at);
+                    progress.due.by(by);
                     dirty.push(name);
                 }
             }
@@ -275,7 +277,7 @@ impl Controller {
         if writes.is_empty() {
             self.finish(key, plan);
         } else {
-            progress.wrote = Some(now);
+            progress.writes(now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
             let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
             progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
@@ -308,7 +310,7 @@ impl Controller {
     /// Nothing is left to do for a Service, save for pods that wait for their Node.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan) {
         let is_done = plan.errors().next().is_none();
-        let sync = self.progress.get_mut(key).and_then(|progress| progress.sync.take());
+        let sync = self.progress.get_mut(key).and_then(Progress::rest);
         let Some(metrics) = &self.metrics else { return };
         let first = sync.unwrap_or(plan);
         if let Some(known) = self.view.service(&key.namespace, &key.name) {
@@ -318,16 +320,16 @@ impl Controller {
     }
 
     fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
-        self.touch_by(touched, |_| by, dirty);
+        self.touch_by(touched, |progress| progress.news(by), dirty);
     }
 
     fn touch_at_pace(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {
         let pace = self.timing.pace;
-        self.touch_by(touched, |progress| progress.paced(by, pace), dirty);
+        self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), dirty);
     }
 
     /// While it does not serve there is nothing to plan, and nobody to wait for.
-    fn touch_by(&mut self, touched: Touched, by: impl Fn(&Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
+    fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
         }
@@ -335,7 +337,8 @@ impl Controller {
             if self.view.service(&namespace, &name).is_some() {
                 let key = object_name(&namespace, &name);
                 let progress = self.progress.entry(key.clone()).or_default();
-                progress.due.by(by(progress));
+                let by = by(progress);
+                progress.due.by(by);
                 dirty.push(key);
             }
         }

@@ -16,6 +16,12 @@ pub(super) struct Progress {
     pub(super) sync: Option<SlicePlan>,
     /// When the writes of the latest plan began.
     pub(super) wrote: Option<Timestamp>,
+    /// Since the latest plan with writes, or since it rested, nothing has changed but slices, by other hands.
+    pub(super) has_no_news: bool,
+    /// The writes of that plan carry news, and do not only put right what other hands did.
+    pub(super) carries_news: bool,
+    /// So many of its writes in a row have met what another hand made of their slices.
+    pub(super) conflicts: u32,
     /// After those writes there are others of the same sync.
     pub(super) has_more_phases: bool,
     pub(super) round: Round,
@@ -54,6 +60,31 @@ impl Round {
 }
 
 impl Progress {
+    /// When to write again what met another hand's change: at once, and after that as others' changes are put right.
+    pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
+        self.has_no_news = false;
+        self.conflicts += 1;
+        if self.conflicts == 1 { at } else { at + foreign_change_delay }
+    }
+
+    /// Something else has changed than slices by other hands, to be planned by that time.
+    pub(super) const fn news(&mut self, by: Timestamp) -> Timestamp {
+        self.has_no_news = false;
+        by
+    }
+
+    /// There is nothing left to do. What the sync began with that is over.
+    pub(super) fn rest(&mut self) -> Option<SlicePlan> {
+        self.has_no_news = true;
+        self.sync.take()
+    }
+
+    /// A plan has writes.
+    pub(super) fn writes(&mut self, now: Timestamp) {
+        self.wrote = Some(now);
+        self.carries_news = !std::mem::replace(&mut self.has_no_news, true);
+    }
+
     /// What may wait for the pace of writes waits for it.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))

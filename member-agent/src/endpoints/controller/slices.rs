@@ -3,6 +3,7 @@
 use super::super::hands::{Hand, Judged};
 use super::super::view::{Input, Touched};
 use super::super::writes::SliceReceipt;
+use super::progress::Progress;
 use super::{Controller, object_name};
 use endpointslice::model::EndpointSlice;
 use fleetnet_core::ids::ObjectName;
@@ -58,26 +59,38 @@ impl Controller {
         if let WriteEnd::Done { version } = end {
             if let Some(progress) = self.progress.get_mut(service) {
                 progress.round.outstanding.remove(&*slice.name);
+                progress.conflicts = 0;
             }
             self.view.keep_what_was_added(slice, version, verb);
         }
+        let carries_news = self.progress.get(service).is_some_and(|progress| progress.carries_news);
         for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
             if !is_ours {
                 self.note_sign(is_terminating, seen);
             }
-            self.after_slice(touched, is_ours, if is_ours { at } else { seen }, dirty);
+            if !is_ours && end == WriteEnd::NotDone && carries_news {
+                let delay = self.timing.foreign_change_delay();
+                self.touch_by(touched, |progress| progress.retry(at, delay), dirty);
+            } else {
+                self.after_slice(touched, is_ours, if is_ours { at } else { seen }, dirty);
+            }
         }
     }
 
     /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         if !is_own {
-            return self.touch(touched, at + self.timing.foreign_change_delay(), dirty);
+            let by = at + self.timing.foreign_change_delay();
+            return self.touch_by(touched, |_| by, dirty);
         }
         for (namespace, name) in touched {
             let progress = self.progress.get(&object_name(&namespace, &name));
             if progress.is_none_or(|progress| progress.has_more_phases || !progress.due.is_some()) {
-                self.touch(Touched::from([(namespace, name)]), at, dirty);
+                let goes_on = |progress: &mut Progress| {
+                    progress.has_no_news &= !progress.carries_news;
+                    at
+                };
+                self.touch_by(Touched::from([(namespace, name)]), goes_on, dirty);
             }
         }
     }

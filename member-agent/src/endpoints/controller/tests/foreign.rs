@@ -176,6 +176,41 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
 }
 
 #[test]
+fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(3));
+    world.settle();
+    edit(|slice| slice["endpoints"] = json!([]))(&mut world);
+    world.settle();
+    world.writes_are(|_| Fate::Done);
+    world.land();
+    assert_eq!(world.take_done(), [Update], "no time has passed");
+    assert_eq!(world.endpoints_of("web").len(), 3);
+    world.advance(SECOND * 5);
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
+fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then_every_second() {
+    let mut world = world();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(3));
+    world.settle();
+    for round in 0..4 {
+        edit(|slice| slice["metadata"]["labels"]["theirs"] = json!(format!("{round}")))(&mut world);
+        world.land();
+        let is_on_its_way = |world: &World| !world.flights_of("web").is_empty();
+        assert_eq!(is_on_its_way(&world), round == 0, "{round}");
+        world.advance(MILLISECOND * 999);
+        assert_eq!(is_on_its_way(&world), round == 0, "{round}");
+        world.advance(MILLISECOND);
+        assert!(is_on_its_way(&world), "{round}");
+    }
+    assert_eq!(world.take_done(), []);
+}
+
+#[test]
 fn a_fight_over_a_service_of_which_a_write_is_refused_costs_no_more() {
     let mut world = world();
     world.set(

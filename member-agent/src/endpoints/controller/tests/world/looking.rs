@@ -11,6 +11,12 @@ impl World {
         self.dirty.iter().map(|key| key.name.to_string()).collect()
     }
 
+    /// The slices of a Service that writes are under way to.
+    pub(crate) fn flights_of(&self, service: &str) -> Vec<String> {
+        let flights = self.flights.iter().filter(|flight| *flight.key.name == *service);
+        flights.map(|flight| flight.write.name.to_string()).collect()
+    }
+
     /// What was done since the last call, in order.
     pub(crate) fn take_done(&mut self) -> Vec<Operation> {
         std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
