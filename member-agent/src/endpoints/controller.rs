@@ -277,7 +277,7 @@ impl Controller {
         if writes.is_empty() {
             self.finish(key, plan);
         } else {
-            progress.writes(now);
+            progress.writes(writes.iter().map(|write| write.name.clone()), now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
             let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
             progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));

@@ -18,9 +18,11 @@ pub(super) struct Progress {
     pub(super) wrote: Option<Timestamp>,
     /// Since the latest plan with writes, or since it rested, nothing has changed but slices, by other hands.
     pub(super) has_no_news: bool,
-    /// The writes of that plan carry news, and do not only put right what other hands did.
+    /// The present sync is for news, and not only to put right what other hands did.
     pub(super) carries_news: bool,
-    /// So many of its writes in a row have met what another hand made of their slices.
+    /// Slices that news is to be written to, or on its way.
+    pub(super) news_for: BTreeSet<Text>,
+    /// So many writes in a row have met what another hand made of their slices.
     pub(super) conflicts: u32,
     /// After those writes there are others of the same sync.
     pub(super) has_more_phases: bool,
@@ -75,14 +77,25 @@ impl Progress {
 
     /// There is nothing left to do. What the sync began with that is over.
     pub(super) fn rest(&mut self) -> Option<SlicePlan> {
-        self.has_no_news = true;
+        (self.has_no_news, self.carries_news) = (true, false);
+        self.news_for.clear();
         self.sync.take()
     }
 
-    /// A plan has writes.
-    pub(super) fn writes(&mut self, now: Timestamp) {
+    /// A plan has writes to these slices.
+    pub(super) fn writes(&mut self, slices: impl Iterator<Item = Text>, now: Timestamp) {
         self.wrote = Some(now);
-        self.carries_news = !std::mem::replace(&mut self.has_no_news, true);
+        if !std::mem::replace(&mut self.has_no_news, true) {
+            self.carries_news = true;
+            self.news_for.extend(slices);
+        }
+    }
+
+    /// A write was carried out.
+    pub(super) fn written(&mut self, slice: &str) {
+        self.round.outstanding.remove(slice);
+        self.news_for.remove(slice);
+        self.conflicts = 0;
     }
 
     /// What may wait for the pace of writes waits for it.

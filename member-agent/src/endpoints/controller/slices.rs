@@ -58,17 +58,17 @@ impl Controller {
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
         if let WriteEnd::Done { version } = end {
             if let Some(progress) = self.progress.get_mut(service) {
-                progress.round.outstanding.remove(&*slice.name);
-                progress.conflicts = 0;
+                progress.written(&slice.name);
             }
             self.view.keep_what_was_added(slice, version, verb);
         }
-        let carries_news = self.progress.get(service).is_some_and(|progress| progress.carries_news);
+        let is_for = |progress: &Progress| progress.news_for.contains(&*slice.name);
+        let carries_news = end == WriteEnd::NotDone && self.progress.get(service).is_some_and(is_for);
         for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
             if !is_ours {
                 self.note_sign(is_terminating, seen);
             }
-            if !is_ours && end == WriteEnd::NotDone && carries_news {
+            if !is_ours && carries_news {
                 let delay = self.timing.foreign_change_delay();
                 self.touch_by(touched, |progress| progress.retry(at, delay), dirty);
             } else {
