@@ -4,6 +4,7 @@
 pub mod admin;
 mod answers;
 pub mod backoff;
+mod change;
 pub mod client;
 pub mod clock;
 mod demand;
