@@ -403,6 +403,10 @@ fn valid_of(world: &World) -> (Text, Text) {
     (valid.status.clone(), valid.reason.clone())
 }
 
+fn told_since(world: &World, mark: usize) -> Vec<&'static str> {
+    world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason).collect()
+}
+
 /// The ledger without what users are told.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
     let told = "member-1 patches conditions of ServiceExport";
@@ -416,8 +420,7 @@ fn an_exporter_that_is_refused_withdraws_its_slices_and_goes_back_when_it_is_all
     let mark = world.ledger.len();
     annotate(&mut world, namespace("work").exported_from_by("member-2"));
     assert_eq!((counts(&world), valid_of(&world)), ([1, 0, 0, 0], ("False".into(), "ExporterNotAllowed".into())));
-    let told: Vec<&str> =
-        world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason).collect();
+    let told = told_since(&world, mark);
     assert_eq!(
         told.iter().filter(|reason| **reason == "ExporterNotAllowed").count(),
         2,
@@ -456,6 +459,7 @@ fn an_exporter_whose_word_in_the_hub_was_deleted_while_it_is_refused_withdraws_n
             "hub patches conditions of InternalServiceExport",
         ]
     );
+    assert_eq!(told_since(&world, mark), ["ExporterNotAllowed"], "of the new one, by the hub");
     annotate(&mut world, namespace("work"));
     assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
 }

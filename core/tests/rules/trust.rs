@@ -240,7 +240,8 @@ fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     let other = slice_export("member-1", &slice("work/app-2")).marked().created(seconds(3));
     let mut squatter = second_of_name().created(seconds(1)).marked();
     squatter.spec.reference = other.spec.reference.clone();
-    let view = view_of([squatter, other.clone()]);
+    let mut view = view_of([squatter, other.clone()]);
+    told(&mut view, claimed().showing(resolved(&["member-1", "member-2"])).version(2).object());
     let planned = writes(&view, &slice_key(&other));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
