@@ -145,7 +145,7 @@ mod tests {
     fn a_peer_is_told_what_it_announced_and_no_more() {
         let plain = Endpoint { addresses: vec!["a".into()], ..Endpoint::default() };
         let full = content(AddressType::IPv4);
-        let go = SliceContent { endpoints: vec![plain.clone()], draining: Vec::new(), ..full.clone() };
+        let go = SliceContent { endpoints: vec![plain], draining: Vec::new(), ..full.clone() };
         let drained = Endpoint { addresses: vec!["b".into()], ..Endpoint::default() };
         let undetailed = SliceContent { draining: vec![drained], ..go.clone() };
         let ready_only = SliceContent { draining: Vec::new(), ..full.clone() };

@@ -1,4 +1,5 @@
 //! MemberAgent: the word between a member and the hub, in the member's namespace on the hub. Not a kind of the Go agents.
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::CustomResource;

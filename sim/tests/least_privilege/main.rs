@@ -157,7 +157,7 @@ impl Faults for Hardship {
             let refuse = Status::plain(422, "Invalid", "sendInitialEvents is forbidden for watch");
             return Fault { refuse: Some(refuse), ..Fault::default() };
         }
-        let is_of_objects = !["leases", "memberagents", "events"].contains(&&*call.target.resource);
+        let is_of_objects = !["leases", "events"].contains(&&*call.target.resource);
         let answer = if call.verb.writes() && is_of_objects { Answer::Cut } else { Answer::Whole };
         Fault { answer, ..Fault::default() }
     }
