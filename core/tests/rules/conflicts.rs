@@ -400,6 +400,9 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     let same = same.judged(no_conflict("work/app"));
     let stamp = [by_go.meta.name.clone()];
     assert_eq!(about(same, &["member-1", "member-2"]), stamp, "it counts from its creation on already");
+    let joins = internal_export("member-2", &service("work/app")).offered_since(seconds(5));
+    let both = [by_go.meta.name.clone(), named("work/app")];
+    assert_eq!(about(joins, &["member-1"]), both, "and who joins it does not wait for its stamp");
     let older = internal_export("member-2", &service("work/app").ports(&ports(6))).offered_since(seconds(1));
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
