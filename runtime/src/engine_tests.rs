@@ -477,7 +477,7 @@ fn of(server: &Server, line: &str) -> Vec<u128> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_down_is_asked_every_30_seconds_in_the_end() {
+async fn b19_a_server_that_stays_down_is_asked_every_30_seconds_in_the_end() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
     world.wish("a", "1").await;
