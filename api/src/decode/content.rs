@@ -105,9 +105,9 @@ impl RawEndpoint {
 /// The endpoint, if it has an address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     let addresses = raw.addresses.or_default();
-    let said = |text: &Box<str>| !text.is_empty();
+    let hostname = raw.hostname.value().filter(|hostname| !hostname.is_empty());
     let zone = raw.zone.value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
-    (!addresses.is_empty()).then(|| Endpoint { addresses, hostname: raw.hostname.value().filter(said), zone })
+    (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
 }
 
 /// The few zones of a slice's endpoints, each kept once.

@@ -316,7 +316,7 @@ proptest! {
         let affinity = if sticky { STICKY } else { SessionAffinity::None };
         let mut world = imported(&content, affinity, hub, importer);
         let expected: Vec<_> = common(&content, hub, importer).into_iter().collect();
-        prop_assert_eq!(imports(&world), expected.clone());
+        prop_assert_eq!(&imports(&world), &expected);
         let derived = world.members[1].cluster.all().find_map(|object| match object {
             Object::Service(service) => service.derived_from.is_some().then_some(service),
             _ => None,

@@ -19,6 +19,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::watches::WatchState;
+use std::slice::from_ref;
 
 const SECOND: i64 = 1_000_000;
 
@@ -60,7 +61,7 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
 
     let fresh = held();
     let later = Plan { again: Some(NOW.plus_micros(6 * SECOND)), ..Plan::default() };
-    assert_eq!(planned(&speaking([fresh.clone().object()]), &Key::Heartbeat), later);
+    assert_eq!(planned(&speaking([fresh.object()]), &Key::Heartbeat), later);
 
     let due = |change: fn(&mut MemberAgent)| {
         let mut held = held();
@@ -205,14 +206,14 @@ fn carried(writes: &[Write]) -> Vec<SliceContent> {
 #[test]
 fn a_member_tells_the_hub_what_that_announced_and_takes_the_rest_back() {
     let (rich, plain) = rich();
-    assert_eq!(carried(&exported(&rich, Some(Features::ALL), None)), [rich.content.clone()]);
+    assert_eq!(carried(&exported(&rich, Some(Features::ALL), None)), from_ref(&rich.content));
     for hub in [None, Some(Features::NONE)] {
-        assert_eq!(carried(&exported(&rich, hub, None)), [plain.content.clone()], "{hub:?}");
+        assert_eq!(carried(&exported(&rich, hub, None)), from_ref(&plain.content), "{hub:?}");
     }
     let (full, go) = (slice_export("member-1", &rich), slice_export("member-1", &plain));
     assert_eq!(exported(&rich, Some(Features::ALL), Some(&full)), []);
     assert_eq!(exported(&rich, None, Some(&go)), [], "compared in the Go form");
-    assert_eq!(carried(&exported(&rich, Some(Features::NONE), Some(&full))), [plain.content.clone()], "taken back");
+    assert_eq!(carried(&exported(&rich, Some(Features::NONE), Some(&full))), [plain.content], "taken back");
     assert_eq!(carried(&exported(&rich, Some(Features::ALL), Some(&go))), [rich.content], "announced");
 }
 
@@ -235,9 +236,9 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
         service("work/app").object(),
         accepted_export("work/app").object(),
         plain.object(),
-        Object::EndpointSliceExport(export.clone()),
+        Object::EndpointSliceExport(export),
     ]);
-    let later = rich.clone().generation(2);
+    let later = rich.generation(2);
     told(&mut view, later.clone().object());
     let mut moved = later.generation(3);
     moved.content.endpoints.push(endpoint("10.0.0.9"));
@@ -276,8 +277,8 @@ fn the_hub_tells_each_importer_what_that_announced_and_takes_the_rest_back() {
         (None, None, vec![plain.content.clone()]),
         (Some(Features::ALL), Some(&full), vec![]),
         (None, Some(&go), vec![]),
-        (Some(Features::NONE), Some(&full), vec![plain.content.clone()]),
-        (Some(Features::ALL), Some(&go), vec![rich.content.clone()]),
+        (Some(Features::NONE), Some(&full), vec![plain.content]),
+        (Some(Features::ALL), Some(&go), vec![rich.content]),
     ];
     for (importer, held, expected) in table {
         assert_eq!(carried(&writes(&given(&export, importer, held), &key)), expected, "{importer:?} {held:?}");
@@ -308,7 +309,7 @@ fn a_member_speaks_for_itself_only() {
         (agent.meta.name.namespace, agent.meta.name.name) = (namespace.into(), name.into());
         let mut view = given(&export, None, None);
         told(&mut view, agent.clone().object());
-        assert_eq!(carried(&writes(&view, &slice_key(&export))), [plain.content.clone()], "{namespace}/{name}");
+        assert_eq!(carried(&writes(&view, &slice_key(&export))), from_ref(&plain.content), "{namespace}/{name}");
     }
 }
 
@@ -324,7 +325,7 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let end = seconds(80);
     let waits = Plan { again: Some(end), ..Plan::default() };
     assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);
-    assert_eq!(carried(&view.plan(&key, end).writes), [plain.content.clone()]);
+    assert_eq!(carried(&view.plan(&key, end).writes), from_ref(&plain.content));
     view.apply(member::Change::Applied(agent), seconds(70), &mut Vec::new());
     assert_eq!(view.plan(&key, end), Plan::default(), "it was made anew in time");
     let silent = member_agent("member-2", Features::NONE, Features::ALL).version(2).object();
