@@ -169,21 +169,7 @@ impl View {
                 }
                 dirty.push(Key::Service(name));
             }
-            Object::EndpointSliceExport(slice) => {
-                let after = slice.spec.owner.clone();
-                let source = slice.spec.reference.uid.clone();
-                let name = slice.meta.name.clone();
-                let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
-                let before = before.map(|old| old.spec);
-                let source_before = before.as_ref().map(|old| old.reference.uid.clone());
-                self.slice_exports_of.shift(before.map(|old| old.owner), Some(after.clone()), &name);
-                self.slice_exports_named.insert(name.name.clone(), name.clone());
-                let source = Some(source).filter(|source| !source.is_empty()); // such a source is nobody's
-                self.slice_exports_from.shift(source_before.clone(), source, &name);
-                self.rival_dirties(source_before.as_ref(), &name.name, dirty);
-                self.going_dirties(&after, dirty);
-                dirty.push(Key::Slice(name.name));
-            }
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, dirty),
             Object::EndpointSliceImport(slice) => {
                 let name = slice.meta.name.clone();
                 let owner = slice.spec.owner.clone();
@@ -210,6 +196,22 @@ impl View {
             | Object::ServiceExport(_)
             | Object::MultiClusterService(_) => {}
         }
+    }
+
+    fn take_slice_export(&mut self, slice: HubSlice, dirty: &mut Vec<Key>) {
+        let after = slice.spec.owner.clone();
+        let source = slice.spec.reference.uid.clone();
+        let name = slice.meta.name.clone();
+        let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
+        let before = before.map(|old| old.spec);
+        let source_before = before.as_ref().map(|old| old.reference.uid.clone());
+        self.slice_exports_of.shift(before.map(|old| old.owner), Some(after.clone()), &name);
+        self.slice_exports_named.insert(name.name.clone(), name.clone());
+        let source = Some(source).filter(|source| !source.is_empty()); // such a source is nobody's
+        self.slice_exports_from.shift(source_before.clone(), source, &name);
+        self.rival_dirties(source_before.as_ref(), &name.name, dirty);
+        self.going_dirties(&after, dirty);
+        dirty.push(Key::Slice(name.name));
     }
 
     fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
