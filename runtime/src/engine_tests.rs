@@ -831,6 +831,42 @@ async fn a_wish_for_a_time_that_has_passed_does_not_spin() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_asked_to_stop_has_a_last_word_when_all_else_is_written() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(3)));
+    world.wish("a", "1").await;
+    world.pass(1).await;
+    world.record().last_word = Some("goodbye");
+    world.trigger.request();
+    world.pass(10_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/last = goodbye"]);
+    assert_eq!(world.receipts(), ["a=1"], "of the last word nobody is left to hear");
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_word_that_nobody_takes_holds_nobody_up() {
+    let mut world = World::new().await;
+    world.record().last_word = Some("goodbye");
+    world.hub.fault(Method::POST, "copies/last", 1, Fault::Late(Duration::from_secs(60)));
+    world.trigger.request();
+    world.pass(1_900).await;
+    assert!(!world.engine.is_finished());
+    world.pass(200).await;
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_any_more_has_no_last_word() {
+    let mut world = World::new().await;
+    world.record().last_word = Some("goodbye");
+    world.leadership.send_replace(Leadership::Lost);
+    world.pass(3_000).await;
+    assert_eq!(world.hub.log(), [""; 0]);
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::LeadershipLost, drained: true });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(8)));
@@ -932,6 +968,21 @@ async fn a_right_that_is_lost_makes_a_view_unknown_where_it_is_to_freeze_and_lea
         let last = world.record().states.iter().rfind(|(of, _)| *of == source).map(|(_, state)| *state);
         assert_eq!(last, Some(expected), "{source:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_loses_touch_and_finds_it_again_is_told_each_time() {
+    let world = World::new().await;
+    let failed = || WatchEvent::Failed { message: "cut".to_owned() };
+    world.send(Source::Copy, failed()).await;
+    world.send(Source::Copy, failed()).await;
+    world.send(Source::Copy, WatchEvent::Resumed).await;
+    world.send(Source::Copy, WatchEvent::Resumed).await;
+    world.send(Source::Copy, WatchEvent::NotServed { status: 403, message: "no".to_owned() }).await;
+    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 7 }).await;
+    world.pass(1).await;
+    assert_eq!(world.record().touch, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
 }
 
 #[tokio::test(start_paused = true)]

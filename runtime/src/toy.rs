@@ -144,6 +144,10 @@ pub(crate) struct Record {
     pub(crate) led_after_plans: Vec<usize>,
     /// What it then asks for.
     pub(crate) to_plan_when_it_leads: Option<String>,
+    /// What it was told of each watch: whether it is in touch.
+    pub(crate) touch: Vec<(Source, bool)>,
+    /// What its last write says, if it has a last word.
+    pub(crate) last_word: Option<&'static str>,
 }
 
 /// Keeps in the hub, and in the member where asked, a copy of each wish.
@@ -241,6 +245,18 @@ impl Logic for Copier {
             self.things.retain(|(of, _), _| *of != source);
         }
         dirty.extend(self.things.keys().map(|(_, name)| name.clone()));
+    }
+
+    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, _dirty: &mut Vec<String>) {
+        lock(&self.record).touch.push((source, in_touch));
+    }
+
+    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self>> {
+        let mut writes = Vec::new();
+        if let Some(value) = lock(&self.record).last_word.take() {
+            self.ensure(Source::Copy, "last", value, &mut writes);
+        }
+        writes
     }
 
     fn wants(&self, source: Source) -> bool {

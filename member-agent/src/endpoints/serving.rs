@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn who_is_to_serve_whoever_else_does_still_waits_for_its_leader() {
         let mut serving = Serving::new(&Settings::with_mode(Mode::On), &Registry::new()).expect("its only metrics");
-        assert!(serving.wants(Input::Pod), "it is ready to go on");
+        assert!(!serving.wants(Input::Pod), "it holds nothing for what another does");
         assert_eq!(serving.is_serving.get(), 0);
         serving.leads(NOON);
         assert_eq!((serving.decide(NOON), serving.is_serving.get()), (None, 1));
