@@ -846,7 +846,7 @@ async fn who_is_asked_to_stop_has_a_last_word_when_all_else_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn a_last_word_that_nobody_takes_holds_nobody_up() {
-    let mut world = World::new().await;
+    let world = World::new().await;
     world.record().last_word = Some("goodbye");
     world.hub.fault(Method::POST, "copies/last", 1, Fault::Late(Duration::from_secs(60)));
     world.trigger.request();
@@ -858,7 +858,7 @@ async fn a_last_word_that_nobody_takes_holds_nobody_up() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_any_more_has_no_last_word() {
-    let mut world = World::new().await;
+    let world = World::new().await;
     world.record().last_word = Some("goodbye");
     world.leadership.send_replace(Leadership::Lost);
     world.pass(3_000).await;
