@@ -7,7 +7,7 @@
 use crate::features::{self, Feature, Features};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::model::{ConsumerType, ImportStatus, ImportType, InternalServiceImport, Kind, ServiceImport};
+use crate::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use crate::rights::{self, Right};
@@ -24,8 +24,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTr
         // The import is made anew: the answers tell who held it.
         None => !claim.status.clusters.is_empty(),
     };
-    let headless =
-        view.imports.live(service).is_some_and(|import| import.status.import_type == Some(ImportType::Headless));
+    let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
     let understands = |claim: &&InternalServiceImport| {
         !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
     };
@@ -98,7 +97,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 if granted || !offered {
                     let (features, until) = view.features_of(namespace, now);
                     plan.join(answer(claim, granting.filter(|_| granted), features));
-                    plan.again = plan.again.or(until);
+                    plan.look_again(until);
                 }
             }
             Some(_) if granting.is_some() => {

@@ -16,7 +16,7 @@ use crate::rights::{self, Right};
 use crate::succession;
 use holder::{exports, holder};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
@@ -82,21 +82,28 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let Some(import) = view.imports.get(owner) else {
         return Plan::default(); // nothing is known of its importers: what was given stays until it is known again
     };
+    let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
+        return Plan::default(); // only members export
+    };
+    // Where it is not known whether the cluster may export, who was given the slice is told what becomes of it, and nobody
+    // else.
+    let is_granted = rights::of_exporter(view, owner, &cluster) == Right::Granted;
     let claimed: BTreeSet<&Text> = import.claims.importers.keys().collect();
-    let told: Vec<(&Text, Told<'_>)> =
-        claimed.iter().filter_map(|importer| Some((*importer, told(view, export, importer, now)?))).collect();
     let mut plan = Plan::default();
-    let takes = told.iter().any(|(_, told)| told.is_granted) || copied(view, name);
-    if !told.is_empty() && takes && !export.meta.finalizers.ours {
+    let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
+    for importer in &claimed {
+        let (features, until) = view.features_of(importer, now);
+        plan.look_again(until);
+        if let Some(content) = features::slice_for(features, &export.spec.content) {
+            takers.insert(importer, Told { cluster: &cluster, export: &export.spec, content });
+        }
+    }
+    if !takers.is_empty() && (is_granted || copied(view, name)) && !export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true));
     }
-    let takers: BTreeSet<&Text> = told.iter().map(|(importer, _)| *importer).collect();
-    for (namespace, told) in told {
-        let at = ObjectName { namespace: namespace.clone(), name: name.clone() };
-        plan.join(give(view, export, &told, at, now));
-    }
-    for until in claimed.iter().filter_map(|importer| view.features_of(importer, now).1) {
-        plan.look_again(until);
+    for (namespace, told) in &takers {
+        let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
+        plan.join(give(view, export, told, at, is_granted, now));
     }
     // A claim that is about to be granted again (its import was made anew) keeps its slices meanwhile.
     let rightful = claims::rightful(view, owner, now);
@@ -105,7 +112,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let unread =
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
         let regains = rightful.contains_key(namespace) || unread();
-        let stays = if claimed.contains(namespace) { takers.contains(namespace) } else { regains };
+        let stays = if claimed.contains(namespace) { takers.contains_key(namespace) } else { regains };
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
@@ -116,22 +123,12 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// What an importer is told of an exported slice; `None` where it would not understand it. Its cluster is that of its
-/// namespace, whatever the export says.
-fn told<'a>(view: &View, export: &'a HubSlice, importer: &Text, now: Timestamp) -> Option<Told<'a>> {
-    let cluster = names::cluster_of(&export.meta.name.namespace)?;
-    let content = features::slice_for(view.features_of(importer, now).0, &export.spec.content)?;
-    let is_granted = rights::of_exporter(view, &export.spec.owner, &cluster) == Right::Granted;
-    Some(Told { cluster, is_granted, export: &export.spec, content })
-}
-
 /// What an importer is told, for the most part what the export says.
 struct Told<'a> {
-    cluster: Text,
-    /// Not so where it is not known whether the cluster may export: then who was given it is told what becomes of it, and
-    /// nobody else.
-    is_granted: bool,
+    /// That of the export's namespace, whatever the export says.
+    cluster: &'a Text,
     export: &'a HubSliceSpec,
+    /// As far as the importer understands it.
     content: Cow<'a, SliceContent>,
 }
 
@@ -153,15 +150,15 @@ impl Told<'_> {
         };
         copy.content == *self.content
             && copy.owner == self.export.owner
-            && copy.reference.cluster == self.cluster
+            && copy.reference.cluster == *self.cluster
             && reference(&copy.reference) == reference(&self.export.reference)
     }
 }
 
-fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, now: Timestamp) -> Plan {
+fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
         None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
-        None if !told.is_granted => Plan::default(),
+        None if !is_granted => Plan::default(),
         None => {
             let desired = Desired::EndpointSliceImport(told.spec());
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))

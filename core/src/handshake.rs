@@ -6,7 +6,7 @@
 
 use crate::features::Features;
 use crate::hub;
-use crate::ids::{Text, Timestamp};
+use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, RENEW_MICROS};
 use crate::member;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts};
@@ -94,7 +94,7 @@ const COUNTED: [Kind; 4] =
 /// older than that, and costs at most one write for each renewal.
 pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
     let namespace = names::member_namespace(cluster);
-    let name = crate::ids::ObjectName::new(namespace.clone(), cluster.clone());
+    let name = ObjectName::new(namespace.clone(), cluster.clone());
     let Some(held) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;
     let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(held.counts);

@@ -144,8 +144,8 @@ pub struct View {
     pub(crate) stamps: Stamps,
     /// What the hub has announced.
     pub(super) hub_announced: Announced,
-    /// The watch of this cluster's slices has lost touch with the server.
-    pub(super) slices_unfollowed: bool,
+    /// The watch of this cluster's slices is in touch with the server, or has not lost it yet.
+    pub(super) slices_followed: bool,
 }
 
 impl View {
@@ -178,7 +178,7 @@ impl View {
             slice_imports_from: Index::default(),
             stamps: Stamps::default(),
             hub_announced: Announced::default(),
-            slices_unfollowed: false,
+            slices_followed: true,
         }
     }
 

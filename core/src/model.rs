@@ -226,6 +226,13 @@ pub struct ImportStatus {
     pub clusters: Vec<Text>,
 }
 
+impl ImportStatus {
+    /// The imported Service stands for its endpoints only.
+    pub fn is_headless(&self) -> bool {
+        self.import_type == Some(ImportType::Headless)
+    }
+}
+
 /// Who imports a Service: the `service-in-use-by` annotation of the hub's ServiceImport.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {

@@ -50,17 +50,15 @@ impl Plan {
         self.writes.push(write);
     }
 
-    /// Asks to be planned again at that time, or earlier.
-    pub fn look_again(&mut self, at: Timestamp) {
-        self.again = Some(self.again.map_or(at, |other| other.min(at)));
+    /// Asks to be planned again at that time, if there is one, or earlier.
+    pub fn look_again(&mut self, at: impl Into<Option<Timestamp>>) {
+        self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
     /// Adds what another plan says.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
-        if let Some(at) = other.again {
-            self.look_again(at);
-        }
+        self.look_again(other.again);
         self.blocked = self.blocked.take().or(other.blocked);
     }
 }

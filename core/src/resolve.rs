@@ -100,10 +100,6 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     })
 }
 
-fn is_headless(status: &ImportStatus) -> bool {
-    status.import_type == Some(ImportType::Headless)
-}
-
 /// Fingerprint of what an export offers, as far as exports of one Service must agree in it.
 fn fingerprint(export: &InternalServiceExport) -> Text {
     names::offer_fingerprint(&export.ports, export.headless)
@@ -126,7 +122,7 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
 /// and every cluster keeps its place.
 fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
-    let headless = is_headless(status);
+    let headless = status.is_headless();
     let offered = names::offer_fingerprint(&status.ports, headless);
     let same = |export: &InternalServiceExport| fingerprint(export) == offered;
     let offering: Vec<&Offer<'_>> = offers.iter().filter(|(.., export)| same(export)).collect();
@@ -198,7 +194,7 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
     export.offered.is_none()
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
-                && names::offer_fingerprint(&import.status.ports, is_headless(&import.status)) == fingerprint(export)
+                && names::offer_fingerprint(&import.status.ports, import.status.is_headless()) == fingerprint(export)
         })
 }
 

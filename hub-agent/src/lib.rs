@@ -36,7 +36,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     };
     launch::launch(process, async |_registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
-        Ok(Part { logic: Hub::new(), sources: sources(&hub), own_cluster: hub, leases: leases() })
+        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: leases() })
     })
 }
 

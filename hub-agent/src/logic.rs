@@ -19,12 +19,6 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Knows nothing yet.
-    pub fn new() -> Self {
-        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
-        Self { view, blocked: Blocked::default(), said_not_enforced: false }
-    }
-
     /// The object whose user should hear of what happens to a key.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
         match key {
@@ -42,8 +36,10 @@ impl Hub {
 }
 
 impl Default for Hub {
+    /// Knows nothing yet.
     fn default() -> Self {
-        Self::new()
+        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
+        Self { view, blocked: Blocked::default(), said_not_enforced: false }
     }
 }
 

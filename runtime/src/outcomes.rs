@@ -149,24 +149,22 @@ impl<L: Logic> Engine<L> {
                     "the object is not what it was taken for: planned anew"
                 );
             }
-            Verdict::Refused { message, .. } if self.logic.retries_refused(&ended.key) => tracing::error!(
-                cluster,
-                kind,
-                namespace,
-                name,
-                verb,
-                why = message,
-                "a write was refused for its content; it is tried again slowly, in case a policy decided on it"
-            ),
-            Verdict::Refused { message, .. } => tracing::error!(
-                cluster,
-                kind,
-                namespace,
-                name,
-                verb,
-                why = message,
-                "a write was refused for its content; it is not sent again until it changes"
-            ),
+            Verdict::Refused { message, .. } => {
+                let then = if self.logic.retries_refused(&ended.key) {
+                    "it is tried again slowly, in case a policy decided on it"
+                } else {
+                    "it is not sent again until it changes"
+                };
+                tracing::error!(
+                    cluster,
+                    kind,
+                    namespace,
+                    name,
+                    verb,
+                    why = message,
+                    "a write was refused for its content; {then}"
+                );
+            }
             Verdict::Denied { message, .. } => tracing::warn!(
                 cluster,
                 kind,

@@ -140,7 +140,7 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
         && let Some((hub, until)) = view.hub_features(now)
     {
         plan.join(export_to_hub(view, service, hub, now));
-        plan.again = plan.again.or(until);
+        plan.look_again(until);
     }
     plan
 }

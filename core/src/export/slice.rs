@@ -26,9 +26,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
         None => withdraw_all(view, slice, hub),
         Some((source, export)) => ensure(view, &source, export, hub),
     };
-    if let Some(until) = until {
-        plan.look_again(until);
-    }
+    plan.look_again(until);
     plan
 }
 

@@ -5,8 +5,8 @@ use crate::conditions::{self, VALID, Verdict};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
 use crate::model::{
-    AddressType, ConsumerType, HubSlice, ImportType, Kind, LoadBalancerStatus, MultiClusterService, Service,
-    ServiceImport, ServicePort, ServiceType, TargetPort,
+    AddressType, ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
+    ServicePort, ServiceType, TargetPort,
 };
 use crate::names;
 use crate::plan::{Controller, DerivedService, Desired, Event, Patch, Plan, Write};
@@ -246,7 +246,7 @@ fn desired(
 ) -> DerivedService {
     let given = view.slice_imports_of.get(&import.meta.name).filter_map(|slice| view.slice_imports.live(slice));
     let is_six = |slice: &HubSlice| slice.spec.content.address_type == AddressType::IPv6;
-    let headless = import.status.import_type == Some(ImportType::Headless);
+    let headless = import.status.is_headless();
     DerivedService {
         derived_from: wish.meta.name.clone(),
         consumer_type: if headless { ConsumerType::ClusterIp } else { wish.consumer_type },

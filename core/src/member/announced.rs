@@ -11,14 +11,13 @@ use std::borrow::Cow;
 impl View {
     /// The watch of this cluster's slices has lost touch with the server, or found it again.
     pub fn slices_followed(&mut self, followed: bool, dirty: &mut Vec<Key>) {
-        if self.slices_unfollowed == followed {
-            self.slices_unfollowed = !followed;
+        if std::mem::replace(&mut self.slices_followed, followed) != followed {
             dirty.push(Key::Heartbeat);
         }
     }
 
     pub(crate) fn follows_slices(&self) -> bool {
-        !self.slices_unfollowed && self.watches.complete(&[Kind::EndpointSlice])
+        self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
     /// What the hub understands beside the Go form, and until when that holds, if that is known to end; `None` while it is

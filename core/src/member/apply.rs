@@ -9,7 +9,6 @@ use crate::model::{
     AddressType, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
-use std::borrow::Cow;
 
 impl View {
     pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -132,11 +131,10 @@ impl View {
         let generation = slice.meta.generation;
         let Taken::Changed(before) = self.slices.take(slice) else { return };
         let new = before.as_ref().is_none_or(|old| Some(&old.meta.uid) != self.slices.get(&name).map(|s| &s.meta.uid));
-        let told = |slice: Option<&EndpointSlice>| slice.map(|slice| self.told_to_hub(slice, at).map(Cow::into_owned));
-        let content_changed = new
-            || before.as_ref().map(|old| &old.content) != self.slices.get(&name).map(|slice| &slice.content)
-                && told(before.as_ref()) != told(self.slices.get(&name));
-        if content_changed {
+        let is_told_anew = |old: &EndpointSlice, slice: &EndpointSlice| {
+            old.content != slice.content && self.told_to_hub(old, at) != self.told_to_hub(slice, at)
+        };
+        if new || before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| is_told_anew(old, slice)) {
             self.stamps.slice_changed(&name, generation, at, new);
         } else {
             self.stamps.slice_touched(&name, generation);
