@@ -11,7 +11,7 @@ use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::hub;
 use fleetnet_core::ids::Text;
-use fleetnet_core::member::{self, Key, Settings};
+use fleetnet_core::member::{self, Change, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     MemberAgent, MemberCounts, Object, ServiceImport, SessionAffinity, SliceContent,
@@ -34,7 +34,7 @@ fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
         view.watch_state(kind, WatchState::Complete, seconds(1), &mut Vec::new());
     }
     for object in objects {
-        view.apply(member::Change::Applied(object), seconds(1), &mut Vec::new());
+        view.apply(Change::Applied(object), seconds(1), &mut Vec::new());
     }
     view
 }
@@ -242,7 +242,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
     told(&mut view, later.clone().object());
     let mut moved = later.generation(3);
     moved.content.endpoints.push(endpoint("10.0.0.9"));
-    view.apply(member::Change::Applied(moved.object()), seconds(30), &mut Vec::new());
+    view.apply(Change::Applied(moved.object()), seconds(30), &mut Vec::new());
     let written = writes(&view, &Key::SliceExport(named("work/app-1")));
     let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &written[..] else {
         panic!("{written:?}")
@@ -326,10 +326,10 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let waits = Plan { again: Some(end), ..Plan::default() };
     assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);
     assert_eq!(carried(&view.plan(&key, end).writes), from_ref(&plain.content));
-    view.apply(member::Change::Applied(agent), seconds(70), &mut Vec::new());
+    view.apply(Change::Applied(agent), seconds(70), &mut Vec::new());
     assert_eq!(view.plan(&key, end), Plan::default(), "it was made anew in time");
     let silent = member_agent("member-2", Features::NONE, Features::ALL).version(2).object();
-    view.apply(member::Change::Applied(silent), seconds(71), &mut Vec::new());
+    view.apply(Change::Applied(silent), seconds(71), &mut Vec::new());
     assert_eq!(carried(&view.plan(&key, seconds(71)).writes), [plain.content]);
 }
 
@@ -351,6 +351,33 @@ fn a_hub_whose_word_vanishes_is_believed_for_a_minute() {
     let end = seconds(80);
     assert_eq!(view.plan(&key, end.plus_micros(-1)), Plan { again: Some(end), ..Plan::default() });
     assert_eq!(carried(&view.plan(&key, end).writes), [plain.content]);
+}
+
+#[test]
+fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
+    let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+    let full = ImportStatus { session_affinity: affinity, ..resolved(&["member-1"]) };
+    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    offer.session_affinity = affinity;
+    let import = service_import("work/app").showing(full.clone()).claimed_by(&["member-2", "member-3"]);
+    let claims = ["member-2", "member-3"]
+        .map(|member| claim(member, &service_import("work/app")).east_west().marked().answered(full.clone()));
+    let agents = ["member-2", "member-3"].map(|member| member_agent(member, Features::ALL, Features::ALL));
+    let mut objects = vec![offer.offered_since(seconds(2)).object(), import.object()];
+    objects.extend(claims.iter().map(|claim| claim.clone().object()));
+    objects.extend(agents.iter().map(|agent| agent.clone().object()));
+    let mut view = hub_view(objects);
+    for (agent, at) in agents.iter().zip([seconds(30), seconds(20)]) {
+        let gone =
+            Change::Removed { kind: Kind::MemberAgent, name: agent.meta.name.clone(), uid: agent.meta.uid.clone() };
+        view.apply(gone, at, &mut Vec::new());
+    }
+    let key = hub::Key::Service(named("work/app"));
+    assert_eq!(view.plan(&key, seconds(40)), Plan { again: Some(seconds(80)), ..Plan::default() });
+    let answer =
+        Write::patch(Kind::InternalServiceImport, &claims[1].meta, Patch::ImportStatus(resolved(&["member-1"])));
+    let plan = Plan { writes: vec![answer], again: Some(seconds(90)), ..Plan::default() };
+    assert_eq!(view.plan(&key, seconds(80)), plan);
 }
 
 #[test]
