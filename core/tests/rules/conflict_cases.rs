@@ -83,15 +83,15 @@ pub(crate) struct Case {
 pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let stamp = prop_oneof![
         3 => Just(Stamp::None),
-        4 => (100..104i64).prop_map(Stamp::Since),
-        1 => (100..104i64).prop_map(Stamp::Stale),
+        4 => (51..55i64).prop_map(Stamp::Since),
+        1 => (51..55i64).prop_map(Stamp::Stale),
     ];
     let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, told)| {
             // A second one, and one that is dying, was there before: it has its stamp and its mark.
-            let stamp = if second { Stamp::Since(101) } else { stamp };
+            let stamp = if second { Stamp::Since(52) } else { stamp };
             Offer { cluster, second, ports, stamp, marked: !unmarked || dying || second, dying, created, told }
         },
     )
@@ -109,7 +109,12 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     let named_by = prop::collection::btree_set(0..CLUSTERS.len(), 0..4);
     let import = prop::option::weighted(0.8, (named_by.prop_map(|named| named.into_iter().collect()), 0..4usize));
     let later = prop::collection::btree_map(0..CLUSTERS.len(), a_later(), 0..4);
-    (prop::collection::vec(an_offer(), 1..6), import, later).prop_map(|(offers, import, later)| {
+    let offers = prop::collection::vec(an_offer(), 1..6);
+    (offers, import, later, prop::bool::weighted(0.25)).prop_map(|(mut offers, mut import, later, go_loses)| {
+        if go_loses {
+            import = Some((vec![0], 0));
+            offers.splice(0..0, what_go_accepted_and_an_older_one());
+        }
         let mut names = BTreeSet::new();
         let offers: Vec<Offer> =
             offers.into_iter().filter(|offer| names.insert((offer.cluster, offer.second))).collect();
@@ -118,6 +123,23 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
         case.later.retain(|cluster, later| !is_a_race(&given, *cluster, *later));
         case
     })
+}
+
+/// An export that a Go hub had accepted, beside one that a hub of ours has stamped before that was made: it loses, and only
+/// the import tells since when it has offered its ports.
+fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
+    let accepted = Offer {
+        cluster: 0,
+        second: false,
+        ports: 0,
+        stamp: Stamp::None,
+        marked: true,
+        dying: false,
+        created: 53,
+        told: Some(false),
+    };
+    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, told: None, ..accepted.clone() };
+    [accepted, older]
 }
 
 /// Whether an outcome depends on who was faster: a name that is free only when its dying export is gone, or an export that

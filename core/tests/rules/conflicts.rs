@@ -230,6 +230,9 @@ fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
         case.import.as_ref().is_some_and(|(clusters, _)| clusters.contains(&offer.cluster))
             && offer.stamp == Stamp::None
     };
+    let is_older = |other: &Offer, one: &Offer| {
+        matches!(other.stamp, Stamp::Since(since) if since < one.created) && other.cluster != one.cluster
+    };
     let all = [
         ("no conflict in the end", losers == 0),
         ("one in conflict", losers == 1),
@@ -244,6 +247,7 @@ fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
         ("a stale stamp", any(&|offer| matches!(offer.stamp, Stamp::Stale(_)))),
         ("accepted by a Go hub", any(&named_by_go)),
         ("beside one of ours", any(&named_by_go) && !stamps.is_empty()),
+        ("beside an older one of ours", any(&|one| named_by_go(one) && any(&|other| is_older(other, one)))),
         ("not marked", any(&|offer| !offer.marked)),
         ("dying", any(&|offer| offer.dying)),
         ("two of one cluster", any(&|one| one.second && any(&|other| !other.second && other.cluster == one.cluster))),
@@ -259,7 +263,7 @@ fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
 
 const CASES: u32 = 200;
 const ORDERS: u64 = 6;
-const CLASSES: usize = 22;
+const CLASSES: usize = 23;
 
 #[test]
 fn whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false() {
