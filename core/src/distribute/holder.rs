@@ -38,8 +38,9 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// The export of the same source that came first, among those that could be distributed: of a cluster that is accepted as an
-/// exporter of its Service before others, then the one that was made first.
+/// The export of the same source that came first, among those of the same Service that could be distributed: of a cluster that
+/// is accepted as an exporter of it before others, then the one that was made first. Who says that a slice belongs to a Service
+/// of its own adds nothing to that of others, and takes nothing from it.
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let holds_name = |other: &&HubSlice| {
         let of_name = exports(view, &other.meta.name.name).filter(|export| may_hold(view, export));
@@ -54,6 +55,7 @@ fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let rivals =
         view.slice_exports_from.get(&export.spec.reference.uid).filter_map(|other| view.slice_exports.get(other));
     rivals
+        .filter(|other| other.spec.owner == export.spec.owner)
         .filter(|other| may_hold(view, other) && holds_name(other))
         .min_by_key(|other| (!accepted(other), other.meta.created, other.meta.name.clone()))
         .unwrap_or(export)

@@ -235,6 +235,18 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
 }
 
 #[test]
+fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
+    // member-2 is accepted as an exporter of its own Service, and says that one of member-1's slices belongs to that.
+    let mut squatter = second_of_slice().created(seconds(1)).marked();
+    squatter.spec.owner = named("other/app");
+    let own = service_import("other/app").showing(resolved(&["member-2"]));
+    let export = Object::EndpointSliceExport(held());
+    let view = hub_view([Object::EndpointSliceExport(squatter), export, own.object(), claimed().object()]);
+    let planned = writes(&view, &slice_key(&held()));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+}
+
+#[test]
 fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     // member-2's export bears the name of one of member-1's, and says that another of member-1's slices is its own.
     let other = slice_export("member-1", &slice("work/app-2")).marked().created(seconds(3));
