@@ -9,6 +9,9 @@ pub const LABEL_CHARS_MAX: usize = 63;
 /// Characters of the name of an object: a DNS subdomain.
 pub const SUBDOMAIN_CHARS_MAX: usize = 253;
 
+/// Characters of the name of a container's port.
+pub const PORT_NAME_CHARS_MAX: usize = 15;
+
 /// Changes of one slice that are remembered while the hub does not have them. More are folded into the newest, so a
 /// latency sample may then be told slightly too long, never too short.
 pub const PENDING_CHANGES_MAX: usize = 16;

@@ -1,7 +1,7 @@
 //! Names that the agents give to objects, each a function of what it names: the same export always gets the same name.
 
 use crate::ids::Text;
-use crate::limits::{LABEL_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
+use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
 use crate::model::ServicePort;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -95,6 +95,14 @@ pub(crate) fn is_dns_1123_subdomain(name: &str) -> bool {
 fn is_part_of_subdomain(part: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
+}
+
+/// Whether a port of a container may have that name (RFC 6335 service name): what a target port can say.
+pub(crate) fn is_port_name(name: &str) -> bool {
+    name.len() <= PORT_NAME_CHARS_MAX
+        && is_part_of_subdomain(name)
+        && name.bytes().any(|byte| byte.is_ascii_lowercase())
+        && !name.contains("--")
 }
 
 /// Whether it may be the value of a label: empty, or letters, digits, dashes, underscores and dots between letters or digits.

@@ -4,7 +4,9 @@
 
 use crate::ids::Text;
 use crate::member::View;
-use crate::model::{AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SliceContent};
+use crate::model::{
+    AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SessionAffinity, SliceContent, TargetPort,
+};
 use crate::names;
 use crate::ranges::Range;
 use std::borrow::Cow;
@@ -146,9 +148,28 @@ fn is_fit(port: &EndpointPort) -> bool {
 
 /// The first port of an import that is none.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
-    let is_fit =
-        |port: &&ServicePort| is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref());
+    let is_fit = |port: &&ServicePort| {
+        is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
+            && port.target_port.as_ref().is_none_or(is_fit_target)
+    };
     ports.iter().find(|port| !is_fit(port))
+}
+
+fn is_fit_target(target: &TargetPort) -> bool {
+    match target {
+        TargetPort::Number(number) => (1..=65_535).contains(number),
+        TargetPort::Name(name) => names::is_port_name(name),
+    }
+}
+
+/// The session affinity of an import, where a Service can have it.
+pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
+    match affinity {
+        SessionAffinity::ClientIp { timeout_seconds } if !(1..=86_400).contains(&timeout_seconds) => {
+            SessionAffinity::None
+        }
+        fit => fit,
+    }
 }
 
 fn is_fit_port(name: &str, protocol: &str, port: Option<i32>, app_protocol: Option<&str>) -> bool {

@@ -252,7 +252,7 @@ fn desired(
         consumer_type: if headless { ConsumerType::ClusterIp } else { wish.consumer_type },
         ports: import.status.ports.clone(),
         headless,
-        session_affinity: import.status.session_affinity,
+        session_affinity: admission::fit_affinity(import.status.session_affinity),
         dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(is_six),
         internal_load_balancer: wish.internal_load_balancer,
     }

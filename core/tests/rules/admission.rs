@@ -8,7 +8,9 @@ use crate::support::view::{SEEN, gone, member_view, planned, told, writes};
 use crate::support::world::settings;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Change, Key, Settings, View};
-use fleetnet_core::model::{EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort};
+use fleetnet_core::model::{
+    EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
+};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::watches::WatchState;
 
@@ -198,6 +200,49 @@ fn a_service_is_not_derived_with_what_is_no_port() {
         let view = member_view([wish.object(), import.object()]);
         let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
         assert_eq!((plan.writes.len() == 1, plan.blocked.is_none()), (derived, derived), "{ports:?}");
+    }
+}
+
+#[test]
+fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
+    use TargetPort::{Name, Number};
+    let table = [
+        (Number(8080), true),
+        (Name("http".into()), true),
+        (Number(0), false), // the server would complete it to another, again and again
+        (Number(-1), false),
+        (Number(65_536), false),
+        (Name("".into()), false),
+        (Name("80".into()), false),
+        (Name("a-name-too-long-".into()), false),
+        (Name("a--b".into()), false),
+        (Name("Http".into()), false),
+    ];
+    for (target, derived) in table {
+        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let ports = vec![ServicePort { target_port: Some(target.clone()), ..port("http", 80) }];
+        let import =
+            service_import("work/app").controlled_by(&wish).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
+        let plan =
+            planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+        assert_eq!((plan.writes.len() == 1, plan.blocked.is_none()), (derived, derived), "{target:?}");
+    }
+}
+
+#[test]
+fn a_session_affinity_that_no_service_can_have_is_left_out() {
+    for (timeout_seconds, is_one) in [(1, true), (86_400, true), (0, false), (-1, false), (86_401, false)] {
+        let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+        let session_affinity = SessionAffinity::ClientIp { timeout_seconds };
+        let status = ImportStatus { session_affinity, ..resolved(&["member-2"]) };
+        let import = service_import("work/app").controlled_by(&wish).showing(status);
+        let plan =
+            planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+        let [Write { action: Action::Create(Desired::Service(made)), .. }] = &plan.writes[..] else {
+            panic!("one Service, not {plan:#?}");
+        };
+        let expected = if is_one { session_affinity } else { SessionAffinity::None };
+        assert_eq!(made.session_affinity, expected, "{timeout_seconds}");
     }
 }
 
