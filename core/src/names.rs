@@ -1,6 +1,6 @@
 //! Names that the agents give to objects, each a function of what it names: the same export always gets the same name.
 
-use crate::ids::Text;
+use crate::ids::{ObjectName, Text};
 use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
 use crate::model::ServicePort;
 use sha2::{Digest, Sha256};
@@ -103,6 +103,11 @@ pub(crate) fn is_port_name(name: &str) -> bool {
         && is_part_of_subdomain(name)
         && name.bytes().any(|byte| byte.is_ascii_lowercase())
         && !name.contains("--")
+}
+
+/// Whether an object of a namespace can be called so, and a Service at that.
+pub(crate) fn can_be_service(name: &ObjectName) -> bool {
+    is_dns_1123_label(&name.namespace) && is_dns_1123_label(&name.name)
 }
 
 /// Whether it may be the value of a label: empty, or letters, digits, dashes, underscores and dots between letters or digits.

@@ -8,6 +8,7 @@ use crate::claims;
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
     ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort, SessionAffinity,
 };
@@ -31,6 +32,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
+        (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(unnameable(service)),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_offered(view, import),
         // What the import alone tells is written down before it changes.
@@ -198,9 +200,11 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
         })
 }
 
-/// Whether the import would not tell any more what a Go hub had accepted: that is stamped first.
+/// Whether the import would not tell any more what a Go hub had accepted: that is stamped first. It marks what it accepts,
+/// so nobody else is waited for: who strips mark and stamp off its export, and lets no other come, keeps nobody out.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
+        .filter(|(_, it)| it.meta.finalizers.ours)
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
 
@@ -222,6 +226,16 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 fn create(service: &ObjectName) -> Plan {
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
     Plan::one(Write::create(Kind::ServiceImport, service.clone(), desired))
+}
+
+/// What an export says of its source becomes a name, and a part of an address, here.
+fn unnameable(service: &ObjectName) -> String {
+    let named = format!("{service}");
+    let shown: String = named.chars().take(SUBDOMAIN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    format!(
+        "Service \"{shown}\" is exported and has a name that no Service can have, so nothing is made for it: its \
+         InternalServiceExport is not of a member agent's making"
+    )
 }
 
 /// The last export is gone: so is the import. One that is just being stamped is not gone.

@@ -2,10 +2,12 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, in_hub_of,
-    internal_export, named, port, resolved, seconds, service, service_import, slice, slice_export, slice_import,
+    internal_export, named, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
+    slice_import,
 };
 use crate::support::view::{gone, hub_view, member_view, planned, told, writes};
 use fleetnet_core::hub::{Key, View};
+use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
@@ -257,6 +259,32 @@ fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     let planned = writes(&view, &slice_key(&other));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
+}
+
+// === What a member does to its own exports ===
+
+#[test]
+fn who_keeps_its_export_from_being_stamped_holds_up_nobody() {
+    let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
+    // member-2 takes mark and stamp off its export each time, or leaves no room for them.
+    let bare = accepted("member-2");
+    let joins = internal_export("member-3", &service("work/app")).offered_since(seconds(9));
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
+    let objects = [accepted("member-1").offered_since(seconds(2)).object(), bare.object(), joins.object()];
+    let view = hub_view(objects.into_iter().chain([import.clone().object()]));
+    let shown = Patch::ImportStatus(resolved(&["member-1", "member-3"]));
+    let planned = writes(&view, &Key::Service(named("work/app")));
+    assert!(planned.contains(&Write::patch(Kind::ServiceImport, &import.meta, shown)), "{planned:#?}");
+}
+
+#[test]
+fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_have() {
+    for (namespace, name) in [("../x", "app"), ("work", "app?dryRun=All"), ("a b", "app"), ("work", "")] {
+        let mut export = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+        export.reference.source = ObjectName::new(namespace, name);
+        let plan = planned(&hub_view([export.clone().object()]), &Key::Service(export.reference.source));
+        assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{namespace:?} {name:?}");
+    }
 }
 
 // === Metrics of a departed member are dropped ===
