@@ -14,7 +14,7 @@ use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use crate::rights::{self, Right};
 use crate::succession;
-use holder::{exports, holder};
+use holder::{exports, holder, is_among};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,18 +60,25 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 /// go: never where the importer has no claim.
 fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Timestamp) -> bool {
     let importer = &going.meta.name.namespace;
+    let import = view.imports.get(&export.spec.owner);
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
     let may_claim = || view.unreadable.has(Kind::ServiceImport, &export.spec.owner);
-    if !view.imports.get(&export.spec.owner).map_or_else(may_claim, claims) {
+    if !import.map_or_else(may_claim, claims) {
         return false;
     }
+    // Of who is not accepted as an exporter nothing more is given.
+    let is_given_more = import.is_none_or(|import| {
+        let exporters = &import.status.clusters;
+        exporters.is_empty() || is_among(exporters, export)
+    });
     let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
     let others = view.slice_exports_of.get(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
         let told = features::slice_for(view.features_of(importer, now).0, &other.spec.content);
-        told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
+        (is_given_more || copy.is_some())
+            && told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
 }
@@ -85,9 +92,10 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // only members export
     };
-    // Where it is not known whether the cluster may export, who was given the slice is told what becomes of it, and nobody
-    // else.
-    let is_granted = rights::of_exporter(view, owner, &cluster) == Right::Granted;
+    // Where it is not known whether the cluster may export, and where its export is not accepted (there is none, it is in
+    // conflict, the import is made anew), who was given the slice is told what becomes of it, and nobody else.
+    let is_granted =
+        rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claimed: BTreeSet<&Text> = import.claims.importers.keys().collect();
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();

@@ -161,10 +161,11 @@ impl View {
                 let name = import.meta.name.clone();
                 let (importers, exporters) = (import.claims.importers.clone(), import.status.clusters.clone());
                 let Taken::Changed(before) = self.imports.take(import) else { return };
-                if before.as_ref().is_none_or(|old| old.claims.importers != importers) {
+                let exporters_changed = before.as_ref().is_none_or(|old| old.status.clusters != exporters);
+                if exporters_changed || before.is_none_or(|old| old.claims.importers != importers) {
                     self.slice_dirties(&name, dirty);
                 }
-                if before.is_none_or(|old| old.status.clusters != exporters) {
+                if exporters_changed {
                     self.contested_dirties(&name, dirty);
                 }
                 dirty.push(Key::Service(name));

@@ -47,10 +47,8 @@ fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
         of_name.min_by_key(|export| by_name(export)).is_some_and(|holder| holder.meta.name == other.meta.name)
     };
     let accepted = |other: &HubSlice| {
-        let cluster = names::cluster_of(&other.meta.name.namespace);
-        view.imports
-            .get(&other.spec.owner)
-            .is_some_and(|import| cluster.is_some_and(|cluster| import.status.clusters.contains(&cluster)))
+        let exporters = view.imports.get(&other.spec.owner).map(|import| &import.status.clusters);
+        exporters.is_some_and(|exporters| is_among(exporters, other))
     };
     let rivals =
         view.slice_exports_from.get(&export.spec.reference.uid).filter_map(|other| view.slice_exports.get(other));
@@ -59,6 +57,11 @@ fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
         .filter(|other| may_hold(view, other) && holds_name(other))
         .min_by_key(|other| (!accepted(other), other.meta.created, other.meta.name.clone()))
         .unwrap_or(export)
+}
+
+/// Whether the cluster that a slice is exported from is among some.
+pub(super) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
+    names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
 
 fn same_member(one: &HubSlice, other: &HubSlice) -> bool {

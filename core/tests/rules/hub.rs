@@ -456,7 +456,8 @@ fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first
         let export = slice_export(cluster, &source).called("app-1").carrying(&[endpoint], 1);
         export.marked().created(seconds(at))
     };
-    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
+    let both = resolved(&["member-1", "member-2"]);
+    let import = service_import("work/app").showing(both).claimed_by(&["member-3"]);
     let key = Key::Slice("app-1".into());
     for (of_first, of_second, holder) in [(2, 3, "10.0.1.1"), (3, 2, "10.0.2.2"), (2, 2, "10.0.1.1")] {
         let exports = [made("member-1", "10.0.1.1", of_first), made("member-2", "10.0.2.2", of_second)];

@@ -27,6 +27,11 @@ fn claimed() -> ServiceImport {
     service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"])
 }
 
+/// The same where member-2 is accepted as an exporter too.
+fn shared() -> ServiceImport {
+    claimed().showing(resolved(&["member-1", "member-2"]))
+}
+
 /// What member-1 exports, marked and given to member-3.
 fn standing() -> [Object; 3] {
     let export = held();
@@ -185,7 +190,7 @@ fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
         let second = second.marked();
         let holder = Object::EndpointSliceExport(held());
         let dying = Object::EndpointSliceExport(held().deleting());
-        let mut view = hub_view([holder, claimed().object(), Object::EndpointSliceExport(second.clone())]);
+        let mut view = hub_view([holder, shared().object(), Object::EndpointSliceExport(second.clone())]);
         let key = slice_key(&second);
         told(&mut view, dying.clone());
         assert!(!writes(&view, &key).contains(&given(&second)), "while the holder goes");
@@ -208,7 +213,7 @@ fn a_reference_without_uid_is_nobodys() {
     let mut second = second_of_slice().marked();
     second.spec.reference.uid = "".into();
     let exports = [first, second.clone()].map(Object::EndpointSliceExport);
-    let planned = writes(&hub_view(exports.into_iter().chain([claimed().object()])), &slice_key(&second));
+    let planned = writes(&hub_view(exports.into_iter().chain([shared().object()])), &slice_key(&second));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
@@ -229,8 +234,7 @@ fn nobody_lies_in_wait_for_a_slice_of_a_service_that_it_does_not_export() {
     assert_eq!(writes(&view, &slice_key(&held())), [], "member-1's copy stays");
 
     // Of two that are accepted as exporters it is the first that holds it.
-    let both = claimed().showing(resolved(&["member-1", "member-2"])).version(2).object();
-    let dirty = told(&mut view, both);
+    let dirty = told(&mut view, shared().version(2).object());
     assert!(dirty.contains(&slice_key(&squatter)) && dirty.contains(&slice_key(&held())), "{dirty:?}");
     let planned = writes(&view, &slice_key(&held()));
     assert!(matches!(&planned[..], [Write { action: Action::Delete { .. }, .. }]), "{planned:#?}");
@@ -255,7 +259,7 @@ fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     let mut squatter = second_of_name().created(seconds(1)).marked();
     squatter.spec.reference = other.spec.reference.clone();
     let mut view = view_of([squatter, other.clone()]);
-    told(&mut view, claimed().showing(resolved(&["member-1", "member-2"])).version(2).object());
+    told(&mut view, shared().version(2).object());
     let planned = writes(&view, &slice_key(&other));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
@@ -284,6 +288,33 @@ fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_hav
         export.reference.source = ObjectName::new(namespace, name);
         let plan = planned(&hub_view([export.clone().object()]), &Key::Service(export.reference.source));
         assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{namespace:?} {name:?}");
+    }
+}
+
+#[test]
+fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
+    let fresh = slice_export("member-2", &slice("work/app-2"));
+    let mut view = view_of([fresh.clone()]);
+    assert_eq!(writes(&view, &slice_key(&fresh)), [], "nor marked");
+    assert!(told(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
+    assert_eq!(writes(&view, &slice_key(&fresh)), [Write::finalizer(Kind::EndpointSliceExport, &fresh.meta, true)]);
+
+    // Where it was given, its importer follows it until its member, which is told the verdict, withdraws it.
+    let given = fresh.marked();
+    let copy = Object::EndpointSliceImport(slice_import("member-3", &given));
+    let mut view = view_of([given.clone().carrying(&["10.0.0.9"], 2)]);
+    told(&mut view, copy);
+    let planned = writes(&view, &slice_key(&given));
+    assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
+
+    // Nor does what goes wait for what would come in its place.
+    let (going, copy) = (given.clone().deleting(), slice_import("member-3", &given));
+    let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
+    let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+    for (import, expected) in [(claimed(), vec![withdrawal]), (shared(), vec![])] {
+        let objects = [Object::EndpointSliceExport(going.clone()), Object::EndpointSliceImport(copy.clone())];
+        let view = hub_view(objects.into_iter().chain([next.clone(), import.object()]));
+        assert_eq!(writes(&view, &slice_key(&going)), expected);
     }
 }
 
