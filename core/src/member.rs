@@ -288,12 +288,14 @@ impl View {
         Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
     }
 
-    /// Whether a slice was imported, whatever its labels say by now.
+    /// Whether a slice was imported, whatever its labels say by now: what the hub gives is marked before it is imported, and
+    /// nothing that is given under the name of another slice of this cluster is marked.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let given = || {
             let at = self.in_hub(name.name.clone());
-            self.slice_imports.get(&at).is_some() || self.unreadable.has(Kind::EndpointSliceImport, &at)
+            let is_marked = self.slice_imports.get(&at).is_some_and(|given| given.meta.finalizers.ours);
+            is_marked || self.unreadable.has(Kind::EndpointSliceImport, &at)
         };
         slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
     }

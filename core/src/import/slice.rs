@@ -126,6 +126,9 @@ fn ensure(
             given.meta.name
         ));
     }
+    if let Some(held) = held.filter(|held| held.meta.deleting || !is_ours(view, given, held)) {
+        return blocked_by(held);
+    }
     if !given.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
     }
@@ -139,9 +142,6 @@ fn ensure(
         let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted()));
         return Plan::one(write.measured(sample(given, None)));
     };
-    if held.meta.deleting || !is_ours(view, given, held) {
-        return blocked_by(held);
-    }
     if held.content.address_type != content.address_type {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }

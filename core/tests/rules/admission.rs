@@ -1,8 +1,8 @@
 //! What the hub gives is checked before it is imported (design section 8): addresses, ports, names and labels.
 
 use crate::support::build::{
-    Build, BuildImport, BuildWish, IntoObject, SYSTEM, content, derived_service, found, imported_slice, in_hub_of,
-    named, port, resolved, service_import, slice, slice_export, slice_import, wish,
+    Build, BuildImport, BuildWish, IntoObject, SYSTEM, accepted_export, content, derived_service, found,
+    imported_slice, in_hub_of, named, port, resolved, service, service_import, slice, slice_export, slice_import, wish,
 };
 use crate::support::view::{SEEN, gone, member_view, planned, told, writes};
 use crate::support::world::settings;
@@ -256,6 +256,21 @@ fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
         let plan = planned(&view_of(&given, None), &key(&given));
         assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{name:?}");
     }
+}
+
+#[test]
+fn a_slice_that_is_given_under_the_name_of_one_of_this_clusters_takes_nothing_from_that() {
+    let own = slice("fleet-system/own-1");
+    let export = slice_export("member-1", &own);
+    let mut given = given(&["10.0.0.1"], 4);
+    given.meta.name = in_hub_of("member-1", "own-1");
+    given.meta.finalizers.ours = false;
+    let objects = [service("fleet-system/own").object(), accepted_export("fleet-system/own").object(), own.object()];
+    let exported = objects.into_iter().chain([Object::EndpointSliceExport(export)]);
+    let view = member_view(exported.chain(imported()).chain([Object::EndpointSliceImport(given.clone())]));
+    let plan = planned(&view, &key(&given));
+    assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "not even marked");
+    assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
 }
 
 #[test]

@@ -296,8 +296,9 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     let source = slice("work/app-1");
     let with = |export: ServiceExport| vec![service("work/app").object(), export.object()];
     let accepted = || with(accepted_export("work/app"));
-    let imported_here =
-        Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &source)).called("app-1"));
+    let imported_here = Object::EndpointSliceImport(
+        slice_import("member-1", &slice_export("member-2", &source)).called("app-1").marked(),
+    );
     let mut v6 = source.clone();
     v6.content.address_type = AddressType::IPv6;
     let mut fqdn = source.clone();
