@@ -7,7 +7,7 @@ mod holder;
 
 use crate::claims;
 use crate::features;
-use crate::hub::View;
+use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
 use crate::names;
@@ -86,9 +86,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
 fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     let owner = &export.spec.owner;
-    let Some(import) = view.imports.get(owner) else {
-        return Plan::default(); // nothing is known of its importers: what was given stays until it is known again
-    };
+    let Some(import) = view.imports.get(owner) else { return without_import(view, export) };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // only members export
     };
@@ -127,6 +125,20 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     }
     if plan.writes.is_empty() && takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
         plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
+    }
+    plan
+}
+
+/// Nothing is known of who holds a claim: what was given stays until it is known again, where there still is one.
+fn without_import(view: &View, export: &HubSlice) -> Plan {
+    let (name, owner) = (&export.meta.name.name, &export.spec.owner);
+    let claims = |namespace: &Text| {
+        let mut claims = live(&view.internal_imports, view.internal_imports_of.get(owner));
+        claims.any(|claim| claim.meta.name.namespace == *namespace) || claims::may_be(view, owner, namespace)
+    };
+    let mut plan = Plan::default();
+    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !claims(&copy.meta.name.namespace)) {
+        plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
     }
     plan
 }

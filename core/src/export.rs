@@ -108,6 +108,14 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     !withdrawn && offered.iter().any(|verdict| *valid.reason == *verdict.reason)
 }
 
+/// Whether the withdrawal of a ServiceExport's export was begun and is not finished: it says why, and is still marked.
+pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
+    let name = &export.meta.name;
+    let verdicts = [Verdict::weight_is_zero(name), Verdict::service_not_found(name), Verdict::service_ineligible(name)];
+    let valid = conditions::find(&export.conditions, VALID);
+    export.meta.finalizers.ours && valid.is_some_and(|valid| verdicts.iter().any(|it| *it.message == *valid.message))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

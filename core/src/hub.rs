@@ -230,6 +230,7 @@ impl View {
             Kind::ServiceImport => {
                 if self.imports.remove(name, uid).is_some() {
                     self.slice_dirties(name, dirty);
+                    self.contested_dirties(name, dirty);
                     dirty.push(Key::Service(name.clone()));
                 }
             }

@@ -49,9 +49,18 @@ pub fn slice_export_name(
         SuffixLength::Long => 10,
     };
     let suffix = hex_of(&[slice_uid.as_bytes(), service_export_uid.as_bytes()], digits);
-    let [cluster, namespace, slice] =
-        [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS).to_owned());
-    format!("{cluster}-{namespace}-{slice}-{suffix}").into()
+    format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
+}
+
+/// The name without its hex digits.
+fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
+    let [cluster, namespace, slice] = [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS));
+    format!("{cluster}-{namespace}-{slice}-")
+}
+
+/// Whether the export of a slice is named after that slice of a cluster, whoever of the agents named it.
+pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
+    name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
 }
 
 /// Whether the export of a slice is named after a cluster, whoever of the agents named it.

@@ -10,7 +10,8 @@ use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
-    ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort, SessionAffinity,
+    Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort,
+    SessionAffinity,
 };
 use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Write};
@@ -178,22 +179,27 @@ fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Since when an export has offered its present ports: what its stamp says, or, where a Go hub had accepted it and none of
-/// ours has stamped it yet, since it was made. `None` where that has still to be stamped. The stamp stands where its member may
-/// write, and when the export was made the server alone says: nobody has offered anything for longer than that.
+/// Since when an export has offered its present ports: what its stamp says, or, where a Go hub had accepted it with them and
+/// none of ours has stamped them yet, since it was made, or since the ports of before that we stamped. `None` where that has
+/// still to be stamped. The stamp stands where its member may write, and when the export was made the server alone says:
+/// nobody has offered anything for longer than that.
 fn offered_since(
     view: &View,
     service: &ObjectName,
     cluster: &Text,
     export: &InternalServiceExport,
 ) -> Option<Timestamp> {
-    let by_go = || accepted_by_go(view, service, cluster, export).then_some(export.meta.created);
-    current_offer(export).map(|offer| offer.since.max(export.meta.created)).or_else(by_go)
+    let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref());
+    let stamp = current_offer(export).map(Some).or_else(of_go)?;
+    Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// Whether the import names the cluster of an export that no hub of ours has stamped, with its ports.
+/// Whether the import names the cluster of an export with its present ports, which no hub of ours has stamped: it was never
+/// stamped, or was told of these that they are accepted, which ours does of stamped ones only.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
-    export.offered.is_none()
+    let accepts = |verdict: &Condition| &*verdict.status == "False";
+    let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
+    (export.offered.is_none() || current_offer(export).is_none() && told())
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
                 && names::offer_fingerprint(&import.status.ports, import.status.is_headless()) == fingerprint(export)
@@ -287,7 +293,12 @@ fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
             continue; // whatever it has come to offer since
         }
-        let list = conditions::set(&export.conditions, VALID, &verdict, export.meta.generation, now);
+        let generation = export.meta.generation;
+        let mut list = conditions::set(&export.conditions, VALID, &verdict, generation, now);
+        if conditions::find(&list, CONFLICT).is_some_and(|held| &*held.status == "True") {
+            // Who does not count is in conflict with nobody.
+            list = conditions::set(&list, CONFLICT, &Verdict::pending_conflict_resolution(service), generation, now);
+        }
         let patch = Patch::InternalServiceExportConditions(list);
         let write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
         plan.push(write.telling(rights::exporter_event(export, message)));

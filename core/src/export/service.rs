@@ -1,6 +1,6 @@
 //! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
 
-use super::{Eligibility, eligibility, refusal, remembers};
+use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -51,6 +51,8 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let event = normal(export, "Service", format!("Service {} weight is set to 0", service.name));
             refuse(view, export, &Verdict::weight_is_zero(service), event, now)
         }
+        // What is being withdrawn is not begun anew with a weight that says nothing.
+        Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => withdraw(view, export),
         Eligibility::InvalidWeight(held, error) => {
             let event = warning(export, "ServiceExportInvalidWeightAnnotation", error.clone());
             let verdict = (VALID, Verdict::invalid_weight(service, &error), vec![event]);
@@ -83,9 +85,15 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export and says why it may not stay.
+/// Withdraws the export and says why it may not stay. What is not exported is in conflict with nobody.
 fn refuse(view: &View, export: &ServiceExport, verdict: &Verdict, event: Event, now: Timestamp) -> Plan {
-    match set_conditions(export, &[(VALID, verdict.clone(), vec![event])], now) {
+    let mut wanted: Vec<Wanted> = vec![(VALID, verdict.clone(), vec![event])];
+    if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
+        wanted.push((CONFLICT, Verdict::pending_conflict_resolution(&export.meta.name), Vec::new()));
+    }
+    match set_conditions(export, &wanted, now) {
+        // Once the export is gone, nothing else tells that its verdict does not hold any more (B9).
+        Some(status) if remembers(export) => Plan::one(status),
         // Two writes to one object cannot stand in one plan; the withdrawal goes first.
         Some(status) => {
             let mut plan = withdraw(view, export);
@@ -135,6 +143,9 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     wanted.extend(verdict_of_hub(view, export, service));
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
+        if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
+            return plan; // once that is gone, nothing else tells that its verdict does not hold for this one (B9)
+        }
     }
     if view.watches.complete(&[Kind::InternalServiceExport])
         && let Some((hub, until)) = view.hub_features(now)

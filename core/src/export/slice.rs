@@ -87,7 +87,7 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
 
 /// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
 fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
-    let Some(kept) = best(view, source.slice) else {
+    let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
         return match free_name(view, source.slice, export) {
             Some(at) => {
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
@@ -103,7 +103,10 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     {
         return Plan::default(); // the other slice's export wakes us
     }
-    let is_ours = kept.spec.reference.cluster == view.settings.cluster && kept.spec.owner == *owner;
+    let reference = &kept.spec.reference;
+    let is_ours = reference.cluster == view.settings.cluster
+        && reference.source == source.slice.meta.name
+        && kept.spec.owner == *owner;
     if kept.spec.content != *source.content || !is_ours {
         let patch = Patch::HubSlice(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
@@ -126,14 +129,25 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
         })
 }
 
+/// The export of this very slice that names another source by now: somebody edited that.
+fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
+    let mut held = candidates(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
+    held.find(|held| held.spec.reference.uid == slice.meta.uid)
+}
+
+/// The names that an export of this slice may have, the first before the second.
+fn candidates(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
+    let ObjectName { namespace, name } = &slice.meta.name;
+    [SuffixLength::Short, SuffixLength::Long].map(|length| {
+        let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
+        view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
+    })
+}
+
 /// A name that no other source holds; `None` while this slice's own dying export holds it, or one that cannot be read and
 /// may be its own.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
-    let ObjectName { namespace, name } = &slice.meta.name;
-    let candidates = [SuffixLength::Short, SuffixLength::Long].map(|length| {
-        let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
-        view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
-    });
+    let candidates = candidates(view, slice, export);
     if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
         return None;
     }

@@ -145,7 +145,7 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
 /// does not cost its load balancer address.
 fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    if let Some(service) = derived_service(view, wish) {
+    if let Some(service) = standing(view, wish) {
         let since = view.stamps.unresolved_since(import).unwrap_or(now);
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
@@ -194,7 +194,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         ));
     }
     let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-    let standing = derived_service(view, wish).or_else(|| derived_services(view, wish).next());
+    let standing = standing(view, wish);
     let name = standing
         .map(|service| service.meta.name.clone())
         .or_else(|| named().filter(|name| usable(view, wish, name)))
@@ -235,6 +235,11 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         plan.push(write.telling(normal(wish, "SuccessfulUpdateStatus", message)));
     }
     plan
+}
+
+/// The derived Service, also where the label that names it was edited by hand.
+fn standing<'a>(view: &'a View, wish: &'a MultiClusterService) -> Option<&'a Service> {
+    derived_service(view, wish).or_else(|| derived_services(view, wish).next())
 }
 
 /// What we want of the derived Service. One with addresses of both families keeps them, whatever slices come and go.

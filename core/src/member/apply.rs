@@ -9,6 +9,7 @@ use crate::model::{
     AddressType, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
+use crate::names;
 
 impl View {
     pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -221,6 +222,10 @@ impl View {
         let Some(before) = self.internal_exports.remove(name, uid) else { return };
         self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
         self.exportable_dirties(&before.reference.source, at, dirty);
+        if self.names_in_hub(&before.reference.source, Some(&before.reference.uid)).all(|at| at != *name) {
+            // It named another source by the end, and held the name of one that may wait for it.
+            dirty.extend(self.exports.iter().map(|export| Key::Export(export.meta.name.clone())));
+        }
         dirty.push(Key::Export(before.reference.source));
     }
 
@@ -263,8 +268,9 @@ impl View {
         self.slice_exports_of.shift(Some(source.clone()), None, name);
         self.slice_exports_under.shift(Some(before.spec.owner), None, name);
         self.note_pending(&source, at);
-        if source.name.is_empty() || source.namespace.is_empty() {
-            // Nonsense that was to go names no source, and held the name of the one of its UID.
+        let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
+        if !is_named_after {
+            // It named another source by the end, or none, and held the name of the one of its UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
         }
@@ -371,6 +377,9 @@ impl View {
     fn forget_internal_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
+        if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
+            dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); // as above
+        }
         self.internal_imports_of.shift(Some(import.clone()), None, name);
         self.note_fulfilled(&import, at);
         dirty.push(Key::Import(import));

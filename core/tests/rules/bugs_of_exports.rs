@@ -3,13 +3,14 @@
 use crate::scenes::{
     count, edit_service, export, export_of, export_says, hold, import_in_hub, imported, says, set_endpoints, weigh,
 };
+use crate::support::agent::Agent;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, condition, in_hub_of,
     internal_export, named, no_conflict, port, resolved, seconds, service, service_export, service_import, slice, wish,
 };
 use crate::support::oracle::assert_settled;
 use crate::support::view::{hub_view, member_view, planned, writes};
-use crate::support::world::{Entry, Who, World, fleet};
+use crate::support::world::{Entry, Who, World, fleet, settings};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{ConsumerType, ImportStatus, Kind, Object, ServicePort, TargetPort};
 use fleetnet_core::plan::{Action, Patch, Write};
@@ -295,5 +296,43 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
         let expected = [("True", "ServiceIsValid"), ("Unknown", "ServicePendingConflictResolution")];
         assert_eq!(told, expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())), "{case}");
         assert_eq!(offered.kind, Kind::InternalServiceExport, "{case}");
+    }
+}
+
+/// Member-2 exports the same ports as member-1; then its Service goes, its agent crashes after that many writes, and when it
+/// is back there is another Service with other ports.
+fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u64) -> World {
+    let anew = || service("work/app").ports(&[port("http", 99)]).object();
+    let mut world = World::new(2).in_any_order(seed);
+    export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
+    export(&mut world, 1, "work/app", 80, &["10.1.0.1"]);
+    world.run();
+    world.delete(Who::Member(1), Kind::Service, &named("work/app"));
+    if at_once {
+        world.create(Who::Member(1), anew());
+    }
+    let mark = world.ledger.len();
+    let written = |world: &World| world.ledger[mark..].iter().filter(|entry| entry.who == Who::Member(1)).count();
+    while written(&world) < writes && world.step() {}
+    world.members[1].agent = Agent::new(member::View::new(settings(1))); // it does not come to list anything
+    world.run();
+    if !at_once {
+        world.create(Who::Member(1), anew());
+    }
+    world.restart(Who::Member(1));
+    world
+}
+
+#[test]
+fn b9_no_verdict_outlives_its_export_wherever_the_agent_crashes() {
+    let cases = (0..6).flat_map(|writes| [(writes, true), (writes, false)]);
+    for ((writes, at_once), seed) in cases.flat_map(|case| (0..12).map(move |seed| (case, seed))) {
+        let mut world = crashed_while_its_service_was_made_anew(writes, at_once, seed);
+        let mark = world.ledger.len();
+        world.run();
+        let exported =
+            world.lines_since(mark).into_iter().filter(|line| line == "member-2 creates EndpointSliceExport");
+        assert_eq!(exported.count(), 0, "after {writes} writes, at once: {at_once}, seed {seed}");
+        assert_eq!(export_says(&world, 1, "Conflict"), "ConflictFound");
     }
 }

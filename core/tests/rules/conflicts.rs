@@ -88,6 +88,10 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
+            // It turned under a Go hub, which told it so.
+            Stamp::Stale(since) if !turned && by_go && offer.told == Some(false) => {
+                seconds(since).max(export.meta.created)
+            }
             _ => NOW,
         }
     };
@@ -101,15 +105,19 @@ fn assert_new_verdicts_are_true(world: &World) {
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
     let counting = counting(&held);
     let import = view.imports.get(&named("work/app")).map(|import| &import.status);
+    let shown = |cluster: &Text, export: &InternalServiceExport| {
+        import.is_some_and(|it| it.clusters.contains(cluster) && set_of(&it.ports) == set_of(&export.ports))
+    };
+    let told = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
         // No stamp is from before its export was made.
-        Some(offered) => {
-            (offered.ports == names::ports_fingerprint(&export.ports)).then_some(offered.since.max(export.meta.created))
+        Some(offered)
+            if offered.ports == names::ports_fingerprint(&export.ports) || told(export) && shown(cluster, export) =>
+        {
+            Some(offered.since.max(export.meta.created))
         }
-        None => {
-            let shown = import.filter(|shown| shown.clusters.contains(cluster))?;
-            (set_of(&shown.ports) == set_of(&export.ports)).then_some(export.meta.created)
-        }
+        Some(_) => None,
+        None => shown(cluster, export).then_some(export.meta.created),
     };
     let marked = counting.iter().filter(|(_, export)| export.meta.finalizers.ours);
     let stamps =

@@ -115,11 +115,16 @@ fn a_service_made_anew_replaces_its_export() {
     let undecided = conditions(&export, &[valid("work/app"), now(pending("work/app"))]);
     assert_eq!(
         writes(&view, &app()),
-        [undecided.clone(), Write::delete(Kind::InternalServiceExport, &old.meta)],
-        "B9: the verdict on the old Service does not hold for the new one"
+        [undecided.clone()],
+        "B9: the verdict on the old Service does not hold for the new one, and nothing else tells that once it is gone"
     );
-    let view = member_view([anew.object(), export.object(), old.deleting().object()]);
-    assert_eq!(writes(&view, &app()), [undecided], "the name is held until the old one is gone");
+    let told = export.clone().saying(&[valid("work/app"), now(pending("work/app"))]);
+    let view = member_view([anew.clone().object(), told.clone().object(), old.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::InternalServiceExport, &old.meta)]);
+    let view = member_view([anew.clone().object(), export.object(), old.clone().deleting().object()]);
+    assert_eq!(writes(&view, &app()), [undecided]);
+    let view = member_view([anew.object(), told.object(), old.deleting().object()]);
+    assert_eq!(writes(&view, &app()), [], "the name is held until the old one is gone");
 }
 
 #[test]
@@ -174,10 +179,12 @@ fn what_may_not_be_exported_is_withdrawn_and_told() {
         }
         let told = conditions(&export, &[verdict.clone(), no_conflict("work/app")]);
         let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
-        assert_eq!(writes(&view, &app()), [delete, told], "{case}");
+        assert_eq!(writes(&view, &app()), [told], "{case}: once it is withdrawn, nothing else tells that (B9)");
         assert_eq!(events(&view, &app()), [event], "{case}");
 
         let said = export.saying(&[verdict, no_conflict("work/app")]);
+        let view = member_view(objects().chain([said.clone().object(), internal.clone().object()]));
+        assert_eq!(writes(&view, &app()), [delete], "{case}");
         let dying = internal.deleting();
         let view = member_view(objects().chain([said.clone().object(), dying.object()]));
         let unmark = Write::finalizer(Kind::ServiceExport, &said.meta, false);

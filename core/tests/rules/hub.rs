@@ -74,6 +74,26 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 }
 
 #[test]
+fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
+    // Ours had stamped the ports of before; the Go hub that led in between accepted the present ones, and refused others.
+    let turned = InternalServiceExport {
+        offered: export_of("member-2", &[port("http", 79)]).offered_since(seconds(4)).offered,
+        ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
+    };
+    let loser = export_of("member-1", &[port("http", 81)]).created(seconds(2)).marked();
+    let import = service_import("work/app").showing(resolved(&["member-2"]));
+    let view = hub_view([turned.clone().object(), loser.clone().object(), import.object()]);
+    let planned = writes(&view, &app());
+    assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
+
+    // One that turned away and back under ours, and was told of neither, is stamped anew.
+    let untold = InternalServiceExport { conditions: Vec::new(), ..turned };
+    let import = service_import("work/app").showing(resolved(&["member-2"]));
+    let view = hub_view([untold.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [stamped(&untold, NOW)]);
+}
+
+#[test]
 fn the_import_is_made_then_shows_its_exporters_then_they_are_told() {
     let offered = export_of("member-1", &http()).offered_since(seconds(2));
     let view = hub_view([offered.clone().object()]);
@@ -397,13 +417,16 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     let view = hub_view(both.iter().cloned().chain([import.clone().object()]));
     let key = slice_key(&export);
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
-    let dying = Object::EndpointSliceImport(copy.deleting());
+    let dying = Object::EndpointSliceImport(copy.clone().deleting());
     let view = hub_view([both[0].clone(), dying, import.object()]);
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, false)]);
 
-    let view = hub_view(both.iter().cloned());
-    assert_eq!(writes(&view, &key), [], "without the import nothing is known of its importers");
     let waiting = claim_of("member-2").marked();
+    let view = hub_view(both.iter().cloned().chain([waiting.clone().object()]));
+    assert_eq!(writes(&view, &key), [], "without the import nothing is known of who holds a claim");
+    let view = hub_view(both.iter().cloned());
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    assert_eq!(writes(&view, &key), withdrawn, "and nobody there wants it any more");
     let anew = service_import("work/app");
     let view = hub_view(both.into_iter().chain([anew.object(), waiting.object()]));
     assert_eq!(writes(&view, &key), [], "a claim that is about to be granted again keeps its slices");

@@ -2,11 +2,12 @@
 
 use crate::scenes::{
     bound, count, derived, edit_service, export, export_of, export_says, import_in_hub, imported, names, reappear,
-    says, vanish, weigh, wish_says,
+    says, set_endpoints, vanish, weigh, wish_says,
 };
 use crate::support::build::{
-    Build, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, content, in_hub_of,
-    internal_export, named, namespace, no_conflict, port, service, service_export, slice, slice_export, wish,
+    Build, BuildInternalExport, BuildNamespace, BuildService, BuildSlice, IntoObject, accepted_export, content,
+    in_hub_of, internal_export, named, namespace, no_conflict, port, service, service_export, slice, slice_export,
+    wish,
 };
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
@@ -329,7 +330,20 @@ fn whatever_of_ours_somebody_deletes_is_made_anew() {
 #[test]
 fn whatever_of_ours_somebody_edits_is_mended() {
     type Edit = fn(&mut Object);
-    let table: [(Who, Kind, Edit); 9] = [
+    fn names_source(object: &mut Object, path: &str) {
+        let Object::EndpointSliceExport(slice) = object else { return };
+        slice.spec.reference.source = named(path);
+    }
+    fn names_owner_and_source(object: &mut Object) {
+        let Object::EndpointSliceExport(slice) = object else { return };
+        slice.spec.owner = named("work/web");
+        slice.spec.reference.source = named("work/web-1");
+    }
+    let table: [(Who, Kind, Edit); 13] = [
+        (Who::Hub, Kind::EndpointSliceExport, names_owner_and_source),
+        (Who::Hub, Kind::EndpointSliceExport, |object| names_source(object, "work/other")),
+        (Who::Hub, Kind::EndpointSliceExport, |object| names_source(object, "other/app-1")),
+        (Who::Hub, Kind::EndpointSliceExport, |object| names_source(object, "/")),
         (Who::Hub, Kind::InternalServiceExport, |object| {
             let Object::InternalServiceExport(export) = object else { return };
             export.ports = vec![port("other", 99)];
@@ -368,15 +382,50 @@ fn whatever_of_ours_somebody_edits_is_mended() {
         }),
     ];
     let settled = fleet(1, ConsumerType::LoadBalancer);
-    let expected = state(&settled);
-    for (index, (who, kind, edit)) in table.into_iter().enumerate() {
-        for seed in 0..8 {
+    let mut without_endpoints = settled.clone();
+    set_endpoints(&mut without_endpoints, "work/app-1", &[]);
+    without_endpoints.run();
+    for settled in [settled, without_endpoints] {
+        let expected = state(&settled);
+        for ((index, (who, kind, edit)), seed) in
+            table.iter().enumerate().flat_map(|edit| (0..8).map(move |seed| (edit, seed)))
+        {
             let mut world = settled.clone().in_any_order(seed);
-            let name = world.cluster(who).list(kind).next().expect("one of each").meta().name.clone();
-            assert!(world.edit(who, kind, &name, edit), "edit {index} changes something");
+            let name = world.cluster(*who).list(*kind).next().expect("one of each").meta().name.clone();
+            assert!(world.edit(*who, *kind, &name, edit), "edit {index} changes something");
+            let mut meanwhile = world.clone();
             world.run();
             assert_eq!(state(&world), expected, "edit {index} of {kind:?}, seed {seed}");
+            meanwhile.restart_all();
+            meanwhile.run();
+            assert_eq!(state(&meanwhile), expected, "edit {index} of {kind:?} while no agent ran, seed {seed}");
         }
+    }
+}
+
+#[test]
+fn a_name_that_was_made_to_stand_for_another_service_is_taken_again_when_it_is_free() {
+    let mut settled = World::new(2);
+    for path in ["a-b/c", "a/b-c"] {
+        export(&mut settled, 0, path, 80, &["10.0.0.1"]);
+        settled.create(Who::Member(1), wish(path).object());
+        settled.run();
+    }
+    let expected = state(&settled);
+    for (kind, seed) in [Kind::InternalServiceExport, Kind::InternalServiceImport]
+        .into_iter()
+        .flat_map(|kind| (0..8).map(move |seed| (kind, seed)))
+    {
+        let mut world = settled.clone().in_any_order(seed);
+        let second = world.hub.list(kind).nth(1).expect("two of them, the second under its longer name");
+        let name = second.meta().name.clone();
+        world.edit(Who::Hub, kind, &name, |object| match object {
+            Object::InternalServiceExport(export) => export.reference.source = named("work/other"),
+            Object::InternalServiceImport(claim) => claim.reference.source = named("work/other"),
+            _ => {}
+        });
+        world.run();
+        assert_eq!(state(&world), expected, "{kind:?}, seed {seed}");
     }
 }
 
@@ -391,4 +440,55 @@ fn an_export_that_its_member_knows_nothing_of_goes() {
     world.run();
     assert_eq!(world.hub.get(Kind::EndpointSliceExport, &name), None, "its Service is not exported");
     assert_eq!(names(&world, Who::Hub, Kind::EndpointSliceExport).len(), 1);
+}
+
+#[test]
+fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
+    type Way<'a> = (&'a str, &'a dyn Fn(&mut World));
+    let ways: [Way<'_>; 4] = [
+        ("weight 0", &|world| weigh(world, 1, Some("0"))),
+        ("no Service", &|world| world.delete(Who::Member(1), Kind::Service, &named("work/app"))),
+        ("ExternalName", &|world| {
+            edit_service(world, 1, &named("work/app"), |service| service.service_type = ServiceType::ExternalName);
+        }),
+        ("not allowed", &|world| {
+            world.create(Who::Hub, namespace("work").exported_from_by("member-1").object());
+        }),
+    ];
+    for (way, withdraw) in ways {
+        for seed in 0..10 {
+            let mut world = World::new(2).in_any_order(seed);
+            export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
+            world.run();
+            export(&mut world, 1, "work/app", 81, &["10.1.0.1"]);
+            world.run();
+            assert_eq!(export_says(&world, 1, "Conflict"), "ConflictFound", "{way}");
+            withdraw(&mut world);
+            world.run();
+            assert_eq!(export_says(&world, 1, "Conflict"), "ServicePendingConflictResolution", "{way}, seed {seed}");
+            let offers = world.hub.list(Kind::InternalServiceExport).filter(|object| match object {
+                Object::InternalServiceExport(offer) => {
+                    says(&offer.conditions, "Conflict").is_some_and(|(status, _)| status == "True")
+                }
+                _ => false,
+            });
+            assert_eq!(offers.count(), 0, "{way}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn an_invalid_weight_does_not_begin_anew_what_is_being_withdrawn() {
+    for seed in 0..20 {
+        let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+        weigh(&mut world, 0, Some("0"));
+        while world.hub.list(Kind::InternalServiceExport).any(|export| !export.meta().deleting) {
+            assert!(world.step(), "it is withdrawn");
+        }
+        weigh(&mut world, 0, Some("many"));
+        world.run();
+        assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "seed {seed}");
+        assert_eq!(count(&world, Who::Hub, Kind::InternalServiceExport), 0, "seed {seed}");
+        assert_eq!(imported(&world, 1), Vec::<String>::new(), "seed {seed}");
+    }
 }

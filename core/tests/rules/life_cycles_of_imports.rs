@@ -255,6 +255,42 @@ fn labels_of_a_wish_edited_by_hand_are_mended_and_its_derived_service_stays() {
 }
 
 #[test]
+fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_its_grace() {
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    let uid = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
+    world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    world.run();
+    edit_wish(&mut world, 1, "work/app", |wish| wish.derived_label = None);
+    world.run_for(GRACE_MICROS / 2);
+    assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
+    world.create(Who::Member(0), service_export("work/app").object());
+    world.run();
+    assert_eq!(bound(&world, 1, "work-app"), EXPORTED);
+    assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid, "and its address");
+
+    world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+    world.run();
+    edit_wish(&mut world, 1, "work/app", |wish| wish.derived_label = None);
+    world.run_for(2 * GRACE_MICROS);
+    assert!(derived(&world, 1, "work-app").is_none(), "it ends all the same");
+}
+
+#[test]
+fn a_wish_deleted_while_the_service_s_namespace_is_missing_in_the_hub_leaves_nothing() {
+    for seed in 0..20 {
+        let mut world = fleet(2, ConsumerType::ClusterIp).in_any_order(seed);
+        vanish(&mut world, Who::Hub, "work");
+        world.run();
+        assert_eq!(imported(&world, 1), EXPORTED, "seed {seed}: who wants it keeps it");
+        world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+        world.run();
+        let left: Vec<Kind> = world.cluster(Who::Member(1)).all().map(Object::kind).collect();
+        assert_eq!(left, [], "seed {seed}");
+        assert_eq!(imported(&world, 2), EXPORTED, "seed {seed}: who wants it keeps it");
+    }
+}
+
+#[test]
 fn a_wish_that_vanishes_with_its_namespace_takes_all_that_was_made_for_it_with_it() {
     for seed in 0..40 {
         let mut world = fleet(2, ConsumerType::LoadBalancer).in_any_order(seed);
