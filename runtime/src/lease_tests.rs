@@ -617,7 +617,7 @@ async fn settings_out_of_order_are_refused_by_flag() {
 }
 
 #[test]
-fn an_agent_of_another_kind_is_known_by_its_identity() {
+fn b21_an_agent_of_another_kind_that_holds_our_lease_is_known_by_its_identity() {
     let ours = "hub-agent_host_uuid";
     assert_eq!(other_kind("member-agent_host_uuid", ours), Some("member-agent"));
     assert_eq!(other_kind("hub-agent_elsewhere_uuid", ours), None);
