@@ -1,8 +1,10 @@
 //! The real agents, as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
+use fleetnet_core::ids::Text;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
+use fleetnet_core::ranges::Range;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::lease::{self, LeaseConfig};
@@ -60,6 +62,8 @@ pub struct Setup {
     pub derived_service_grace: Duration,
     /// How a member agent makes the EndpointSlices of its cluster; none: it does not. Of no account for the hub agent.
     pub endpointslices: Option<endpoints::Settings>,
+    /// Where a member agent believes that the endpoints of other clusters lie. Of no account for the hub agent.
+    pub source_ranges: BTreeMap<Text, Vec<Range>>,
 }
 
 /// The defaults of the agents, on the system's clock and with an identity like theirs.
@@ -73,6 +77,7 @@ impl Setup {
             lease: LeaseTimes::default(),
             derived_service_grace: DERIVED_SERVICE_GRACE,
             endpointslices: None,
+            source_ranges: BTreeMap::new(),
         }
     }
 }
@@ -126,7 +131,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
-        source_ranges: BTreeMap::new(),
+        source_ranges: setup.source_ranges.clone(),
     };
     let registry = Registry::new();
     let latencies = Latencies::new(member_name, &registry)?;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
 use fleetnet_core::ids::Text;
 use fleetnet_core::names::member_namespace;
+use fleetnet_core::ranges::Range;
 use fleetnet_runtime::clock::{Clock, Timestamp};
 use futures::future::join_all;
 use member_agent::endpoints;
@@ -39,6 +40,8 @@ pub struct Options {
     pub endpointslices: Option<endpoints::Settings>,
     /// Of the definitions that the servers have.
     pub form: Form,
+    /// Where the member agents believe that the endpoints of other clusters lie.
+    pub source_ranges: BTreeMap<Text, Vec<Range>>,
 }
 
 impl Options {
@@ -46,7 +49,8 @@ impl Options {
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
-        Self { members, seed: 0, lease, derived_service_grace, endpointslices: None, form: Form::Full }
+        let (endpointslices, source_ranges) = (None, BTreeMap::new());
+        Self { members, seed: 0, lease, derived_service_grace, endpointslices, form: Form::Full, source_ranges }
     }
 }
 
@@ -140,6 +144,14 @@ impl Fleet {
                 self.start(place)?;
             }
         }
+        self.ready().await
+    }
+
+    /// Waits until all agents know their clusters.
+    ///
+    /// # Errors
+    /// Where one is not ready in time.
+    pub async fn ready(&self) -> anyhow::Result<()> {
         let ready = join_all(self.agents.values().map(|(agent, _)| agent.ready()));
         timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
         Ok(())
@@ -157,6 +169,7 @@ impl Fleet {
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
             endpointslices: self.options.endpointslices.clone(),
+            source_ranges: self.options.source_ranges.clone(),
         };
         let line = Line::default();
         let agent = match place {
@@ -224,16 +237,23 @@ impl Fleet {
     /// Where one fails, or has to be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
-        let stopped = agents.into_values().map(|(agent, _)| async move {
-            let name = agent.name().to_owned();
-            (name, agent.stop(STOP).await)
-        });
-        for (name, ended) in join_all(stopped).await {
-            if ended != Some(Ended::Stopped) {
-                bail!("{name} was to stop and ended otherwise: {ended:?}");
-            }
-        }
-        Ok(())
+        join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
+    }
+
+    /// Stops the agent of a place in good order.
+    ///
+    /// # Errors
+    /// Where none runs, it fails, or has to be killed.
+    pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
+        let (agent, _) = self.agents.remove(&place).context("an agent runs there")?;
+        stop(agent).await
+    }
+}
+
+async fn stop(agent: Agent) -> anyhow::Result<()> {
+    match agent.stop(STOP).await {
+        Some(Ended::Stopped) => Ok(()),
+        ended => bail!("{} was to stop and ended otherwise: {ended:?}", agent.name()),
     }
 }
 

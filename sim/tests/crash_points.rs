@@ -35,7 +35,7 @@ struct Theatre {
 
 impl Theatre {
     async fn open(action: Action) -> anyhow::Result<Self> {
-        let mut stage = Stage::<OnMemkube>::set(Cast { members: 2, derived_service_grace: Some(GRACE) }).await?;
+        let mut stage = Stage::<OnMemkube>::set(Cast::of(2).with_grace(GRACE)).await?;
         action.prepare(&stage).await?;
         sleep(Duration::from_secs(1)).await;
         stage.ground.stop_agents().await?;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast { members: 2, derived_service_grace: None };
+const CAST: Cast = Cast::of(2);
 /// How often slices are made anew in bad weather.
 const STORMS: u16 = 20;
 /// What is late is not later.

@@ -15,7 +15,7 @@ use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 async fn stage() -> anyhow::Result<Stage<OnMemkube>> {
-    let stage = Stage::<OnMemkube>::set(Cast { members: 2, derived_service_grace: None }).await?;
+    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
     stage.export_and_import(&["10.1.0.1"]).await?;
     Ok(stage)
 }

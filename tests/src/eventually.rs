@@ -88,6 +88,15 @@ pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     objects(api, &named(name), &format!("{name} to be gone"), BTreeMap::is_empty).await.map(drop)
 }
 
+/// Waits until an object is there without finalizers.
+///
+/// # Errors
+/// As [`object`].
+pub async fn unmarked<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
+    let is_unmarked = |object: &K| object.finalizers().is_empty();
+    object(api, name, &format!("{name} to have no finalizers"), is_unmarked).await.map(drop)
+}
+
 /// Waits until the objects that a watch selects fulfil `condition` together. They are keyed `<namespace>/<name>`, or
 /// `<name>` where they have no namespace.
 ///

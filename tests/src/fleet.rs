@@ -216,12 +216,13 @@ pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     Ok(hub)
 }
 
-/// Starts the member of that index, from 0, with the definitions and what `deploy/member-agent.yaml` has.
+/// Starts the member of that index, from 0, with the definitions and what `deploy/member-agent.yaml` has. Its Services may
+/// have addresses of both families.
 ///
 /// # Errors
 /// Where the control plane cannot be started or furnished.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
-    let options = Options { name: format!("member-{}", index + 1), ..Options::default() };
+    let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let member = ControlPlane::start(options).await?;
     furnish(&member).await?;
     manifests::apply(&member, manifests::MEMBER_AGENT).await?;

@@ -9,6 +9,7 @@
 //! agent (hub-agent, member-agent)
 //!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
 //! endpoints (a cluster whose EndpointSlices an agent makes; pods and Nodes as nobody but the test reports them)
+//! kubectl (the real one)
 //! eventually (waits on a watch, and tells what it saw last)
 //! scenes (what is played and asserted) ── stage (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
@@ -24,6 +25,7 @@ pub mod eventually;
 pub mod fleet;
 pub mod gate;
 pub mod kubeconfig;
+pub mod kubectl;
 pub mod limits;
 pub mod log;
 pub mod picture;

@@ -2,46 +2,77 @@
 //! it calls the macro that does, so that no scene is played on one ground only by mistake.
 
 pub mod actions;
+pub mod announced;
+pub mod carried;
 pub mod definitions;
+mod ledger;
 pub mod main_job;
 pub mod marker;
+pub mod rich;
 pub mod succession;
+pub mod trusted;
 
 /// Makes a test of each scene of the main job: `$play` is given what the scene asks for, and the scene.
 #[macro_export]
 macro_rules! play_the_main_job {
     // All of them in a row, as statements; `$play` is also given that and the scene's name.
     (in a row: $play:path, $with:expr) => {
-        $crate::play_the_main_job! { @list row $play, $with }
+        $crate::play_the_main_job! { @list [in a row: $play, $with] }
     };
     ($play:path) => {
-        $crate::play_the_main_job! { @list tests $play }
+        $crate::play_the_main_job! { @list [$play] }
     };
-    (@list $how:ident $play:path $(, $with:expr)?) => {
-        $crate::play_the_main_job! { @$how $play $(, $with)?;
-            the_first_export_and_import_cost_what_the_ledger_says: 2, None;
-            a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers: 3, None;
-            a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing: 2, None;
-            b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export: 2, None;
-            b1_a_deleted_slice_is_withdrawn_by_its_event: 2, None;
-            an_imported_slice_deleted_by_hand_is_made_anew_and_not_measured_anew: 2, None;
-            an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace: 2, Some(std::time::Duration::from_millis(1));
-            a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub: 2, None;
-            a_service_deleted_and_made_again_is_exported_again: 2, None;
+    (@list $how:tt) => {
+        $crate::play_scenes! { $how of main_job;
+            the_first_export_and_import_cost_what_the_ledger_says: (2);
+            a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers: (3);
+            a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing: (2);
+            b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export: (2);
+            b1_a_deleted_slice_is_withdrawn_by_its_event: (2);
+            an_imported_slice_deleted_by_hand_is_made_anew_and_not_measured_anew: (2);
+            an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace: (2).with_grace(std::time::Duration::from_millis(1));
+            a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub: (2);
+            a_service_deleted_and_made_again_is_exported_again: (2);
         }
     };
-    (@row $play:path, $with:expr; $($scene:ident: $members:expr, $grace:expr;)*) => {
+}
+
+/// The same of each scene about the rules of a fleet: what agents announce, what is carried, and who may do what.
+#[macro_export]
+macro_rules! play_the_rules_of_the_fleet {
+    ($play:path) => {
+        $crate::play_scenes! { [$play] of announced;
+            a_member_says_who_it_is_and_when_it_stops_and_the_hub_what_it_shares: (2);
+            what_the_hub_announces_no_more_is_taken_back_and_comes_again_with_its_word: (2);
+            what_an_importer_announces_no_more_is_taken_back_and_comes_again_with_its_word: (2);
+        }
+        $crate::play_scenes! { [$play] of carried;
+            all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_change_costs: (2);
+            a_headless_service_arrives_headless_where_its_export_asks_for_it: (2);
+        }
+        $crate::play_scenes! { [$play] of trusted;
+            an_exporter_that_is_not_named_gives_nothing_and_is_told_why: (2);
+            an_importer_that_is_not_named_is_given_nothing_and_is_told_why: (2).with_grace(std::time::Duration::from_millis(1));
+            what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_is_told: (2).with_source_ranges("10.1.0.0/16,fd00:1::/32");
+        }
+    };
+}
+
+/// Makes what the macros above ask for of a list of scenes: each with the number of members, and what else its cast has.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! play_scenes {
+    ([in a row: $play:path, $with:expr] of $module:ident; $($scene:ident: ($members:expr) $(.$more:ident($value:expr))*;)*) => {
         $(
-            let cast = $crate::stage::Cast { members: $members, derived_service_grace: $grace };
-            $play($with, stringify!($scene), cast, $crate::scenes::main_job::$scene)?;
+            let cast = $crate::stage::Cast::of($members)$(.$more($value))*;
+            $play($with, stringify!($scene), cast, $crate::scenes::$module::$scene)?;
         )*
     };
-    (@tests $play:path; $($scene:ident: $members:expr, $grace:expr;)*) => {
+    ([$play:path] of $module:ident; $($scene:ident: ($members:expr) $(.$more:ident($value:expr))*;)*) => {
         $(
             #[test]
             fn $scene() -> anyhow::Result<()> {
-                let cast = $crate::stage::Cast { members: $members, derived_service_grace: $grace };
-                $play(cast, $crate::scenes::main_job::$scene)
+                $play($crate::stage::Cast::of($members)$(.$more($value))*, $crate::scenes::$module::$scene)
             }
         )*
     };

@@ -3,7 +3,7 @@
 
 mod on_processes;
 
-pub use on_processes::{OnProcesses, Place};
+pub use on_processes::OnProcesses;
 
 use crate::audit::{FleetLedger, FleetMark, Ledger};
 use crate::user::{Consume, User};
@@ -21,10 +21,44 @@ pub struct Cast {
     pub members: usize,
     /// How long a derived Service outlives its last exporter; `None`: as long as by default.
     pub derived_service_grace: Option<Duration>,
+    /// Where the endpoints of the first member lie, as CIDRs, as importers are told; `None`: anywhere.
+    pub source_ranges: Option<&'static str>,
+}
+
+impl Cast {
+    /// So many members with agents as they are by default.
+    #[must_use]
+    pub const fn of(members: usize) -> Self {
+        Self { members, derived_service_grace: None, source_ranges: None }
+    }
+
+    /// The same where a derived Service outlives its last exporter for so long.
+    #[must_use]
+    pub const fn with_grace(self, grace: Duration) -> Self {
+        Self { derived_service_grace: Some(grace), ..self }
+    }
+
+    /// The same where the endpoints of the first member are said to lie there.
+    #[must_use]
+    pub const fn with_source_ranges(self, ranges: &'static str) -> Self {
+        Self { source_ranges: Some(ranges), ..self }
+    }
+}
+
+/// Where an agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the hub.
+    Hub,
+    /// In the member of that index, from 0.
+    Member(usize),
 }
 
 /// A fleet to play on.
 pub trait Ground: Sized {
+    /// The families of which Services in members can have addresses, the usual one first.
+    const FAMILIES: &'static [&'static str];
+
     /// Makes a fleet; its agents do not run yet.
     ///
     /// # Errors
@@ -50,6 +84,16 @@ pub trait Ground: Sized {
     /// # Errors
     /// Where one ends otherwise than well.
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
+
+    /// Starts the agent of a place and waits until it is ready.
+    #[allow(clippy::missing_errors_doc)]
+    fn start_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
+
+    /// Stops the agent of a place as an operator does.
+    ///
+    /// # Errors
+    /// Where none runs, or it ends otherwise than well.
+    fn stop_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
 
     /// The metrics of a member's agent, as text.
     #[allow(clippy::missing_errors_doc)]
@@ -150,10 +194,17 @@ impl<G: Ground> Stage<G> {
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
-        self.nothing_of(&self.hub::<EndpointSliceExport>(namespace)).await?;
-        self.nothing_of(&self.hub::<EndpointSliceImport>(namespace)).await?;
+        self.hub_has_no_slices(member).await?;
         self.nothing_of(&self.hub::<InternalServiceExport>(namespace)).await?;
         self.nothing_of(&self.hub::<InternalServiceImport>(namespace)).await
+    }
+
+    /// Waits until the hub holds no slices of the users' namespace that a member exports or is given.
+    #[allow(clippy::missing_errors_doc)]
+    pub async fn hub_has_no_slices(&self, member: usize) -> anyhow::Result<()> {
+        let namespace = &self.members[member].hub_namespace;
+        self.nothing_of(&self.hub::<EndpointSliceExport>(namespace)).await?;
+        self.nothing_of(&self.hub::<EndpointSliceImport>(namespace)).await
     }
 
     async fn nothing_of<K: crate::eventually::Shown>(&self, api: &Api<K>) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
 use crate::routes::Routes;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::{Api, Client};
@@ -165,15 +165,11 @@ impl User {
     /// If that does not come.
     pub async fn sees(&self, wish: &str, addresses: &[&str]) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
         let expected: BTreeSet<&str> = addresses.iter().copied().collect();
-        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        let derived = self.derived_name(wish);
-        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
-        let what = format!("slices of {derived} with the addresses {expected:?}");
         let are_imported = |held: &BTreeMap<String, EndpointSlice>| {
             let all: Vec<&str> = held.values().flat_map(addresses_of).collect();
             all.len() == expected.len() && all.iter().all(|address| expected.contains(address))
         };
-        eventually::objects(&api, &selection, &what, are_imported).await
+        self.sees_slices(wish, &format!("to have the addresses {expected:?}"), are_imported).await
     }
 
     /// Waits until there is no imported slice at all for a MultiClusterService.
@@ -181,11 +177,23 @@ impl User {
     /// # Errors
     /// If that does not come.
     pub async fn sees_no_slice(&self, wish: &str) -> anyhow::Result<()> {
+        self.sees_slices(wish, "to be gone", BTreeMap::is_empty).await.map(drop)
+    }
+
+    /// Waits until the imported slices of the Service derived for a MultiClusterService fulfil `condition` together.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_slices(
+        &self,
+        wish: &str,
+        what: &str,
+        condition: impl FnMut(&BTreeMap<String, EndpointSlice>) -> bool,
+    ) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
         let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
         let derived = self.derived_name(wish);
         let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
-        let what = format!("no slice of {derived} to be left");
-        eventually::objects(&api, &selection, &what, BTreeMap::is_empty).await.map(drop)
+        eventually::objects(&api, &selection, &format!("the slices of {derived} {what}"), condition).await
     }
 
     /// The Service derived for a MultiClusterService.
@@ -211,13 +219,26 @@ impl User {
     /// # Errors
     /// If that does not come.
     pub async fn sees_derived_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
-        let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        let name = self.derived_name(wish);
         let has_it = |service: &Service| {
             let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
             ports.map(|it| it.port).eq([port])
         };
-        eventually::object(&api, &name, &format!("{name} to have the port {port}"), has_it).await.map(drop)
+        self.sees_derived(wish, &format!("to have the port {port}"), has_it).await.map(drop)
+    }
+
+    /// Waits until the Service derived for a MultiClusterService is there and fulfils `condition`.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn sees_derived(
+        &self,
+        wish: &str,
+        what: &str,
+        condition: impl FnMut(&Service) -> bool,
+    ) -> anyhow::Result<Service> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
+        let name = self.derived_name(wish);
+        eventually::object(&api, &name, &format!("{name} {what}"), condition).await
     }
 
     /// Waits until every imported slice of a MultiClusterService, of which there is at least one, has this one port.
@@ -225,15 +246,11 @@ impl User {
     /// # Errors
     /// If that does not come.
     pub async fn sees_slice_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
-        let api: Api<EndpointSlice> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
-        let derived = self.derived_name(wish);
-        let selection = WatchParams::default().labels(&format!("kubernetes.io/service-name={derived}"));
-        let what = format!("slices of {derived} with the port {port}");
         let have_it = |held: &BTreeMap<String, EndpointSlice>| {
             let mut ports = held.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
             !held.is_empty() && ports.all(|ports| ports.eq([port]))
         };
-        eventually::objects(&api, &selection, &what, have_it).await.map(drop)
+        self.sees_slices(wish, &format!("to have the port {port}"), have_it).await.map(drop)
     }
 
     /// Waits until a condition of a ServiceExport has that status and reason.
@@ -260,6 +277,23 @@ impl User {
         };
         let what = format!("the MultiClusterService {wish} to say Valid={status}");
         eventually::object(&self.api::<MultiClusterService>(), wish, &what, says).await.map(drop)
+    }
+
+    /// Waits until an agent's Event in the user's namespace tells that about an object of that kind, and tells how many
+    /// Events do. The message holds `text`.
+    ///
+    /// # Errors
+    /// If that does not come.
+    pub async fn is_told(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
+        let tells = |event: &&Event| {
+            event.involved_object.kind.as_deref() == Some(kind)
+                && event.reason.as_deref() == Some(reason)
+                && event.message.as_deref().is_some_and(|message| message.contains(text))
+        };
+        let what = format!("an Event about a {kind} with the reason {reason} that says: {text}");
+        let is_told = |held: &BTreeMap<String, Event>| held.values().any(|event| tells(&event));
+        let told = eventually::objects(&self.api::<Event>(), &WatchParams::default(), &what, is_told).await?;
+        Ok(told.values().filter(tells).count())
     }
 
     /// Watches what is routed to the Service derived for a MultiClusterService, from now on.

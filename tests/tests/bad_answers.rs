@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast { members: 2, derived_service_grace: None };
+const CAST: Cast = Cast::of(2);
 const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// The exporter: it writes to the hub when a slice changes.

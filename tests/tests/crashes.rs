@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-const CAST: Cast = Cast { members: 2, derived_service_grace: Some(Duration::from_millis(1)) };
+const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
 
 /// A kind of write of one agent, and an action that has it made.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast { members: 2, derived_service_grace: None };
+const CAST: Cast = Cast::of(2);
 
 #[test]
 fn slices_made_anew_leave_no_moment_without_endpoints_on_real_servers() -> anyhow::Result<()> {

@@ -5,17 +5,25 @@ use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::eventually::{self, Deadline};
 use fleetnet_tests::limits::POLL;
 use fleetnet_tests::scenes::actions::Action;
+use fleetnet_tests::scenes::carried::what_the_go_form_has_of_a_rich_service_arrives;
 use fleetnet_tests::scenes::marker::Marker;
 use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Stage};
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-const CAST: Cast = Cast { members: 2, derived_service_grace: Some(Duration::from_millis(1)) };
+const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
 
-/// Puts the Go form in the place of the definitions, as a rollback does, and waits until the server heeds it.
+/// Puts the Go form in the place of the definitions, as a rollback does, takes away those that it does not have, and waits
+/// until the server heeds it.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let member_agents = "memberagents.networking.fleet.azure.com";
+    definitions.delete(member_agents, &DeleteParams::default()).await?;
+    eventually::gone(&definitions, member_agents).await?;
     for definition in crds::all(Form::Go) {
         let name = definition.metadata.name.as_deref().context("a definition has a name")?;
         let path = format!(
@@ -49,7 +57,8 @@ async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
 }
 
 #[test]
-fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_on_real_servers() -> anyhow::Result<()> {
+fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_and_what_they_know_is_carried()
+-> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let ground = OnProcesses::set(CAST).await?;
         roll_back(&ground.hub()).await?;
@@ -65,6 +74,8 @@ fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_on_real_s
             action.came_true(&stage).await?;
             marker.at_peace(&stage).await.with_context(|| format!("{action:?}"))?;
         }
-        Ok(())
+        stage.namespace = stage.ground.namespace("rich").await?;
+        what_the_go_form_has_of_a_rich_service_arrives(&stage).await?;
+        marker.at_peace(&stage).await
     })
 }

@@ -41,7 +41,7 @@ async fn are_refused(server: &Server, user: &str, table: &[Forbidden]) -> anyhow
 fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need() -> anyhow::Result<()> {
     let get = Method::GET;
     sim::paused(async {
-        let cast = Cast { members: 2, derived_service_grace: None };
+        let cast = Cast::of(2);
         // Who makes slices of pods is granted more, on purpose.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
         let fleet = fleet_with(cast, &Arc::new(Record::default()), &of_member, None).await?;

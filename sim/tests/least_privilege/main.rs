@@ -55,7 +55,7 @@ async fn fleet(cast: Cast, record: &Arc<Record>) -> anyhow::Result<Fleet> {
 async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
-    let cast = Cast { members: 1, derived_service_grace: None };
+    let cast = Cast::of(1);
     fleet_with(cast, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
@@ -167,7 +167,7 @@ impl Faults for Hardship {
 fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else() -> anyhow::Result<()> {
     let record = Arc::new(Record::default());
     fleetnet_tests::play_the_main_job!(in a row: play, &record);
-    let cast = Cast { members: 2, derived_service_grace: Some(Duration::from_secs(1)) };
+    let cast = Cast::of(2).with_grace(Duration::from_secs(1));
     for action in Action::ALL {
         play(&record, &format!("{action:?}"), cast, |stage| comes_true(action, stage))?;
     }

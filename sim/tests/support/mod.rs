@@ -1,8 +1,9 @@
 //! A fleet in memory as scenes see it.
 
 use anyhow::Context as _;
+use fleetnet_core::ranges::Range;
 use fleetnet_tests::audit::{Entry, FleetLedger, FleetMark, Ledger, Mark};
-use fleetnet_tests::stage::{Cast, Ground, Member};
+use fleetnet_tests::stage::{self, Cast, Ground, Member};
 use kube::Client;
 use sim::fleet::Place;
 use sim::{Fleet, Options, Server};
@@ -16,9 +17,15 @@ const SETTLED: Duration = Duration::from_secs(5);
 pub(crate) struct OnMemkube(pub(crate) Fleet);
 
 impl Ground for OnMemkube {
+    const FAMILIES: &'static [&'static str] = &["IPv4"];
+
     async fn set(cast: Cast) -> anyhow::Result<Self> {
         let mut options = Options::members(cast.members);
         options.derived_service_grace = cast.derived_service_grace.unwrap_or(options.derived_service_grace);
+        if let Some(ranges) = cast.source_ranges {
+            let ranges: Result<Vec<Range>, _> = ranges.split(',').map(str::parse).collect();
+            options.source_ranges.insert("member-1".into(), ranges?);
+        }
         Ok(Self(Fleet::new(options).await?))
     }
 
@@ -48,6 +55,15 @@ impl Ground for OnMemkube {
         self.0.stop_agents().await
     }
 
+    async fn start_agent(&mut self, place: stage::Place) -> anyhow::Result<()> {
+        self.0.start(of(place))?;
+        self.0.ready().await
+    }
+
+    async fn stop_agent(&mut self, place: stage::Place) -> anyhow::Result<()> {
+        self.0.stop(of(place)).await
+    }
+
     async fn metrics(&self, member: usize) -> anyhow::Result<String> {
         self.0.agent(Place::Member(member)).context("the member's agent runs")?.metrics()
     }
@@ -71,6 +87,13 @@ impl OnMemkube {
         tokio::time::sleep(SETTLED).await;
         let members = self.0.members.iter().map(|member| writes(&member.server)).collect();
         FleetLedger { hub: writes(&self.0.hub), members }
+    }
+}
+
+fn of(place: stage::Place) -> Place {
+    match place {
+        stage::Place::Hub => Place::Hub,
+        stage::Place::Member(index) => Place::Member(index),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A fleet on control planes and agents in processes of their own.
 
-use super::{Cast, Ground, Member};
+use super::{Cast, Ground, Member, Place};
 use crate::agent::{Agent, AgentSpec};
 use crate::audit::{FleetLedger, FleetMark};
 use crate::fleet::Fleet;
@@ -11,23 +11,14 @@ use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
 use kube::Client;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// The fleet that the tests of a process share, for as long as one has it.
 #[derive(Debug)]
 pub struct OnProcesses {
     fleet: Fleet,
-    derived_service_grace: Option<Duration>,
+    cast: Cast,
     agents: BTreeMap<Place, Agent>,
-}
-
-/// Where an agent runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// In the hub.
-    Hub,
-    /// In the member of that index, from 0.
-    Member(usize),
 }
 
 impl OnProcesses {
@@ -45,11 +36,14 @@ impl OnProcesses {
             Place::Hub => return self.fleet.hub_agent_over(line).await,
             Place::Member(index) => index,
         };
-        let spec = self.fleet.member_agent_over(&self.fleet.members[index], line).await?;
-        Ok(match self.derived_service_grace {
-            Some(grace) => spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis())),
-            None => spec,
-        })
+        let mut spec = self.fleet.member_agent_over(&self.fleet.members[index], line).await?;
+        if let Some(grace) = self.cast.derived_service_grace {
+            spec = spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis()));
+        }
+        if let Some(ranges) = self.cast.source_ranges {
+            spec = spec.flag("--source-ranges", format!("{}={ranges}", self.fleet.members[0].cluster_id));
+        }
+        Ok(spec)
     }
 
     /// How a member's agent reaches the hub, with a token of its own.
@@ -58,6 +52,14 @@ impl OnProcesses {
     /// Where the hub gives no token.
     pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
         self.fleet.hub.access(&self.fleet.members[member].hub_user).await
+    }
+
+    /// A kubeconfig file of who may do everything in the hub.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn hub_kubeconfig(&self) -> anyhow::Result<PathBuf> {
+        self.fleet.hub.admin_kubeconfig()
     }
 
     /// Starts the agent of a place and waits until it is ready.
@@ -90,9 +92,11 @@ impl OnProcesses {
 }
 
 impl Ground for OnProcesses {
+    const FAMILIES: &'static [&'static str] = &["IPv4", "IPv6"];
+
     async fn set(cast: Cast) -> anyhow::Result<Self> {
         let fleet = Fleet::take(cast.members).await?;
-        Ok(Self { fleet, derived_service_grace: cast.derived_service_grace, agents: BTreeMap::new() })
+        Ok(Self { fleet, cast, agents: BTreeMap::new() })
     }
 
     fn hub(&self) -> Client {
@@ -126,6 +130,15 @@ impl Ground for OnProcesses {
             self.stop(place).await?;
         }
         Ok(())
+    }
+
+    async fn start_agent(&mut self, place: Place) -> anyhow::Result<()> {
+        let spec = self.spec(place, None).await?;
+        self.start(place, &spec).await
+    }
+
+    async fn stop_agent(&mut self, place: Place) -> anyhow::Result<()> {
+        self.stop(place).await
     }
 
     async fn metrics(&self, member: usize) -> anyhow::Result<String> {

@@ -1,6 +1,7 @@
 //! A memkube that is served over HTTPS, and the real kubectl to use it.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_tests::kubectl::{Kubectl, Outcome};
 use fleetnet_tests::limits::EVENTUALLY;
 use memkube::clock::TokioClock;
 use memkube::serve::{self, Https};
@@ -8,11 +9,10 @@ use memkube::{MemKube, Options, User};
 use std::process::Stdio;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::TcpListener;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
-use xtask::controlplane::{Invocation, Program, locate};
 
 /// The user of the kubeconfig.
 pub(crate) const USER: &str = "admin";
@@ -21,17 +21,9 @@ pub(crate) const USER: &str = "admin";
 pub(crate) struct Cluster {
     pub(crate) server: MemKube,
     https: Https,
-    kubectl: Invocation,
-    /// kubeconfig and kubectl's caches.
-    folder: TempDir,
-}
-
-/// What kubectl said.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) code: i32,
-    pub(crate) out: String,
-    pub(crate) err: String,
+    kubectl: Kubectl,
+    /// Holds the kubeconfig.
+    _folder: TempDir,
 }
 
 /// A command, its standard input, its exit code, and what it says on the stream that the code belongs to: standard
@@ -40,51 +32,35 @@ pub(crate) type Step<'a> = (&'a str, &'a str, i32, &'a str);
 
 impl Cluster {
     pub(crate) async fn start() -> anyhow::Result<Self> {
-        let kubectl = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
+        let folder = TempDir::with_prefix("fleetnet-kubeconfig-")?;
+        let kubectl = Kubectl::with(folder.path().join("kubeconfig")).await?;
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
         let server = MemKube::new(Options::new(Arc::new(clock), 1));
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let options = serve::Options { name: "it".to_owned(), seed: [1; 32], users: vec![User::new(USER)] };
         let https = Https::start(&server, listener, options)?;
-        let folder = TempDir::with_prefix("fleetnet-kubectl-")?;
         let kubeconfig = https.kubeconfig(USER).context("the user was given")?;
         tokio::fs::write(folder.path().join("kubeconfig"), kubeconfig).await?;
-        Ok(Self { server, https, kubectl, folder })
+        Ok(Self { server, https, kubectl, _folder: folder })
     }
 
     /// A cluster with the kinds of the fleet, created by kubectl.
     pub(crate) async fn with_definitions() -> anyhow::Result<Self> {
         let cluster = Self::start().await?;
         let definitions = xtask::root().join("deploy/crds");
-        let outcome = cluster.words(&["create", "-f", &definitions.display().to_string()], "").await?;
+        let outcome = cluster.kubectl.run(&["create", "-f", &definitions.display().to_string()], "").await?;
         ensure!(outcome.code == 0, "{outcome:?}");
         Ok(cluster)
     }
 
     /// Runs kubectl with the words of a line.
     pub(crate) async fn run(&self, line: &str, input: &str) -> anyhow::Result<Outcome> {
-        self.words(&line.split_whitespace().collect::<Vec<_>>(), input).await
-    }
-
-    async fn words(&self, words: &[&str], input: &str) -> anyhow::Result<Outcome> {
-        let mut child = self.command(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let mut stdin = child.stdin.take().context("it was asked for")?;
-        stdin.write_all(input.as_bytes()).await?;
-        drop(stdin);
-        let ended = timeout(EVENTUALLY, child.wait_with_output()).await;
-        let output = ended.with_context(|| format!("kubectl {words:?} does not end"))??;
-        Ok(Outcome {
-            code: output.status.code().context("kubectl was killed")?,
-            out: String::from_utf8(output.stdout)?,
-            err: String::from_utf8(output.stderr)?,
-        })
+        self.kubectl.run(&line.split_whitespace().collect::<Vec<_>>(), input).await
     }
 
     /// Runs kubectl, which must succeed, and gives what it printed.
     pub(crate) async fn print(&self, line: &str) -> anyhow::Result<String> {
-        let outcome = self.run(line, "").await?;
-        ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");
-        Ok(outcome.out)
+        self.kubectl.print(line).await
     }
 
     /// Takes steps, one after the other.
@@ -101,7 +77,7 @@ impl Cluster {
     /// Starts a kubectl that goes on until it is dropped.
     pub(crate) fn follow(&self, line: &str) -> anyhow::Result<Following> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let mut child = self.command(&words).stdin(Stdio::null()).stderr(Stdio::inherit()).spawn()?;
+        let mut child = self.kubectl.command(&words).stdin(Stdio::null()).stderr(Stdio::inherit()).spawn()?;
         let lines = BufReader::new(child.stdout.take().context("it was asked for")?).lines();
         Ok(Following { child, lines })
     }
@@ -109,14 +85,6 @@ impl Cluster {
     /// Ends the server in order; the data stays.
     pub(crate) async fn end(self) {
         self.https.end().await;
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.kubectl.file);
-        command.args(self.kubectl.first_argument).args(words);
-        command.env_clear().env("HOME", self.folder.path()).env("KUBECONFIG", self.folder.path().join("kubeconfig"));
-        command.stdout(Stdio::piped()).kill_on_drop(true);
-        command
     }
 }
 

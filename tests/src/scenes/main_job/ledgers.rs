@@ -1,12 +1,8 @@
 //! What the main job costs in writes: in the hub, in the exporter, in the importer.
 
+use crate::scenes::ledger::counts;
 use crate::stage::Stage;
 use std::collections::BTreeMap;
-
-/// Lines of a ledger with their numbers, as [`crate::audit::Ledger::counts`] gives them.
-pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
-    lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
-}
 
 /// What the first export of a Service with one slice costs: in the hub, in the exporter, in the importer.
 pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {

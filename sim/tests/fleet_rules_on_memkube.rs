@@ -1,0 +1,143 @@
+//! The rules of the fleet, as on real API servers, with everything in one process on paused time; and those that take a
+//! minute.
+
+mod support;
+
+use fleetnet_api::crd::MemberAgent;
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::scenes::announced::{self, sees_shares};
+use fleetnet_tests::scenes::rich;
+use fleetnet_tests::stage::{Cast, Ground as _, Place, Stage};
+use fleetnet_tests::user::Consume;
+use kube::api::DeleteParams;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::{Instant, sleep};
+
+/// For how long an announcement that somebody deleted is believed.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Whatever is to come of something has come by then.
+const SOON: Duration = Duration::from_secs(1);
+
+fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnMemkube>) -> S) -> anyhow::Result<()>
+where
+    S: Future<Output = anyhow::Result<()>>,
+{
+    sim::paused(async { scene(Stage::set(cast).await?).await })
+}
+
+fleetnet_tests::play_the_rules_of_the_fleet!(play);
+
+/// What was written of MemberAgents in that time, which begins and ends with a ledger's own wait.
+async fn heartbeats(stage: &Stage<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
+    const OF_LEDGER: u64 = 5;
+    let mark = stage.ground.mark().await?;
+    sleep(Duration::from_secs(seconds - OF_LEDGER)).await;
+    let told = stage.ground.since(&mark).await?;
+    assert_eq!(told.members.iter().map(|member| member.heartbeats().count()).sum::<usize>(), 0, "in the hub alone");
+    Ok(told.hub.heartbeats().counts())
+}
+
+fn lines<const N: usize>(lines: [(&str, usize); N]) -> BTreeMap<String, usize> {
+    lines.into_iter().map(|(line, count)| (line.to_owned(), count)).collect()
+}
+
+#[test]
+fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_count_has_changed() -> anyhow::Result<()>
+{
+    const MEMBER_1: &str = "patch memberagents in fleet-member-member-1 by member-agent";
+    const MEMBER_2: &str = "patch memberagents in fleet-member-member-2 by member-agent";
+    sim::paused(async {
+        let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
+        assert_eq!(heartbeats(&stage, 100).await?, lines([(MEMBER_1, 10), (MEMBER_2, 10)]));
+        stage.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
+        let answered = [
+            (MEMBER_1, 2),
+            (MEMBER_2, 2),
+            ("patch memberagents/status in fleet-member-member-1 by hub-agent", 1),
+            ("patch memberagents/status in fleet-member-member-2 by hub-agent", 1),
+        ];
+        assert_eq!(heartbeats(&stage, 20).await?, lines(answered));
+        sees_shares(&stage, 0, [1, 1, 2, 0, 0]).await?;
+        sees_shares(&stage, 1, [0, 0, 0, 1, 1]).await?;
+        // Other endpoints, and as many: nothing that is counted.
+        stage.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
+        assert_eq!(heartbeats(&stage, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
+        stage.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
+        let of_exporter = [answered[0], answered[1], answered[2]];
+        assert_eq!(heartbeats(&stage, 20).await?, lines(of_exporter), "an importer has no endpoints counted");
+        sees_shares(&stage, 0, [1, 1, 1, 0, 0]).await.map(drop)
+    })
+}
+
+/// A fleet with a rich Service, exported and imported.
+async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
+    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
+    rich::create(&stage.user(0)).await?;
+    stage.user(0).export("app").await?;
+    stage.user(1).import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&stage.user(1), &rich::imported()).await?;
+    Ok(stage)
+}
+
+/// Deletes the MemberAgent of a member, as an operator does who goes back to Go agents.
+async fn delete_member_agent(stage: &Stage<OnMemkube>, member: usize) -> anyhow::Result<()> {
+    let agents = announced::member_agents(stage, member);
+    agents.delete(&stage.members[member].cluster_id, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn is_at_peace(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
+    let mark = stage.ground.mark().await?;
+    sleep(MINUTE).await;
+    let told = stage.ground.since(&mark).await?.objects();
+    assert_eq!(told.clusters().map(Ledger::count).sum::<usize>(), 0, "it is not at peace:\n{told}");
+    Ok(())
+}
+
+#[test]
+fn an_importer_that_went_back_to_go_agents_is_given_their_form_a_minute_after_its_memberagent_was_deleted()
+-> anyhow::Result<()> {
+    sim::paused(async {
+        let mut stage = rich_fleet().await?;
+        stage.ground.stop_agent(Place::Member(1)).await?;
+        delete_member_agent(&stage, 1).await?;
+        let deleted = Instant::now();
+        sleep(MINUTE - SOON).await;
+        rich::is_given(&stage, &rich::in_hub()).await?;
+        rich::is_given(&stage, &rich::in_go_form()).await?;
+        assert_eq!(deleted.elapsed().as_secs(), MINUTE.as_secs());
+        is_at_peace(&stage).await?;
+
+        stage.ground.start_agent(Place::Member(1)).await?;
+        rich::is_given(&stage, &rich::in_hub()).await?;
+        rich::arrives(&stage.user(1), &rich::imported()).await?;
+        is_at_peace(&stage).await
+    })
+}
+
+#[test]
+fn a_hub_that_went_back_to_go_agents_is_told_their_form_a_minute_after_the_memberagents_were_deleted()
+-> anyhow::Result<()> {
+    sim::paused(async {
+        let mut stage = rich_fleet().await?;
+        stage.ground.stop_agent(Place::Hub).await?;
+        for member in [0, 1] {
+            delete_member_agent(&stage, member).await?;
+        }
+        let deleted = Instant::now();
+        sleep(MINUTE - SOON).await;
+        rich::is_exported(&stage, &rich::in_hub()).await?;
+        let agent: MemberAgent = announced::member_agents(&stage, 0).get(&stage.members[0].cluster_id).await?;
+        assert_eq!(agent.status.and_then(|status| status.version), None, "made anew, and nobody has answered");
+        rich::is_exported(&stage, &rich::in_go_form()).await?;
+        assert_eq!(deleted.elapsed().as_secs(), MINUTE.as_secs());
+        is_at_peace(&stage).await?;
+
+        stage.ground.start_agent(Place::Hub).await?;
+        rich::is_exported(&stage, &rich::in_hub()).await?;
+        rich::arrives(&stage.user(1), &rich::imported()).await?;
+        is_at_peace(&stage).await
+    })
+}

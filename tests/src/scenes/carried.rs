@@ -1,0 +1,196 @@
+//! What is carried between clusters arrives, and between whom nothing is announced in the Go agents' form.
+
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+
+use crate::scenes::ledger::{changes, counts};
+use crate::scenes::rich;
+use crate::stage::{Ground, Stage};
+use crate::user::{Consume, User};
+use crate::{eventually, fleet::FLEET_SYSTEM};
+use fleetnet_api::crd::{InternalServiceExport, ServiceExport, ServiceImport};
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use serde_json::{Value, json};
+
+pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_change_costs<G: Ground>(
+    stage: Stage<G>,
+) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    rich::create(&exporter).await?;
+    exporter.export("app").await?;
+    exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+    rich::is_exported(&stage, &rich::in_hub()).await?;
+    importer.import("app", "app", Consume::LoadBalancer).await?;
+    rich::arrives(&importer, &rich::imported()).await?;
+    importer.sees_import("app", "True").await?;
+    let is_rich = |service: &Service| {
+        let families: Vec<String> = spec(service).ip_families.unwrap_or_default();
+        policy(service) == Some("PreferDualStack") && families == G::FAMILIES && affinity(service) == STICKY
+    };
+    importer.sees_derived("app", "to have both families and session affinity", is_rich).await?;
+
+    slices_change(&stage, &exporter, &importer).await?;
+    session_affinity_changes(&stage, &exporter, &importer).await?;
+
+    exporter.delete::<EndpointSlice>(rich::SIXES).await?;
+    rich::arrives(&importer, &[rich::slice("IPv4", json!([{"addresses": ["10.1.0.2"], "zone": "zone-3"}]))]).await?;
+    let kept = importer.derived_service("app").await?;
+    assert_eq!(policy(&kept), Some("PreferDualStack"), "who has addresses of both families keeps them");
+    Ok(())
+}
+
+/// Each of the changes costs the same, and what is not carried nothing.
+async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
+    let six = |addresses: &[&str]| {
+        let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
+        rich::slice("IPv6", endpoints)
+    };
+    let sixes_at_first = rich::slice("IPv6", json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}]));
+    let now = async |slice: &str, endpoints: Value| {
+        exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
+    };
+    let mark = stage.ground.mark().await?;
+
+    let drains = json!([{"addresses": ["10.1.0.1"], "conditions": rich::draining(), "hostname": "web-0"}]);
+    now(rich::SLICE, drains.clone()).await?;
+    rich::arrives(importer, &[rich::slice("IPv4", drains), sixes_at_first.clone()]).await?;
+
+    let in_zone = |zone: &str, node: &str| {
+        json!([{"addresses": ["10.1.0.2"], "conditions": rich::ready(), "zone": zone, "nodeName": node,
+                "hints": {"forZones": [{"name": zone}]}}])
+    };
+    now(rich::SLICE, in_zone("zone-2", "node-2")).await?;
+    let four = |zone: &str| rich::slice("IPv4", json!([{"addresses": ["10.1.0.2"], "zone": zone}]));
+    rich::arrives(importer, &[four("zone-2"), sixes_at_first.clone()]).await?;
+    now(rich::SLICE, in_zone("zone-2", "node-3")).await?; // which is not carried
+    now(rich::SLICE, in_zone("zone-3", "node-3")).await?;
+    rich::arrives(importer, &[four("zone-3"), sixes_at_first]).await?;
+
+    let two = json!([{"addresses": ["fd00:1::1"]}, {"addresses": ["fd00:1::2"]}]);
+    now(rich::SIXES, two).await?;
+    rich::arrives(importer, &[four("zone-3"), six(&["fd00:1::1", "fd00:1::2"])]).await?;
+    assert_eq!(stage.ledger(&mark).await?, changes(stage, 4));
+    Ok(())
+}
+
+/// One write for each object that says so on the way.
+async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let mark = stage.ground.mark().await?;
+    let none = json!({"spec": {"sessionAffinity": "None", "sessionAffinityConfig": null}});
+    exporter.merge::<Service>("app", none).await?;
+    importer.sees_derived("app", "to have no session affinity", |service| affinity(service) == NONE).await?;
+    let is_judged = |export: &InternalServiceExport| {
+        let conditions = export.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|condition| condition.observed_generation == export.metadata.generation)
+    };
+    let name = format!("{}-app", stage.namespace);
+    eventually::object(&stage.hub::<InternalServiceExport>(from), &name, "to be judged as it is", is_judged).await?;
+    let user = &stage.namespace;
+    let of_hub = counts(&[
+        (1, format!("patch internalserviceexports in {from} by member-agent")),
+        (1, format!("patch internalserviceexports/status in {from} by hub-agent")),
+        (1, format!("patch serviceimports/status in {user} by hub-agent")),
+        (1, format!("patch internalserviceimports/status in {to} by hub-agent")),
+    ]);
+    let of_importer = counts(&[
+        (1, format!("patch serviceimports/status in {user} by member-agent")),
+        (1, format!("patch services in {FLEET_SYSTEM} by member-agent")),
+    ]);
+    assert_eq!(stage.ledger(&mark).await?, [of_hub, counts(&[]), of_importer]);
+    Ok(())
+}
+
+pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    create_headless(&exporter).await?;
+    exporter.export("app").await?;
+    exporter.sees_export("app", "Valid", "False", "ServiceIneligible").await?;
+    exporter.is_told("ServiceExport", "ServiceNotEligible", "check service spec").await?;
+
+    exporter.merge::<ServiceExport>("app", export_headless()).await?;
+    exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+    // A load balancer is what it asks for; nobody makes one of a headless Service.
+    importer.import("app", "app", Consume::LoadBalancer).await?;
+    let named =
+        json!([{"addresses": ["10.1.0.1"], "hostname": "db-0"}, {"addresses": ["10.1.0.2"], "hostname": "db-1"}]);
+    rich::arrives(&importer, &[rich::slice("IPv4", named)]).await?;
+    importer.sees_import("app", "True").await?;
+    let headless = importer.derived_service("app").await?;
+    let shape = |service: &Service| (spec(service).type_, spec(service).cluster_ip.filter(|address| address == "None"));
+    assert_eq!(shape(&headless), (Some("ClusterIP".to_owned()), Some("None".to_owned())));
+    let imports: Api<ServiceImport> = stage.hub(&stage.namespace);
+    let import = serde_json::to_value(imports.get("app").await?)?;
+    assert_eq!(import["status"]["type"], "Headless");
+
+    // Kubernetes cannot turn a Service: its user makes it anew, and so do we.
+    exporter.delete::<Service>("app").await?;
+    exporter.create_service("app").await?;
+    let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);
+    let ordinary = importer.sees_derived("app", "to be made anew with an address", is_ordinary).await?;
+    assert_ne!(ordinary.metadata.uid, headless.metadata.uid);
+    importer.sees("app", &["10.1.0.1", "10.1.0.2"]).await.map(drop)
+}
+
+/// Over definitions that know none of it. The marks of a fleet at peace are the caller's to look for.
+pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl Ground>) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    rich::create(&exporter).await?;
+    exporter.export("app").await?;
+    exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+    importer.import("app", "app", Consume::LoadBalancer).await?;
+    rich::arrives(&importer, &rich::in_go_form()).await?;
+    rich::is_exported(stage, &rich::in_go_form()).await?;
+    importer.sees_import("app", "True").await?;
+    let derived = importer.derived_service("app").await?;
+    assert_eq!((policy(&derived), affinity(&derived)), (Some("SingleStack"), NONE));
+
+    let headless = json!({
+        "metadata": {"name": "db"},
+        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    });
+    exporter.create::<Service>(headless).await?;
+    let mut export = export_headless();
+    export["metadata"]["name"] = json!("db");
+    exporter.create::<ServiceExport>(export).await?;
+    exporter.sees_export("db", "Valid", "False", "ServiceIneligible").await?;
+    exporter.is_told("ServiceExport", "ServiceNotEligible", "definition of MemberAgent is missing").await.map(drop)
+}
+
+async fn create_headless(exporter: &User) -> anyhow::Result<()> {
+    let service = json!({
+        "metadata": {"name": "app"},
+        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    });
+    exporter.create::<Service>(service).await?;
+    let endpoints = json!([
+        {"addresses": ["10.1.0.1"], "conditions": rich::ready(), "hostname": "db-0"},
+        {"addresses": ["10.1.0.2"], "conditions": rich::ready(), "hostname": "db-1"},
+    ]);
+    rich::create_slice(exporter, "app-1", "IPv4", endpoints).await
+}
+
+fn export_headless() -> Value {
+    json!({"metadata": {"annotations": {"networking.fleet.azure.com/export-headless": "true"}}})
+}
+
+const NONE: (Option<&str>, Option<i32>) = (Some("None"), None);
+const STICKY: (Option<&str>, Option<i32>) = (Some("ClientIP"), Some(rich::AFFINITY_SECONDS));
+
+fn spec(service: &Service) -> ServiceSpec {
+    service.spec.clone().unwrap_or_default()
+}
+
+fn policy(service: &Service) -> Option<&str> {
+    service.spec.as_ref()?.ip_family_policy.as_deref()
+}
+
+/// What kind of session affinity, and for how many seconds.
+fn affinity(service: &Service) -> (Option<&str>, Option<i32>) {
+    let Some(spec) = &service.spec else { return (None, None) };
+    let client_ip = spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());
+    (spec.session_affinity.as_deref(), client_ip.and_then(|client_ip| client_ip.timeout_seconds))
+}

@@ -1,0 +1,175 @@
+//! A Service with all that is carried between clusters, and what arrives of it.
+
+use crate::eventually;
+use crate::stage::{Ground, Stage};
+use crate::user::User;
+use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Its slice of IPv4 addresses.
+pub const SLICE: &str = "app-4";
+/// Its slice of IPv6 addresses.
+pub const SIXES: &str = "app-6";
+/// For how long a client comes to the same endpoint.
+pub const AFFINITY_SECONDS: i32 = 600;
+
+/// Makes `app` with session affinity and a slice of each family: with a ready endpoint that has a host name and a zone, one
+/// that drains, and one that does not serve.
+///
+/// # Errors
+/// Where the server refuses; so of all that follows.
+pub async fn create(exporter: &User) -> anyhow::Result<()> {
+    let service = json!({
+        "metadata": {"name": "app"},
+        "spec": {
+            "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
+            "ipFamilyPolicy": "PreferDualStack",
+            "sessionAffinity": "ClientIP",
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}},
+        },
+    });
+    exporter.create::<Service>(service).await?;
+    let endpoints = json!([
+        {"addresses": ["10.1.0.1"], "conditions": ready(), "hostname": "web-0", "zone": "zone-1", "nodeName": "node-1"},
+        {"addresses": ["10.1.0.2"], "conditions": draining(), "hostname": "web-1", "zone": "zone-2"},
+        {"addresses": ["10.1.0.3"], "conditions": {"ready": false, "serving": false, "terminating": true}},
+    ]);
+    create_slice(exporter, SLICE, "IPv4", endpoints).await?;
+    let sixes = json!([{"addresses": ["fd00:1::1"], "conditions": ready(), "zone": "zone-1"}]);
+    create_slice(exporter, SIXES, "IPv6", sixes).await
+}
+
+/// Makes a slice of `app`.
+#[allow(clippy::missing_errors_doc)]
+pub async fn create_slice(exporter: &User, name: &str, family: &str, endpoints: Value) -> anyhow::Result<()> {
+    let slice = json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "app"}},
+        "addressType": family,
+        "endpoints": endpoints,
+        "ports": ports(),
+    });
+    exporter.create::<EndpointSlice>(slice).await.map(drop)
+}
+
+/// The conditions of an endpoint that is ready.
+#[must_use]
+pub fn ready() -> Value {
+    json!({"ready": true, "serving": true, "terminating": false})
+}
+
+/// Those of one that drains: it serves whom it has, and takes nobody new.
+#[must_use]
+pub fn draining() -> Value {
+    json!({"ready": false, "serving": true, "terminating": true})
+}
+
+/// What stands in the hub of its slices.
+#[must_use]
+pub fn in_hub() -> Vec<Value> {
+    vec![
+        json!({
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.1.0.1"], "hostname": "web-0", "zone": "zone-1"}],
+            "drainingEndpoints": [{"addresses": ["10.1.0.2"], "hostname": "web-1", "zone": "zone-2"}],
+            "ports": ports(),
+        }),
+        json!({
+            "addressType": "IPv6",
+            "endpoints": [{"addresses": ["fd00:1::1"], "zone": "zone-1"}],
+            "ports": ports(),
+        }),
+    ]
+}
+
+/// What of that the Go agents' form has.
+#[must_use]
+pub fn in_go_form() -> Vec<Value> {
+    vec![slice("IPv4", json!([{"addresses": ["10.1.0.1"]}]))]
+}
+
+/// Its slices in an importer.
+#[must_use]
+pub fn imported() -> Vec<Value> {
+    vec![
+        slice(
+            "IPv4",
+            json!([
+                {"addresses": ["10.1.0.1"], "hostname": "web-0", "zone": "zone-1"},
+                {"addresses": ["10.1.0.2"], "conditions": draining(), "hostname": "web-1", "zone": "zone-2"},
+            ]),
+        ),
+        slice("IPv6", json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}])),
+    ]
+}
+
+/// A slice with its ports, as it is compared.
+#[must_use]
+pub fn slice(family: &str, endpoints: Value) -> Value {
+    json!({"addressType": family, "endpoints": endpoints, "ports": ports()})
+}
+
+fn ports() -> Value {
+    json!([{"name": "http", "port": 8080, "protocol": "TCP"}])
+}
+
+/// Waits until the imported slices of `app` are exactly these, by family.
+#[allow(clippy::missing_errors_doc)]
+pub async fn arrives(importer: &User, expected: &[Value]) -> anyhow::Result<()> {
+    let are_there = |held: &BTreeMap<String, EndpointSlice>| {
+        let found = held.values().map(|slice| content(&serde_json::to_value(slice).unwrap_or_default()));
+        by_family(found) == expected
+    };
+    importer.sees_slices("app", &format!("to be {}", json!(expected)), are_there).await.map(drop)
+}
+
+/// Waits until the first member's slices of the users' namespace in the hub are exactly these, by family.
+#[allow(clippy::missing_errors_doc)]
+pub async fn is_exported(stage: &Stage<impl Ground>, expected: &[Value]) -> anyhow::Result<()> {
+    stands(stage, &stage.hub::<EndpointSliceExport>(&stage.members[0].hub_namespace), expected).await
+}
+
+/// Waits until the second member is given exactly these slices of the users' namespace, by family.
+#[allow(clippy::missing_errors_doc)]
+pub async fn is_given(stage: &Stage<impl Ground>, expected: &[Value]) -> anyhow::Result<()> {
+    stands(stage, &stage.hub::<EndpointSliceImport>(&stage.members[1].hub_namespace), expected).await
+}
+
+/// What is going does not count.
+async fn stands<K: eventually::Shown>(
+    stage: &Stage<impl Ground>,
+    api: &Api<K>,
+    expected: &[Value],
+) -> anyhow::Result<()> {
+    let ours = format!("-{}-", stage.namespace);
+    let are_there = |held: &BTreeMap<String, K>| {
+        let live = held.iter().filter(|(name, it)| name.contains(&ours) && it.meta().deletion_timestamp.is_none());
+        let found = live.map(|(_, object)| content(&serde_json::to_value(object).unwrap_or_default()["spec"]));
+        by_family(found) == expected
+    };
+    let what = format!("the slices of {} to be {}", stage.namespace, json!(expected));
+    eventually::objects(api, &Default::default(), &what, are_there).await.map(drop)
+}
+
+fn by_family(slices: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut slices: Vec<Value> = slices.collect();
+    slices.sort_by_key(|slice| slice["addressType"].to_string());
+    slices
+}
+
+/// What a slice says, without what it is called and where it comes from. Conditions that say nothing are none.
+fn content(of: &Value) -> Value {
+    let mut content = Value::Object(Default::default());
+    for field in ["addressType", "endpoints", "drainingEndpoints", "ports"] {
+        if let Some(value) = of.get(field) {
+            content[field] = value.clone();
+        }
+    }
+    for endpoint in content["endpoints"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.retain(|field, value| field != "conditions" || *value != json!({}));
+    }
+    content
+}

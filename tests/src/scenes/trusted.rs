@@ -1,0 +1,218 @@
+//! How far a member is trusted: who may export from a namespace and who may import, and what is taken from whom.
+
+#![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
+
+use crate::eventually;
+use crate::fleet::FLEET_SYSTEM;
+use crate::scenes::ledger::{changes, counts};
+use crate::scenes::rich;
+use crate::stage::{Ground, Stage};
+use crate::user::{Consume, User};
+use anyhow::Context as _;
+use fleetnet_api::crd::{
+    EndpointSliceExport, InternalServiceExport, InternalServiceImport, MultiClusterService, ServiceImport,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Says in the hub who may export from the users' namespace, or import; `None`: everybody.
+async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>) -> anyhow::Result<()> {
+    let annotations = json!({format!("networking.fleet.azure.com/{whom}"): clusters});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    let namespaces: Api<Namespace> = Api::all(stage.ground.hub());
+    namespaces.patch(&stage.namespace, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// Who looks at what a member has in the hub.
+fn in_hub(stage: &Stage<impl Ground>, member: usize) -> User {
+    User::new(stage.ground.hub(), &stage.members[member].hub_namespace)
+}
+
+/// Waits until the InternalServiceExport of `app` says that.
+async fn hub_says(stage: &Stage<impl Ground>, status: &str, reason: &str) -> anyhow::Result<InternalServiceExport> {
+    let says = |export: &InternalServiceExport| {
+        let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
+        conditions.into_iter().any(|it| it.type_ == "Valid" && it.status == status && it.reason == reason)
+    };
+    let what = format!("the hub to say Valid={status} ({reason})");
+    let exports = in_hub(stage, 0).api::<InternalServiceExport>();
+    eventually::object(&exports, &format!("{}-app", stage.namespace), &what, says).await
+}
+
+pub async fn an_exporter_that_is_not_named_gives_nothing_and_is_told_why(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    let [this, other] = [&stage.members[0].cluster_id, &stage.members[1].cluster_id];
+    let why = format!("add {this} there, or take the annotation away");
+    name(&stage, "exporters", Some(other)).await?;
+    exporter.create_service("app").await?;
+    exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    importer.import("app", "app", Consume::ClusterIp).await?;
+    importer.sees_import("app", "Unknown").await?;
+
+    exporter.export("app").await?;
+    exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
+    assert_eq!(exporter.is_told("ServiceExport", "ExporterNotAllowed", &why).await?, 1);
+    assert_eq!(in_hub(&stage, 0).is_told("InternalServiceExport", "ExporterNotAllowed", &why).await?, 1);
+    rich::is_exported(&stage, &[]).await?;
+
+    name(&stage, "exporters", Some(&format!("{other}, {this}"))).await?;
+    importer.sees("app", &["10.1.0.1"]).await?;
+    importer.sees_import("app", "True").await?;
+    exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
+    let allowed = hub_says(&stage, "True", "ExporterAllowed").await?;
+    let derived = importer.derived_service("app").await?;
+
+    let mark = stage.ground.mark().await?;
+    name(&stage, "exporters", Some("")).await?;
+    exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
+    importer.sees_no_slice("app").await?;
+    importer.sees_import("app", "Unknown").await?;
+    let refused = hub_says(&stage, "False", "ExporterNotAllowed").await?;
+    assert_eq!(refused.metadata.uid, allowed.metadata.uid, "it stays, and waits to be allowed again");
+    for member in [0, 1] {
+        stage.hub_has_no_slices(member).await?;
+    }
+    eventually::gone(&stage.hub::<ServiceImport>(&stage.namespace), "app").await?;
+    eventually::unmarked(&in_hub(&stage, 1).api::<InternalServiceImport>(), &format!("{}-app", stage.namespace))
+        .await?;
+    assert_eq!(stage.ledger(&mark).await?, exporter_refused(&stage));
+
+    name(&stage, "exporters", None).await?;
+    importer.sees("app", &["10.1.0.1"]).await?;
+    exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
+    importer.sees_import("app", "True").await?;
+    assert_eq!(importer.derived_service("app").await?.metadata.uid, derived.metadata.uid, "with its address");
+    assert_eq!(exporter.is_told("ServiceExport", "ExporterNotAllowed", &why).await?, 1, "not twice in ten minutes");
+    Ok(())
+}
+
+/// What it costs where the only exporter of an imported Service with one slice may not export it any more.
+fn exporter_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("patch internalserviceexports/status in {from} by hub-agent")),
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("delete serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {to} by hub-agent")),
+            (1, format!("patch internalserviceimports in {to} by hub-agent")),
+            (1, format!("delete endpointsliceexports in {from} by member-agent")),
+            (1, format!("delete endpointsliceimports in {to} by hub-agent")),
+            (1, format!("patch endpointsliceexports in {from} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {to} by member-agent")),
+        ]),
+        counts(&[(1, format!("patch serviceexports/status in {user} by member-agent"))]),
+        counts(&[
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("delete endpointslices in {FLEET_SYSTEM} by member-agent")),
+        ]),
+    ]
+}
+
+pub async fn an_importer_that_is_not_named_is_given_nothing_and_is_told_why(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let importer = stage.user(1);
+    let [exporting, this] = [&stage.members[0].cluster_id, &stage.members[1].cluster_id];
+    let why = format!("cluster {this} may not import from namespace {} of the hub", stage.namespace);
+    let told = async || in_hub(&stage, 1).is_told("InternalServiceImport", "ImporterNotAllowed", &why).await;
+    name(&stage, "importers", Some(exporting)).await?;
+    stage.export(&["10.1.0.1"]).await?;
+    importer.import("app", "app", Consume::LoadBalancer).await?;
+    assert_eq!(told().await?, 1);
+    importer.sees_import("app", "Unknown").await?;
+    let claim = in_hub(&stage, 1).api::<InternalServiceImport>().get(&format!("{}-app", stage.namespace)).await?;
+    assert_eq!(serde_json::to_value(claim.status)?.get("clusters"), None, "its status is empty");
+    importer.sees_no_slice("app").await?;
+    importer.no_derived_service("app").await?;
+
+    name(&stage, "importers", Some(this)).await?;
+    importer.sees("app", &["10.1.0.1"]).await?;
+    importer.sees_import("app", "True").await?;
+
+    let mark = stage.ground.mark().await?;
+    name(&stage, "importers", Some("")).await?;
+    importer.sees_no_slice("app").await?;
+    importer.sees_import("app", "Unknown").await?;
+    importer.no_derived_service("app").await?;
+    let derives_nothing =
+        |wish: &MultiClusterService| !wish.labels().contains_key("networking.fleet.azure.com/derived-service");
+    let wishes = importer.api::<MultiClusterService>();
+    eventually::object(&wishes, "app", "the label to go that names the derived Service", derives_nothing).await?;
+    stage.hub_has_no_slices(1).await?;
+    let exports = in_hub(&stage, 0).api::<EndpointSliceExport>();
+    let export = exports.list(&Default::default()).await?.items.pop().context("the slice is exported as before")?;
+    eventually::unmarked(&exports, &export.name_any()).await?;
+    assert_eq!(stage.ledger(&mark).await?, importer_refused(&stage));
+
+    name(&stage, "importers", None).await?;
+    importer.sees("app", &["10.1.0.1"]).await?;
+    importer.sees_import("app", "True").await?;
+    assert_eq!(told().await?, 1, "not twice in ten minutes");
+    Ok(())
+}
+
+/// What it costs where the only importer of a Service with one slice may not import it any more.
+fn importer_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
+    let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
+    let user = &stage.namespace;
+    [
+        counts(&[
+            (1, format!("patch serviceimports in {user} by hub-agent")),
+            (1, format!("patch internalserviceimports/status in {to} by hub-agent")),
+            (1, format!("delete endpointsliceimports in {to} by hub-agent")),
+            (1, format!("patch endpointsliceimports in {to} by member-agent")),
+            (1, format!("patch endpointsliceexports in {from} by hub-agent")),
+        ]),
+        counts(&[]),
+        counts(&[
+            (1, format!("patch serviceimports/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices/status in {user} by member-agent")),
+            (1, format!("patch multiclusterservices in {user} by member-agent")),
+            (1, format!("delete services in {FLEET_SYSTEM} by member-agent")),
+            (1, format!("delete endpointslices in {FLEET_SYSTEM} by member-agent")),
+        ]),
+    ]
+}
+
+pub async fn what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_is_told(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    let why = |address: &str| format!("address {address} (outside the ranges that --source-ranges declares for it)");
+    let told = async |address: &str| importer.is_told("MultiClusterService", "AddressRefused", &why(address)).await;
+    let endpoints = |addresses: &[&str]| addresses.iter().map(|address| json!({"addresses": [address]})).collect();
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    rich::create_slice(&exporter, rich::SIXES, "IPv6", endpoints(&["fd00:1::1", "fd00:2::1"])).await?;
+    importer.sees("app", &["10.1.0.1", "fd00:1::1"]).await?;
+    assert_eq!(told("fd00:2::1").await?, 1);
+
+    let mark = stage.ground.mark().await?;
+    exporter.set_endpoints("app-1", &["10.1.0.2", "10.2.0.1"]).await?;
+    importer.sees("app", &["10.1.0.2", "fd00:1::1"]).await?;
+    exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.1"]).await?;
+    importer.sees("app", &["10.1.0.3", "fd00:1::1"]).await?;
+    assert_eq!(stage.ledger(&mark).await?, changes(&stage, 2));
+    assert_eq!(told("10.2.0.1").await?, 1, "it is no news the second time");
+
+    // What only changes outside is given and changes nothing here.
+    let mark = stage.ground.mark().await?;
+    exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.2"]).await?;
+    let outside = rich::slice("IPv4", endpoints(&["10.1.0.3", "10.2.0.2"]));
+    let sixes = rich::slice("IPv6", endpoints(&["fd00:1::1", "fd00:2::1"]));
+    rich::is_given(&stage, &[outside, sixes]).await?;
+    exporter.set_endpoints("app-1", &["10.1.0.4", "10.1.0.5"]).await?;
+    importer.sees("app", &["10.1.0.4", "10.1.0.5", "fd00:1::1"]).await?;
+    let [hub, exporting, importing] = changes(&stage, 2);
+    let one = importing.into_keys().map(|line| (1, line)).collect::<Vec<_>>();
+    assert_eq!(stage.ledger(&mark).await?, [hub, exporting, counts(&one)]);
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! The rules of the fleet on real API servers, with agents in processes of their own.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_tests::kubectl::Kubectl;
+use fleetnet_tests::scenes::announced::sees_shares;
+use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use regex::Regex;
+
+fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnProcesses>) -> S) -> anyhow::Result<()>
+where
+    S: Future<Output = anyhow::Result<()>>,
+{
+    fleetnet_tests::run(async { scene(Stage::set(cast).await?).await })
+}
+
+fleetnet_tests::play_the_rules_of_the_fleet!(play);
+
+/// A line of a table with `|` between its cells, which stand below those of the headline. Ages are shown as such.
+fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
+    let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
+    let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
+    let age = Regex::new(r"^\d+s$")?;
+    let cell = |(start, end): (&usize, usize)| {
+        let cell = line.get(*start..end.min(line.len())).unwrap_or_default().trim();
+        if age.is_match(cell) { "<age>".to_owned() } else { cell.to_owned() }
+    };
+    Ok(starts.iter().zip(ends).map(cell).collect::<Vec<_>>().join("|"))
+}
+
+#[test]
+fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let mut stage = Stage::<OnProcesses>::set(Cast::of(2)).await?;
+        stage.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
+        // It is counted when they renew, which they do when they are back.
+        for place in [Place::Member(0), Place::Member(1)] {
+            stage.ground.stop_agent(place).await?;
+            stage.ground.start_agent(place).await?;
+        }
+        sees_shares(&stage, 0, [1, 1, 2, 0, 0]).await?;
+        sees_shares(&stage, 1, [0, 0, 0, 1, 1]).await?;
+        stage.ground.stop_agent(Place::Member(1)).await?;
+
+        let kubectl = Kubectl::with(stage.ground.hub_kubeconfig()?).await?;
+        let table = kubectl.print("get memberagents -A -o wide").await?;
+        let headline = table.lines().next().context("a table has a headline")?;
+        let lines: Vec<String> = table.lines().map(|line| cells(headline, line)).collect::<anyhow::Result<_>>()?;
+        let version = env!("CARGO_PKG_VERSION");
+        let all = r#"["IPv6","DrainingEndpoints","EndpointDetails","Headless","SessionAffinity"]"#;
+        let expected = [
+            "NAMESPACE|NAME|VERSION|HUB-VERSION|RENEWED|STOPPED|EXPORTS|ENDPOINTS|IMPORTS|EXPORTED-SLICES|\
+             IMPORTED-SLICES|UNDERSTANDS|AGE"
+                .to_owned(),
+            format!(
+                "{}|{}|{version}|{version}|<age>||1|2|0|1|0|{all}|<age>",
+                stage.members[0].hub_namespace, stage.members[0].cluster_id
+            ),
+            format!(
+                "{}|{}|{version}|{version}|<age>|<age>|0|0|1|0|1|{all}|<age>",
+                stage.members[1].hub_namespace, stage.members[1].cluster_id
+            ),
+        ];
+        ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
+        Ok(())
+    })
+}
