@@ -121,6 +121,28 @@ fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<(
 }
 
 #[test]
+fn every_crash_point_of_all_that_is_carried_beside() -> anyhow::Result<()> {
+    every_crash_point_of(Action::Enrich, 45)
+}
+
+#[test]
+fn every_crash_point_of_a_service_that_is_made_anew_as_a_headless_one() -> anyhow::Result<()> {
+    every_crash_point_of(Action::TurnHeadless, 105)
+}
+
+#[test]
+fn every_crash_point_where_an_exporter_may_not_any_more_and_may_again() -> anyhow::Result<()> {
+    every_crash_point_of(Action::ForbidExport, 45)?;
+    every_crash_point_of(Action::AllowExport, 0)
+}
+
+#[test]
+fn every_crash_point_where_an_importer_may_not_any_more_and_may_again() -> anyhow::Result<()> {
+    every_crash_point_of(Action::ForbidImport, 30)?;
+    every_crash_point_of(Action::AllowImport, 0)
+}
+
+#[test]
 fn every_crash_point_of_an_export() -> anyhow::Result<()> {
     every_crash_point_of(Action::Export, 27)
 }

@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod announced;
 pub mod carried;
+pub mod conflicts;
 pub mod definitions;
 mod ledger;
 pub mod main_job;
@@ -37,7 +38,7 @@ macro_rules! play_the_main_job {
     };
 }
 
-/// The same of each scene about the rules of a fleet: what agents announce, what is carried, and who may do what.
+/// The same of each scene about the rules of a fleet: what agents announce, what is carried, who wins, and who may do what.
 #[macro_export]
 macro_rules! play_the_rules_of_the_fleet {
     ($play:path) => {
@@ -45,15 +46,21 @@ macro_rules! play_the_rules_of_the_fleet {
             a_member_says_who_it_is_and_when_it_stops_and_the_hub_what_it_shares: (2);
             what_the_hub_announces_no_more_is_taken_back_and_comes_again_with_its_word: (2);
             what_an_importer_announces_no_more_is_taken_back_and_comes_again_with_its_word: (2);
+            a_member_agent_that_somebody_deletes_is_made_anew_and_nothing_is_taken_back: (2);
         }
         $crate::play_scenes! { [$play] of carried;
             all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_change_costs: (2);
             a_headless_service_arrives_headless_where_its_export_asks_for_it: (2);
         }
+        $crate::play_scenes! { [$play] of conflicts;
+            a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_ends_it: (2);
+        }
         $crate::play_scenes! { [$play] of trusted;
             an_exporter_that_is_not_named_gives_nothing_and_is_told_why: (2);
             an_importer_that_is_not_named_is_given_nothing_and_is_told_why: (2).with_grace(std::time::Duration::from_millis(1));
             what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_is_told: (2).with_source_ranges("10.1.0.0/16,fd00:1::/32");
+            addresses_that_are_no_other_clusters_are_not_imported_and_that_is_told: (2);
+            what_a_member_forges_is_refused_and_told_and_changes_nothing: (2);
         }
     };
 }

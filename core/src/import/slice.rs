@@ -85,15 +85,24 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
         return plan;
     }
     let message = wanted.refused.message(given);
-    let since = view.stamps.refused_since(&given.meta.name.name);
-    let is_news = held.and_then(|held| held.observed_generation) < since;
-    if let Some(event) = refusal(view, service, wanted.refused.reason(), &message).filter(|_| is_news) {
+    if let Some(event) =
+        refusal(view, service, wanted.refused.reason(), &message).filter(|_| is_news(view, given, held, &wanted))
+    {
         let imports =
             |write: &&mut Write| write.kind == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
     plan.blocked.get_or_insert(message);
     plan
+}
+
+/// Whether what is refused was not refused of what was imported before. Its source may be the same all the same: other ranges
+/// are declared, or somebody wrote to the hub who does not count.
+fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: &Admitted<'_>) -> bool {
+    let since = view.stamps.refused_since(&given.meta.name.name);
+    let observed = held.and_then(|held| held.observed_generation);
+    let of_the_same = observed == Some(given.spec.reference.generation) && observed == since;
+    observed < since || of_the_same && held.is_some_and(|held| held.content != *wanted.content)
 }
 
 /// Tells whoever imports the Service.

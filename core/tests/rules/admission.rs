@@ -100,6 +100,25 @@ fn a_restart_tells_nothing_anew_of_what_was_imported_already() {
 }
 
 #[test]
+fn what_is_left_out_of_what_was_imported_is_told_though_its_source_is_the_same() {
+    let reasons = |view: &View, given: &HubSlice| {
+        let plan = planned(view, &key(given));
+        told_by(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
+    };
+    // Ranges were declared since, say.
+    let same = given(&["10.0.0.1", "127.0.0.1"], 4);
+    let view = view_of(&same, Some(held(&same, &["10.0.0.1", "127.0.0.1"], 4)));
+    assert_eq!(reasons(&view, &same), ["AddressRefused"]);
+
+    // Somebody wrote to the hub in its member's name.
+    let first = given(&["10.0.0.1"], 4);
+    let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
+    let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
+    told(&mut view, Object::EndpointSliceImport(forged.clone()));
+    assert_eq!(reasons(&view, &forged), ["AddressRefused"]);
+}
+
+#[test]
 fn nothing_is_remembered_of_a_slice_that_is_gone() {
     let given = Object::EndpointSliceImport(given(&["127.0.0.1"], 4));
     let mut view = member_view(imported());

@@ -1,6 +1,7 @@
 //! What users do, for tests in which something goes wrong meanwhile.
 
 use crate::scenes::succession::{make_slices_anew, slices_are_left_in_the_hub};
+use crate::scenes::{rich, trusted};
 use crate::stage::{Ground, Stage};
 use crate::user::{Consume, User};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
@@ -19,10 +20,16 @@ pub enum Action {
     MakeAnew,
     Unexport,
     DeleteImport,
+    Enrich,
+    TurnHeadless,
+    ForbidExport,
+    AllowExport,
+    ForbidImport,
+    AllowImport,
 }
 
 impl Action {
-    /// All of them.
+    /// Those of the main job.
     pub const ALL: [Self; 7] = [
         Self::Export,
         Self::Import,
@@ -33,6 +40,16 @@ impl Action {
         Self::DeleteImport,
     ];
 
+    /// Those that need what fleetnet adds to the Go agents' form, and who may do what.
+    pub const OF_RULES: [Self; 6] = [
+        Self::Enrich,
+        Self::TurnHeadless,
+        Self::ForbidExport,
+        Self::AllowExport,
+        Self::ForbidImport,
+        Self::AllowImport,
+    ];
+
     /// Does what has to be done before; it has settled once the agents are quiet.
     ///
     /// # Errors
@@ -41,9 +58,13 @@ impl Action {
         match self {
             Self::Export => Ok(()),
             Self::Import => stage.export(&["10.1.0.1"]).await,
-            Self::Change | Self::PortChange | Self::MakeAnew | Self::Unexport | Self::DeleteImport => {
-                stage.export_and_import(&["10.1.0.1"]).await
+            Self::AllowExport | Self::AllowImport => {
+                stage.export_and_import(&["10.1.0.1"]).await?;
+                let forbid = if self == Self::AllowExport { Self::ForbidExport } else { Self::ForbidImport };
+                forbid.act(stage).await?;
+                forbid.came_true(stage).await
             }
+            _ => stage.export_and_import(&["10.1.0.1"]).await,
         }
     }
 
@@ -63,6 +84,12 @@ impl Action {
             Self::MakeAnew => make_slices_anew(&exporter, "app-1", "app-2", "10.1.0.2", 8081).await,
             Self::Unexport => exporter.delete::<ServiceExport>("app").await,
             Self::DeleteImport => importer.delete::<MultiClusterService>("app").await,
+            Self::Enrich => rich::enrich(&exporter, "app-1").await,
+            Self::TurnHeadless => turn_headless(&exporter).await,
+            Self::ForbidExport => trusted::name(stage, "exporters", Some("")).await,
+            Self::AllowExport => trusted::name(stage, "exporters", None).await,
+            Self::ForbidImport => trusted::name(stage, "importers", Some("")).await,
+            Self::AllowImport => trusted::name(stage, "importers", None).await,
         }
     }
 
@@ -90,8 +117,41 @@ impl Action {
                 importer.no_derived_service("app").await?;
                 stage.hub_is_empty(1).await
             }
+            Self::Enrich => {
+                rich::arrives(&importer, &rich::imported()).await?;
+                importer.sees_derived("app", "to have session affinity", rich::is_sticky).await.map(drop)
+            }
+            Self::TurnHeadless => {
+                importer.sees_derived("app", "to be headless", is_headless).await?;
+                importer.sees("app", &["10.1.0.1"]).await.map(drop)
+            }
+            Self::ForbidExport => {
+                exporter.sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
+                importer.no_derived_service("app").await?;
+                stage.hub_has_no_slices(0).await
+            }
+            Self::ForbidImport => {
+                importer.no_derived_service("app").await?;
+                stage.hub_has_no_slices(1).await
+            }
+            Self::AllowExport | Self::AllowImport => {
+                exporter.sees_export("app", "Valid", "True", "ServiceIsValid").await?;
+                importer.sees("app", &["10.1.0.1"]).await?;
+                importer.sees_import("app", "True").await
+            }
         }
     }
+}
+
+/// Kubernetes cannot turn a Service: its user makes it anew.
+async fn turn_headless(exporter: &User) -> anyhow::Result<()> {
+    exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
+    exporter.delete::<Service>("app").await?;
+    exporter.create::<Service>(rich::headless_service("app")).await.map(drop)
+}
+
+fn is_headless(service: &Service) -> bool {
+    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
 }
 
 async fn change_ports(exporter: &User) -> anyhow::Result<()> {

@@ -3,14 +3,15 @@
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
 use crate::eventually;
-use crate::scenes::ledger::counts;
+use crate::scenes::ledger::{changes, counts};
 use crate::scenes::rich;
 use crate::stage::{Ground, Place, Stage};
 use crate::user::{Consume, User};
 use anyhow::Context as _;
 use fleetnet_api::crd::endpoint_slice_export::AddressType;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, InternalServiceImport, MemberAgent};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
@@ -127,9 +128,7 @@ pub async fn what_an_importer_announces_no_more_is_taken_back_and_comes_again_wi
     exporter.export("app").await?;
     importer.import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&importer, &rich::imported()).await?;
-    let is_sticky =
-        |service: &Service| service.spec.as_ref().and_then(|spec| spec.session_affinity.as_deref()) == Some("ClientIP");
-    importer.sees_derived("app", "to have session affinity", is_sticky).await?;
+    importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
     importer.sees_import("app", "True").await?;
     let mut routes = importer.routes("app");
     routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
@@ -162,7 +161,32 @@ pub async fn what_an_importer_announces_no_more_is_taken_back_and_comes_again_wi
     stage.ground.start_agent(IMPORTER).await?;
     rich::is_given(&stage, &rich::in_hub()).await?;
     rich::arrives(&importer, &rich::imported()).await?;
-    importer.sees_derived("app", "to have session affinity", is_sticky).await?;
+    importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
     routes.always_led_to(&["10.1.0.1:8080"])?;
+    Ok(())
+}
+
+pub async fn a_member_agent_that_somebody_deletes_is_made_anew_and_nothing_is_taken_back(
+    stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    rich::create(&exporter).await?;
+    exporter.export("app").await?;
+    importer.import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&importer, &rich::imported()).await?;
+    importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
+    importer.sees_import("app", "True").await?;
+    let mark = stage.ground.mark().await?;
+    for member in [0, 1] {
+        let (agents, name) = (member_agents(&stage, member), &stage.members[member].cluster_id);
+        let uid = agents.get(name).await?.metadata.uid;
+        agents.delete(name, &DeleteParams::default()).await?;
+        let is_anew = |agent: &MemberAgent| agent.metadata.uid != uid && agent.status.is_some();
+        eventually::object(&agents, name, "it to be made anew, and answered", is_anew).await?;
+    }
+    let sixes = json!([{"addresses": ["fd00:1::2"], "zone": "zone-2"}]);
+    exporter.merge::<EndpointSlice>(rich::SIXES, json!({"endpoints": sixes})).await?;
+    rich::arrives(&importer, &[rich::imported().swap_remove(0), rich::slice("IPv6", sixes)]).await?;
+    assert_eq!(stage.ledger(&mark).await?, changes(&stage, 1));
     Ok(())
 }

@@ -14,7 +14,7 @@ use kube::Api;
 use serde_json::{Value, json};
 
 pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_change_costs<G: Ground>(
-    stage: Stage<G>,
+    mut stage: Stage<G>,
 ) -> anyhow::Result<()> {
     let (exporter, importer) = (stage.user(0), stage.user(1));
     rich::create(&exporter).await?;
@@ -26,15 +26,25 @@ pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_chan
     importer.sees_import("app", "True").await?;
     let is_rich = |service: &Service| {
         let families: Vec<String> = spec(service).ip_families.unwrap_or_default();
-        policy(service) == Some("PreferDualStack") && families == G::FAMILIES && affinity(service) == STICKY
+        policy(service) == Some("PreferDualStack") && families == G::FAMILIES && rich::is_sticky(service)
     };
     importer.sees_derived("app", "to have both families and session affinity", is_rich).await?;
 
     slices_change(&stage, &exporter, &importer).await?;
     session_affinity_changes(&stage, &exporter, &importer).await?;
 
+    let mark = stage.ground.mark().await?;
+    stage.ground.stop_agents().await?;
+    stage.ground.start_agents().await?;
+    let drained = json!([{"addresses": ["10.1.0.2"], "conditions": rich::draining(), "zone": "zone-3"}]);
+    exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": drained})).await?;
+    let fours = rich::slice("IPv4", drained);
+    let sixes = json!([{"addresses": ["fd00:1::1"]}, {"addresses": ["fd00:1::2"]}]);
+    rich::arrives(&importer, &[fours.clone(), rich::slice("IPv6", sixes)]).await?;
+    assert_eq!(stage.ledger(&mark).await?, changes(&stage, 1), "a restart costs nothing");
+
     exporter.delete::<EndpointSlice>(rich::SIXES).await?;
-    rich::arrives(&importer, &[rich::slice("IPv4", json!([{"addresses": ["10.1.0.2"], "zone": "zone-3"}]))]).await?;
+    rich::arrives(&importer, &[fours]).await?;
     let kept = importer.derived_service("app").await?;
     assert_eq!(policy(&kept), Some("PreferDualStack"), "who has addresses of both families keeps them");
     Ok(())
@@ -80,7 +90,11 @@ async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, i
     let mark = stage.ground.mark().await?;
     let none = json!({"spec": {"sessionAffinity": "None", "sessionAffinityConfig": null}});
     exporter.merge::<Service>("app", none).await?;
-    importer.sees_derived("app", "to have no session affinity", |service| affinity(service) == NONE).await?;
+    importer
+        .sees_derived("app", "to have no session affinity", |service| {
+            spec(service).session_affinity.as_deref() == Some("None")
+        })
+        .await?;
     let is_judged = |export: &InternalServiceExport| {
         let conditions = export.status.iter().flat_map(|status| status.conditions.iter().flatten());
         conditions.into_iter().any(|condition| condition.observed_generation == export.metadata.generation)
@@ -111,7 +125,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     exporter.sees_export("app", "Valid", "False", "ServiceIneligible").await?;
     exporter.is_told("ServiceExport", "ServiceNotEligible", "check service spec").await?;
 
-    exporter.merge::<ServiceExport>("app", export_headless()).await?;
+    exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     // A load balancer is what it asks for; nobody makes one of a headless Service.
     importer.import("app", "app", Consume::LoadBalancer).await?;
@@ -146,14 +160,10 @@ pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl G
     rich::is_exported(stage, &rich::in_go_form()).await?;
     importer.sees_import("app", "True").await?;
     let derived = importer.derived_service("app").await?;
-    assert_eq!((policy(&derived), affinity(&derived)), (Some("SingleStack"), NONE));
+    assert_eq!((policy(&derived), rich::is_sticky(&derived)), (Some("SingleStack"), false));
 
-    let headless = json!({
-        "metadata": {"name": "db"},
-        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
-    });
-    exporter.create::<Service>(headless).await?;
-    let mut export = export_headless();
+    exporter.create::<Service>(rich::headless_service("db")).await?;
+    let mut export = rich::export_headless();
     export["metadata"]["name"] = json!("db");
     exporter.create::<ServiceExport>(export).await?;
     exporter.sees_export("db", "Valid", "False", "ServiceIneligible").await?;
@@ -161,11 +171,7 @@ pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl G
 }
 
 async fn create_headless(exporter: &User) -> anyhow::Result<()> {
-    let service = json!({
-        "metadata": {"name": "app"},
-        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
-    });
-    exporter.create::<Service>(service).await?;
+    exporter.create::<Service>(rich::headless_service("app")).await?;
     let endpoints = json!([
         {"addresses": ["10.1.0.1"], "conditions": rich::ready(), "hostname": "db-0"},
         {"addresses": ["10.1.0.2"], "conditions": rich::ready(), "hostname": "db-1"},
@@ -173,24 +179,10 @@ async fn create_headless(exporter: &User) -> anyhow::Result<()> {
     rich::create_slice(exporter, "app-1", "IPv4", endpoints).await
 }
 
-fn export_headless() -> Value {
-    json!({"metadata": {"annotations": {"networking.fleet.azure.com/export-headless": "true"}}})
-}
-
-const NONE: (Option<&str>, Option<i32>) = (Some("None"), None);
-const STICKY: (Option<&str>, Option<i32>) = (Some("ClientIP"), Some(rich::AFFINITY_SECONDS));
-
 fn spec(service: &Service) -> ServiceSpec {
     service.spec.clone().unwrap_or_default()
 }
 
 fn policy(service: &Service) -> Option<&str> {
     service.spec.as_ref()?.ip_family_policy.as_deref()
-}
-
-/// What kind of session affinity, and for how many seconds.
-fn affinity(service: &Service) -> (Option<&str>, Option<i32>) {
-    let Some(spec) = &service.spec else { return (None, None) };
-    let client_ip = spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());
-    (spec.session_affinity.as_deref(), client_ip.and_then(|client_ip| client_ip.timeout_seconds))
 }

@@ -23,24 +23,62 @@ pub const AFFINITY_SECONDS: i32 = 600;
 /// # Errors
 /// Where the server refuses; so of all that follows.
 pub async fn create(exporter: &User) -> anyhow::Result<()> {
-    let service = json!({
-        "metadata": {"name": "app"},
-        "spec": {
-            "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
-            "ipFamilyPolicy": "PreferDualStack",
-            "sessionAffinity": "ClientIP",
-            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}},
-        },
-    });
+    let mut service = sticky();
+    service["metadata"] = json!({"name": "app"});
+    service["spec"]["ports"] = json!([{"name": "http", "port": 80, "targetPort": 8080}]);
+    service["spec"]["ipFamilyPolicy"] = json!("PreferDualStack");
     exporter.create::<Service>(service).await?;
-    let endpoints = json!([
+    create_slice(exporter, SLICE, "IPv4", fours()).await?;
+    create_slice(exporter, SIXES, "IPv6", sixes()).await
+}
+
+/// Makes the same of an ordinary `app` with one slice.
+#[allow(clippy::missing_errors_doc)]
+pub async fn enrich(exporter: &User, slice: &str) -> anyhow::Result<()> {
+    exporter.merge::<Service>("app", sticky()).await?;
+    exporter.merge::<EndpointSlice>(slice, json!({"endpoints": fours()})).await?;
+    create_slice(exporter, SIXES, "IPv6", sixes()).await
+}
+
+fn sticky() -> Value {
+    let config = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+    json!({"spec": {"sessionAffinity": "ClientIP", "sessionAffinityConfig": config}})
+}
+
+/// Whether a Service has its session affinity.
+#[must_use]
+pub fn is_sticky(service: &Service) -> bool {
+    let Some(spec) = &service.spec else { return false };
+    let client_ip = spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());
+    spec.session_affinity.as_deref() == Some("ClientIP")
+        && client_ip.and_then(|client_ip| client_ip.timeout_seconds) == Some(AFFINITY_SECONDS)
+}
+
+fn fours() -> Value {
+    json!([
         {"addresses": ["10.1.0.1"], "conditions": ready(), "hostname": "web-0", "zone": "zone-1", "nodeName": "node-1"},
         {"addresses": ["10.1.0.2"], "conditions": draining(), "hostname": "web-1", "zone": "zone-2"},
         {"addresses": ["10.1.0.3"], "conditions": {"ready": false, "serving": false, "terminating": true}},
-    ]);
-    create_slice(exporter, SLICE, "IPv4", endpoints).await?;
-    let sixes = json!([{"addresses": ["fd00:1::1"], "conditions": ready(), "zone": "zone-1"}]);
-    create_slice(exporter, SIXES, "IPv6", sixes).await
+    ])
+}
+
+fn sixes() -> Value {
+    json!([{"addresses": ["fd00:1::1"], "conditions": ready(), "zone": "zone-1"}])
+}
+
+/// A headless Service, as its user makes it.
+#[must_use]
+pub fn headless_service(name: &str) -> Value {
+    json!({
+        "metadata": {"name": name},
+        "spec": {"clusterIP": "None", "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+    })
+}
+
+/// What asks for its export, on its ServiceExport.
+#[must_use]
+pub fn export_headless() -> Value {
+    json!({"metadata": {"annotations": {"networking.fleet.azure.com/export-headless": "true"}}})
 }
 
 /// Makes a slice of `app`.

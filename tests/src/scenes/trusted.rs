@@ -6,9 +6,9 @@ use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
 use crate::scenes::ledger::{changes, counts};
 use crate::scenes::rich;
-use crate::stage::{Ground, Stage};
+use crate::stage::{Ground, Place, Stage};
 use crate::user::{Consume, User};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{
     EndpointSliceExport, InternalServiceExport, InternalServiceImport, MultiClusterService, ServiceImport,
 };
@@ -19,7 +19,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Says in the hub who may export from the users' namespace, or import; `None`: everybody.
-async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>) -> anyhow::Result<()> {
+pub async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{whom}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let namespaces: Api<Namespace> = Api::all(stage.ground.hub());
@@ -214,5 +214,61 @@ pub async fn what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_i
     let [hub, exporting, importing] = changes(&stage, 2);
     let one = importing.into_keys().map(|line| (1, line)).collect::<Vec<_>>();
     assert_eq!(stage.ledger(&mark).await?, [hub, exporting, counts(&one)]);
+    Ok(())
+}
+
+/// Whoever has the credentials of the second member, whose agent does not run, writes there.
+pub async fn what_a_member_forges_is_refused_and_told_and_changes_nothing(
+    mut stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    let (exporter, forger) = (stage.user(0), in_hub(&stage, 1));
+    let [this, other] = [&stage.members[0], &stage.members[1]].map(|member| member.cluster_id.clone());
+    stage.export(&["10.1.0.1"]).await?;
+    exporter.import("app", "app", Consume::ClusterIp).await?;
+    exporter.sees("app", &["10.1.0.1"]).await?;
+    exporter.sees_import("app", "True").await?;
+    stage.ground.stop_agent(Place::Member(1)).await?;
+    let genuine = in_hub(&stage, 0).api::<EndpointSliceExport>().list(&Default::default()).await?.items.pop();
+    let genuine = genuine.context("the slice is exported")?;
+    let mut routes = exporter.routes("app");
+    routes.are(&["10.1.0.1:8080"]).await?;
+
+    let mut spec = serde_json::to_value(&genuine.spec)?;
+    spec["endpoints"] = json!([{"addresses": ["10.66.0.1"]}]);
+    spec["endpointSliceReference"]["clusterId"] = json!(this);
+    let name = format!("{other}-{}-app-1-abcde", stage.namespace);
+    forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
+    let why = format!("cluster {this} exports it already");
+    assert_eq!(forger.is_told("EndpointSliceExport", "SliceHeldByAnother", &why).await?, 1);
+    spec["endpointSliceReference"]["uid"] = json!("6f3cf4f8-0000-4000-8000-000000000001");
+    let name = genuine.name_any();
+    forger.create::<EndpointSliceExport>(json!({"metadata": {"name": name}, "spec": spec})).await?;
+    let held = format!("{}/{name}", stage.members[0].hub_namespace);
+    let why = format!("EndpointSliceExport {held} of cluster {this} holds the name");
+    assert_eq!(forger.is_told("EndpointSliceExport", "NameHeldByAnother", &why).await?, 1);
+
+    exporter.set_endpoints("app-1", &["10.1.0.1", "10.1.0.2"]).await?;
+    routes.are(&["10.1.0.1:8080", "10.1.0.2:8080"]).await?;
+    routes.always_led_to(&["10.1.0.1:8080"])?;
+    ensure!(routes.events() == 2, "none but that change: {routes:?}");
+    Ok(())
+}
+
+pub async fn addresses_that_are_no_other_clusters_are_not_imported_and_that_is_told(
+    mut stage: Stage<impl Ground>,
+) -> anyhow::Result<()> {
+    stage.export_and_import(&["10.1.0.1"]).await?;
+    stage.ground.stop_agent(Place::Member(0)).await?;
+    let exports = in_hub(&stage, 0).api::<EndpointSliceExport>();
+    let export = exports.list(&Default::default()).await?.items.pop().context("the slice is exported")?;
+    let endpoints = json!([
+        {"addresses": ["10.1.0.2"]}, {"addresses": ["127.0.0.1"]}, {"addresses": ["169.254.169.254"]}, {"addresses": ["::1"]},
+    ]);
+    let patch = Patch::Merge(json!({"spec": {"endpoints": endpoints}}));
+    exports.patch(&export.name_any(), &PatchParams::default(), &patch).await?;
+    let importer = stage.user(1);
+    importer.sees("app", &["10.1.0.2"]).await?;
+    let why = "address 127.0.0.1 (loopback), address 169.254.169.254 (link-local), address ::1 (no address of the slice's type)";
+    assert_eq!(importer.is_told("MultiClusterService", "AddressRefused", why).await?, 1);
     Ok(())
 }
