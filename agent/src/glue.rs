@@ -5,6 +5,7 @@ use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::Change as CoreChange;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Desired, Event, Patch, Plan as CorePlan, Sample, Write};
+use fleetnet_core::reasons::Reason;
 use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Timestamp;
@@ -157,8 +158,8 @@ pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
             namespace: (&*event.about.namespace).into(),
             name: (&*event.about.name).into(),
             uid: (&*event.uid).into(),
-            severity: if event.warning { Severity::Warning } else { Severity::Normal },
-            reason: event.reason,
+            severity: if event.reason.is_warning() { Severity::Warning } else { Severity::Normal },
+            reason: event.reason.as_str(),
             message: event.message,
             component: event.component,
         })
@@ -171,17 +172,96 @@ pub fn refusal_event<S: From<Kind>>(
     refusal: &Refusal<S>,
     component: &'static str,
 ) -> Vec<EventRecord<S>> {
-    let Some((kind, name, uid)) = about else { return Vec::new() };
-    events(vec![Event {
-        kind,
-        about: name,
-        uid,
-        warning: true,
-        reason: "WriteRefused",
-        message: format!(
-            "cluster {} refused to {} {} {}/{}: {}; it is tried again once what it is made from changes",
-            refusal.cluster, refusal.verb, refusal.kind, refusal.namespace, refusal.name, refusal.message
-        ),
-        component,
-    }])
+    let message = format!(
+        "cluster {} refused to {} {}: {}; it is tried again once what it is made from changes",
+        refusal.cluster,
+        refusal.verb,
+        target(refusal),
+        refusal.message
+    );
+    not_written(about, Reason::WriteRefused, message, component)
+}
+
+/// The same of one that the server does not allow, or for which it lacks a namespace or a definition; nothing of one that
+/// may succeed by itself, and nothing in a namespace that goes: nobody is left to tell.
+pub fn denial_event<S: From<Kind>>(
+    about: Option<(Kind, ObjectName, Text)>,
+    failure: &Refusal<S>,
+    component: &'static str,
+) -> Vec<EventRecord<S>> {
+    if failure.status == 0 || is_of_going_namespace(failure) {
+        return Vec::new();
+    }
+    let message = format!(
+        "cluster {} does not let this agent {} {}: {}; check the agent's role there, and that the namespace and the definition \
+         exist; it is tried again by itself",
+        failure.cluster,
+        failure.verb,
+        target(failure),
+        failure.message
+    );
+    not_written(about, Reason::WriteDenied, message, component)
+}
+
+/// Whether a write failed because its namespace is being deleted.
+pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
+    failure.status == 403 && failure.message.contains("is being terminated")
+}
+
+fn target<S>(refusal: &Refusal<S>) -> String {
+    format!("{} {}", refusal.kind, ObjectName::new(&*refusal.namespace, &*refusal.name))
+}
+
+fn not_written<S: From<Kind>>(
+    about: Option<(Kind, ObjectName, Text)>,
+    reason: Reason,
+    message: String,
+    component: &'static str,
+) -> Vec<EventRecord<S>> {
+    let event = |(kind, name, uid)| Event { kind, about: name, uid, reason, message, component };
+    events(about.map(event).into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(status: u16, message: &str) -> Vec<(&'static str, String)> {
+        let refusal = Refusal {
+            source: Kind::InternalServiceExport,
+            cluster: "hub".to_owned(),
+            kind: "InternalServiceExport".to_owned(),
+            namespace: "fleet-member-west".into(),
+            name: "work-app".into(),
+            verb: "create",
+            status,
+            reason: String::new(),
+            message: message.to_owned(),
+        };
+        let about = Some((Kind::ServiceExport, ObjectName::new("work", "app"), "uid".into()));
+        let told = if status == 422 {
+            refusal_event(about, &refusal, "member-agent")
+        } else {
+            denial_event(about, &refusal, "member-agent")
+        };
+        assert!(told.iter().all(|event| (&*event.name, event.severity) == ("app", Severity::Warning)));
+        told.into_iter().map(|event| (event.reason, event.message)).collect()
+    }
+
+    #[test]
+    fn what_a_server_does_not_take_is_told_with_object_cluster_and_remedy() {
+        let refused = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
+                       is tried again once what it is made from changes";
+        assert_eq!(told(422, "spec.ports: too many"), [("WriteRefused", refused.to_owned())]);
+        let denied = "cluster hub does not let this agent create InternalServiceExport fleet-member-west/work-app: not yours; \
+                      check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";
+        assert_eq!(told(403, "not yours"), [("WriteDenied", denied.to_owned())]);
+        assert_eq!(told(404, "not yours"), [("WriteDenied", denied.to_owned())]);
+    }
+
+    #[test]
+    fn nobody_is_told_of_what_passes_by_itself_or_of_a_namespace_that_goes() {
+        assert_eq!(told(0, "connection refused"), []);
+        assert_eq!(told(403, "unable to create new content in namespace work because it is being terminated"), []);
+    }
 }

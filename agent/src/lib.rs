@@ -3,9 +3,9 @@
 //!
 //! The agents never know each other; what either of them needs of this crate is here, and nothing else.
 
-pub mod blocked;
 pub mod flags;
 pub mod glue;
 pub mod go;
+pub mod hindrances;
 pub mod launch;
 pub mod metrics;

@@ -9,9 +9,12 @@ use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
 use crate::names;
-use crate::plan::{Patch, Plan, Write};
+use crate::plan::{Event, Hindrance, Patch, Plan, Write};
+use crate::reasons::Reason;
 use crate::rights::{self, Right};
 use std::collections::BTreeMap;
+
+const COMPONENT: &str = "internalserviceimport-controller";
 
 /// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone. Who holds one that may be there
 /// and cannot be read keeps it, and as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service
@@ -107,7 +110,9 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             None if offered && !alive && !claim.meta.deleting => {}
             None if claim.meta.deleting => plan.join(release(claim, granted)),
             None => match right(view, service, namespace) {
-                Right::Granted => plan.join(release(claim, granted)),
+                Right::Granted => {
+                    plan.join(release(claim, granted).hindered_by(waiting(view, claim, import, &rightful, now)));
+                }
                 Right::Refused => plan.join(refuse(claim, granted)),
                 Right::Unknown => {}
             },
@@ -159,6 +164,48 @@ fn refuse(claim: &InternalServiceImport, granted: bool) -> Plan {
     plan
 }
 
+/// Why a claim waits that may be granted.
+fn waiting(
+    view: &View,
+    claim: &InternalServiceImport,
+    import: Option<&ServiceImport>,
+    rightful: &BTreeMap<Text, Text>,
+    now: Timestamp,
+) -> Option<Hindrance> {
+    let import = import.filter(|import| !import.meta.deleting)?;
+    let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
+    let service = &import.meta.name;
+    if import.status.is_headless() && !view.features_of(&name.namespace, now).0.has(Feature::Headless) {
+        let message = format!(
+            "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and that cluster's agent \
+             does not announce that it takes headless Services: upgrade it"
+        );
+        return Some(Hindrance { reason: Reason::NotUnderstood, message });
+    }
+    let holders: Vec<&str> = rightful.values().map(|holder| &**holder).collect();
+    let message = format!(
+        "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and of type \
+         LoadBalancer one cluster may import it; ask for it with type ClusterIP, or delete the other's MultiClusterService",
+        holders.join(", ")
+    );
+    Some(Hindrance { reason: Reason::ImportHeldByAnother, message })
+}
+
+/// Who imports a Service now: told with the write that records it, which remembers it.
+fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> Option<Event> {
+    if import.claims.importers == *importers {
+        return None;
+    }
+    let clusters: Vec<&str> = importers.values().map(|cluster| &**cluster).collect();
+    let by = match clusters[..] {
+        [] => "no cluster any more".to_owned(),
+        [only] => format!("cluster {only}"),
+        _ => format!("clusters {}", clusters.join(", ")),
+    };
+    let message = format!("service {} is imported by {by}", import.meta.name);
+    Some(Event::new(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
+}
+
 /// Writes the claims down.
 fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>) -> Plan {
     let ours = !importers.is_empty();
@@ -166,6 +213,7 @@ fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>) -> Plan {
     if annotated && import.meta.finalizers.ours == ours {
         return Plan::default();
     }
+    let event = importers_event(import, &importers);
     let patch = Patch::Claims { importers, finalizers: import.meta.finalizers.with_ours(ours) };
-    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, patch))
+    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, patch).telling(event))
 }

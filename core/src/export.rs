@@ -14,6 +14,7 @@ use crate::ids::{ObjectName, Timestamp};
 use crate::limits::WEIGHT_MAX;
 use crate::member::View;
 use crate::model::{Condition, InternalServiceExport, Service, ServiceExport, ServiceType};
+use crate::reasons::Reason;
 
 pub use service::plan_service;
 pub use slice::plan_slice;
@@ -103,15 +104,20 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     let valid = conditions::find(&export.conditions, VALID);
     let Some(valid) = valid.filter(|_| export.meta.finalizers.ours) else { return false };
     let name = &export.meta.name;
-    let offered = [Verdict::service_is_valid(name), Verdict::invalid_weight(name, "")];
+    let offered = [Reason::ServiceIsValid, Reason::ServiceExportInvalidWeightAnnotation, Reason::NameHeldByAnother];
     let withdrawn = *valid.message == *Verdict::weight_is_zero(name).message;
-    !withdrawn && offered.iter().any(|verdict| *valid.reason == *verdict.reason)
+    !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason))
 }
 
 /// Whether the withdrawal of a ServiceExport's export was begun and is not finished: it says why, and is still marked.
 pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
     let name = &export.meta.name;
-    let verdicts = [Verdict::weight_is_zero(name), Verdict::service_not_found(name), Verdict::service_ineligible(name)];
+    let verdicts = [
+        Verdict::weight_is_zero(name),
+        Verdict::service_not_found(name),
+        Verdict::service_ineligible(name),
+        Verdict::headless_not_understood(name),
+    ];
     let valid = conditions::find(&export.conditions, VALID);
     export.meta.finalizers.ours && valid.is_some_and(|valid| verdicts.iter().any(|it| *it.message == *valid.message))
 }

@@ -12,7 +12,7 @@ use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
 use crate::model::{
-    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object,
+    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace, Object,
     ServiceImport,
 };
 use crate::names;
@@ -132,6 +132,13 @@ impl View {
         dirty.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         dirty.extend(self.slice_imports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
         dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone())));
+    }
+
+    /// Where what becomes of a Service is told: at its import, or, where there is none, at the first of its exports.
+    pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
+        let import = self.imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
+        let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));
+        import.or_else(|| exports.next().map(|export| (Kind::InternalServiceExport, &export.meta)))
     }
 
     /// An exported slice of that name.

@@ -16,6 +16,7 @@
 //! | [`rights`] | who may export from, and import from, a namespace of the hub |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
+//! | [`conditions`] | what users are told, and when, in the words of [`reasons`] |
 
 pub mod claims;
 pub mod conditions;
@@ -34,6 +35,7 @@ pub mod model;
 pub mod names;
 pub mod plan;
 pub mod ranges;
+pub mod reasons;
 pub mod resolve;
 pub mod rights;
 mod succession;

@@ -9,6 +9,7 @@
 mod announced;
 mod apply;
 mod going;
+mod nameless;
 mod orphans;
 mod stamps;
 mod unreadable;
@@ -25,6 +26,7 @@ use crate::ranges::Range;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{export, import};
+use nameless::Nameless;
 use std::collections::BTreeMap;
 
 pub use stamps::ServiceLatency;
@@ -142,6 +144,8 @@ pub struct View {
     pub(crate) slice_imports_from: Index<Text>,
     /// What is remembered of when things were seen.
     pub(crate) stamps: Stamps,
+    /// What waits for a name.
+    nameless: Nameless,
     /// What the hub has announced.
     pub(super) hub_announced: Announced,
     /// The watch of this cluster's slices is in touch with the server, or has not lost it yet.
@@ -177,6 +181,7 @@ impl View {
             slice_imports_of: Index::default(),
             slice_imports_from: Index::default(),
             stamps: Stamps::default(),
+            nameless: Nameless::default(),
             hub_announced: Announced::default(),
             slices_followed: true,
         }

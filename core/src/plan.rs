@@ -5,6 +5,7 @@ use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
     MemberCounts, Meta, Owner, PortsOffered, Reference, ServicePort, SessionAffinity, SliceContent,
 };
+use crate::reasons::Reason;
 
 /// What to do about one key.
 ///
@@ -17,8 +18,8 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// When to plan this key again although nothing changed.
     pub again: Option<Timestamp>,
-    /// What stands in the way and can only be mended by a user: the object, the cause and the remedy, for the log.
-    pub blocked: Option<String>,
+    /// What stands in the way and can only be mended by a user, for the log.
+    pub hindrances: Vec<Hindrance>,
 }
 
 impl Plan {
@@ -33,16 +34,24 @@ impl Plan {
     }
 
     /// Nothing to do until a user mends something.
-    pub fn blocked(why: String) -> Self {
-        Self { blocked: Some(why), ..Self::default() }
+    pub fn hindered(reason: Reason, message: String) -> Self {
+        Self { hindrances: vec![Hindrance { reason, message }], ..Self::default() }
+    }
+
+    /// The same, hindered.
+    #[must_use]
+    pub(crate) fn hindered_by(mut self, hindrances: impl IntoIterator<Item = Hindrance>) -> Self {
+        self.hindrances.extend(hindrances);
+        self
     }
 
     /// Nothing is let go while what cannot be read may be what stands for it elsewhere.
     pub(crate) fn held_by_unreadable(kind: Kind, name: &ObjectName, by: Kind, unreadable: &ObjectName) -> Self {
-        Self::blocked(format!(
+        let message = format!(
             "{kind:?} {name} is to go and is not let go: {by:?} {unreadable} was made for it by its name and cannot be read; \
              repair or delete that"
-        ))
+        );
+        Self::hindered(Reason::ObjectUnreadable, message)
     }
 
     /// Adds a write.
@@ -59,8 +68,17 @@ impl Plan {
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.look_again(other.again);
-        self.blocked = self.blocked.take().or(other.blocked);
+        self.hindrances.extend(other.hindrances);
     }
+}
+
+/// What stands in the way of a plan until a user mends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hindrance {
+    /// Why.
+    pub reason: Reason,
+    /// The object, the cause and the remedy.
+    pub message: String,
 }
 
 /// One write to one object.
@@ -103,8 +121,8 @@ impl Write {
 
     /// The same, telling the user of it.
     #[must_use]
-    pub fn telling(mut self, event: Event) -> Self {
-        self.events.push(event);
+    pub fn telling(mut self, events: impl IntoIterator<Item = Event>) -> Self {
+        self.events.extend(events);
         self
     }
 
@@ -318,14 +336,25 @@ pub struct Event {
     pub about: ObjectName,
     /// Its UID.
     pub uid: Text,
-    /// `Warning` rather than `Normal`.
-    pub warning: bool,
-    /// Machine-readable reason, the same words as the Go agents'.
-    pub reason: &'static str,
+    /// Why; `Warning` or `Normal` follows from it.
+    pub reason: Reason,
     /// For people.
     pub message: String,
     /// Who says it, as the Go agents name it (`serviceexport-controller`).
     pub component: &'static str,
+}
+
+impl Event {
+    /// One about an object that is held.
+    pub(crate) fn new(
+        component: &'static str,
+        kind: Kind,
+        meta: &Meta,
+        reason: Reason,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { kind, about: meta.name.clone(), uid: meta.uid.clone(), reason, message: message.into(), component }
+    }
 }
 
 /// A measurement that comes with a write.

@@ -5,7 +5,7 @@
 //! the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
 
 use crate::claims;
-use crate::conditions::{self, CONFLICT, VALID, Verdict};
+use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
@@ -15,6 +15,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Write};
+use crate::reasons::Reason;
 use crate::rights::{self, Right};
 
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
@@ -33,14 +34,14 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
-        (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(unnameable(service)),
+        (None, Some(_)) if !names::can_be_service(service) => Plan::hindered(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_offered(view, import),
         // What the import alone tells is written down before it changes.
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
         (Some(_), Some(_)) if undecided => Plan::default(),
-        (Some(import), Some(resolution)) => update(import, resolution),
+        (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
     plan.join(refuse(view, service, now));
@@ -251,18 +252,56 @@ fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
         return Plan::default();
     }
-    let message = format!("There are no exported services of {}", name.name);
-    Plan::one(Write::delete(Kind::ServiceImport, &import.meta).telling(normal(import, "NoExportedService", message)))
+    let event =
+        about_import(import, Reason::NoExportedService, format!("service {name} is exported by no cluster any more"));
+    Plan::one(Write::delete(Kind::ServiceImport, &import.meta).telling([event]))
 }
 
-fn update(import: &ServiceImport, resolution: &Resolution) -> Plan {
+fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan {
     let status = resolution.status();
     if import.meta.deleting || import.status == status {
         return Plan::default(); // a dying import is not resolved into; its end wakes us (B5)
     }
-    let message = format!("Resolved exported service properties and updated {} status", import.meta.name.name);
-    let event = normal(import, "SuccessfulUpdateStatus", message);
-    Plan::one(Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status)).telling(event))
+    let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
+    let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
+    Plan::one(write.telling([event]).telling(other_winner(view, import, resolution)))
+}
+
+/// Who exports a Service, and whose ports it has.
+fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
+    match &resolution.accepted[..] {
+        [] => format!("service {service} keeps its ports and is exported by no cluster that could be asked"),
+        [only] => format!("service {service} is exported by cluster {only}"),
+        [winner, ..] => {
+            format!(
+                "service {service} is exported by clusters {}, with the ports of {winner}",
+                resolution.accepted.join(", ")
+            )
+        }
+    }
+}
+
+/// What exports that stay in conflict are told where they are so with another winner, or with other ports of his: their
+/// conditions say the same, so the import is what remembers that it was told.
+fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
+    let (service, status) = (&import.meta.name, &import.status);
+    let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
+    let same_offer = names::offer_fingerprint(&status.ports, status.is_headless()) == offered;
+    let Some(before) = status.clusters.first() else { return Vec::new() };
+    if same_offer && resolution.accepted.first() == Some(before) {
+        return Vec::new();
+    }
+    let stays = |export: &InternalServiceExport| {
+        let said = conditions::find(&export.conditions, CONFLICT);
+        fingerprint(export) != offered
+            && current_offer(export).is_some()
+            && conditions::says(said, &Verdict::conflict(service), export.meta.generation)
+    };
+    let losers = exports(view, service).filter(|(_, export)| stays(export));
+    let about = |export: &InternalServiceExport, message| {
+        Event::new(EXPORT_COMPONENT, Kind::InternalServiceExport, &export.meta, Reason::ConflictFound, message)
+    };
+    losers.map(|(cluster, export)| about(export, conflict_message(export, &cluster, resolution))).collect()
 }
 
 /// Lets dying exports go once the import does not name their cluster any more.
@@ -288,20 +327,17 @@ fn release(view: &View, service: &ObjectName) -> Plan {
 fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in rightful_exports(view, service, Right::Refused) {
-        let message = rights::exporter_refused(service, &cluster);
-        let verdict = Verdict::exporter_not_allowed(message.clone());
+        let verdict = Verdict::exporter_not_allowed(rights::exporter_refused(service, &cluster));
         if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
             continue; // whatever it has come to offer since
         }
-        let generation = export.meta.generation;
-        let mut list = conditions::set(&export.conditions, VALID, &verdict, generation, now);
-        if conditions::find(&list, CONFLICT).is_some_and(|held| &*held.status == "True") {
+        let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
+        if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
             // Who does not count is in conflict with nobody.
-            list = conditions::set(&list, CONFLICT, &Verdict::pending_conflict_resolution(service), generation, now);
+            let pending = Verdict::pending_conflict_resolution(service);
+            wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
         }
-        let patch = Patch::InternalServiceExportConditions(list);
-        let write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
-        plan.push(write.telling(rights::exporter_event(export, message)));
+        plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan
 }
@@ -314,7 +350,6 @@ fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now
         return plan;
     }
     let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
-    let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
     for export in live(&view.internal_exports, view.internal_exports_of.get(service)) {
         let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
         if rights::of_exporter(view, service, &cluster) != Right::Granted {
@@ -324,30 +359,40 @@ fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now
         if !offers && counting.contains(&&export.meta.name) {
             continue; // it is marked and stamped first
         }
-        let accepted = fingerprint(export) == offered;
-        let verdict = if accepted { Verdict::no_conflict(service) } else { Verdict::conflict(service) };
-        let generation = export.meta.generation;
-        let judged = conditions::says(conditions::find(&export.conditions, CONFLICT), &verdict, generation);
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
-        if judged && !was_refused {
-            continue;
-        }
-        let mut list = conditions::set(&export.conditions, CONFLICT, &verdict, generation, now);
-        if was_refused {
-            list = conditions::set(&list, VALID, &Verdict::exporter_allowed(service), generation, now);
-        }
-        let patch = Patch::InternalServiceExportConditions(list);
-        let mut write = Write::patch(Kind::InternalServiceExport, &export.meta, patch);
-        if !accepted && !judged {
-            write = write.telling(conflict_event(export, &cluster, resolution));
-        }
-        plan.push(write);
+        let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
+        let verdict = verdict(service, export, &cluster, resolution);
+        let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).collect();
+        plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan
 }
 
+/// What `Conflict` of an export is to say. That one agrees with the others is told where it did not before: the first time
+/// the import's Event says so.
+fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
+    if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
+        let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
+        return verdict.afresh().telling(conflict_message(export, cluster, resolution));
+    }
+    let verdict = Wanted::new(CONFLICT, Verdict::no_conflict(service), EXPORT_COMPONENT);
+    match conditions::find(&export.conditions, CONFLICT) {
+        Some(held) if conditions::has_reason(held, Reason::ConflictFound) => {
+            let message = format!("service {service} of cluster {cluster} is exported without conflict");
+            verdict.telling(message)
+        }
+        _ => verdict.silent(),
+    }
+}
+
+fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
+    let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
+    let (list, events) = conditions::change(kind, meta, &export.conditions, wanted, now)?;
+    Some(Write::patch(kind, meta, Patch::InternalServiceExportConditions(list)).telling(events))
+}
+
 /// Names the port that differs, the clusters and the winner: what to mend follows from it.
-fn conflict_event(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Event {
+fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
         let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
         format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
@@ -369,33 +414,16 @@ fn conflict_event(export: &InternalServiceExport, cluster: &str, resolution: &Re
     } else {
         String::new()
     };
-    let message = format!(
+    format!(
         "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has offered its ports \
          for longer: {kinds}only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another \
          name",
         export.reference.source,
         list(&export.ports, &resolution.ports),
         list(&resolution.ports, &export.ports),
-    );
-    Event {
-        kind: Kind::InternalServiceExport,
-        about: export.meta.name.clone(),
-        uid: export.meta.uid.clone(),
-        warning: true,
-        reason: "ServiceExportConflictFound",
-        message,
-        component: EXPORT_COMPONENT,
-    }
+    )
 }
 
-fn normal(import: &ServiceImport, reason: &'static str, message: String) -> Event {
-    Event {
-        kind: Kind::ServiceImport,
-        about: import.meta.name.clone(),
-        uid: import.meta.uid.clone(),
-        warning: false,
-        reason,
-        message,
-        component: IMPORT_COMPONENT,
-    }
+fn about_import(import: &ServiceImport, reason: Reason, message: String) -> Event {
+    Event::new(IMPORT_COMPONENT, Kind::ServiceImport, &import.meta, reason, message)
 }

@@ -6,11 +6,14 @@
 
 use crate::hub::View;
 use crate::ids::{ObjectName, Text};
-use crate::model::{InternalServiceExport, InternalServiceImport, Kind, Namespace};
+use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::Event;
+use crate::reasons::Reason;
 use crate::watches::WatchState;
 use std::collections::BTreeSet;
+
+const COMPONENT: &str = "internalserviceimport-controller";
 
 /// What the log says once where rights cannot be enforced.
 pub const NOT_ENFORCED: &str = "namespaces of the hub cannot be listed and watched: annotations that name who exports from \
@@ -60,34 +63,16 @@ fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
 }
 
-/// What an export that is refused is told: in its condition, and once as an event.
+/// What an export that is refused is told.
 pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
     refused(&service.namespace, cluster, "export from", "exporters")
 }
 
-pub(crate) fn exporter_event(export: &InternalServiceExport, message: String) -> Event {
-    Event {
-        kind: Kind::InternalServiceExport,
-        about: export.meta.name.clone(),
-        uid: export.meta.uid.clone(),
-        warning: true,
-        reason: "ExporterNotAllowed",
-        message,
-        component: "internalserviceexport-controller",
-    }
-}
-
+/// What a claim that is refused is told, once.
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
-    Event {
-        kind: Kind::InternalServiceImport,
-        about: claim.meta.name.clone(),
-        uid: claim.meta.uid.clone(),
-        warning: true,
-        reason: "ImporterNotAllowed",
-        message: refused(&claim.reference.source.namespace, &cluster, "import from", "importers"),
-        component: "internalserviceimport-controller",
-    }
+    let message = refused(&claim.reference.source.namespace, &cluster, "import from", "importers");
+    Event::new(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
 fn refused(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {

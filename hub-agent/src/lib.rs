@@ -34,9 +34,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::refuse(&why),
     };
-    launch::launch(process, async |_registry| {
+    launch::launch(process, async |registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
-        Ok(Part { logic: Hub::default(), sources: sources(&hub), own_cluster: hub, leases: leases() })
+        Ok(Part { logic: Hub::new(&registry)?, sources: sources(&hub), own_cluster: hub, leases: leases() })
     })
 }
 

@@ -1,30 +1,43 @@
 //! The hub agent as the runtime sees it: core's view and plans.
 
-use fleetnet_agent::blocked::Blocked;
 use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Announcement, Kind, Object};
+use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
+use prometheus::Registry;
 use tracing::warn;
+
+const COMPONENT: &str = "hub-agent";
 
 /// The hub agent's view.
 pub struct Hub {
     view: View,
-    blocked: Blocked<Key>,
+    hindrances: Hindrances<Key>,
     /// It was said that nobody is kept from exporting and importing.
     said_not_enforced: bool,
 }
 
 impl Hub {
+    /// Knows nothing yet.
+    ///
+    /// # Errors
+    /// If the registry has its metric already.
+    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
+        Ok(Self { view, hindrances: Hindrances::new(registry)?, said_not_enforced: false })
+    }
+
     /// The object whose user should hear of what happens to a key.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
         match key {
             Key::Service(service) => {
-                let import = self.view.imports.get(service)?;
-                Some((Kind::ServiceImport, service.clone(), import.meta.uid.clone()))
+                let (kind, meta) = self.view.import_or_export_of(service)?;
+                Some((kind, meta.name.clone(), meta.uid.clone()))
             }
             Key::Slice(name) => {
                 let export = self.view.slice_export_named(name)?;
@@ -32,14 +45,6 @@ impl Hub {
             }
             Key::Member(_) => None,
         }
-    }
-}
-
-impl Default for Hub {
-    /// Knows nothing yet.
-    fn default() -> Self {
-        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
-        Self { view, blocked: Blocked::default(), said_not_enforced: false }
     }
 }
 
@@ -57,14 +62,14 @@ impl Logic for Hub {
         self.view.watch_state(source, glue::watch_state(state), dirty);
         let not_enforced = self.view.rights_not_enforced();
         if let Some(why) = not_enforced.filter(|_| !self.said_not_enforced) {
-            warn!("{why}");
+            warn!(reason = Reason::RightsNotEnforced.as_str(), "{why}");
         }
         self.said_not_enforced = not_enforced.is_some();
     }
 
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
         let mut plan = self.view.plan(key, glue::core_time(now));
-        self.blocked.note(key, plan.blocked.take());
+        self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         glue::plan(plan)
     }
 
@@ -85,7 +90,11 @@ impl Logic for Hub {
     }
 
     fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
-        glue::refusal_event(self.about(key), refusal, "hub-agent")
+        glue::refusal_event(self.about(key), refusal, COMPONENT)
+    }
+
+    fn failed(&mut self, key: &Key, failure: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
+        glue::denial_event(self.about(key), failure, COMPONENT)
     }
 
     /// What was refused for want of a namespace is tried again as soon as there is one.

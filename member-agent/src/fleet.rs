@@ -3,8 +3,8 @@
 use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
-use fleetnet_agent::blocked::Blocked;
 use fleetnet_agent::glue::{self, Receipt};
+use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::handshake;
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Key, Settings, View};
@@ -13,19 +13,21 @@ use fleetnet_core::plan::{Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
 
+const COMPONENT: &str = "member-agent";
+
 /// The view of what is exported and imported, the parts that run, and their measurements.
 pub(crate) struct Fleet {
     view: View,
     parts: Parts,
     latencies: Latencies,
     observed: Observed,
-    blocked: Blocked<Key>,
+    hindrances: Hindrances<Key>,
 }
 
 impl Fleet {
     /// Knows nothing yet.
-    pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies) -> Self {
-        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), blocked: Blocked::default() }
+    pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
+        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), hindrances }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -124,7 +126,7 @@ impl Fleet {
             return Plan::default();
         }
         let mut plan = self.view.plan(key, glue::core_time(now));
-        self.blocked.note(key, plan.blocked.take());
+        self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         plan
     }
 
@@ -161,6 +163,10 @@ impl Fleet {
     }
 
     pub(crate) fn refused<S: From<Kind>>(&mut self, key: &Key, refusal: &Refusal<S>) -> Vec<EventRecord<S>> {
-        glue::refusal_event(self.about(key), refusal, "member-agent")
+        glue::refusal_event(self.about(key), refusal, COMPONENT)
+    }
+
+    pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<EventRecord<S>> {
+        glue::denial_event(self.about(key), failure, COMPONENT)
     }
 }

@@ -18,6 +18,7 @@ mod source;
 mod source_ranges;
 
 pub use flags::Flags;
+pub use fleetnet_agent::hindrances::Hindrances;
 pub use latency::Latencies;
 pub use logic::{Key, Member, Object, Receipt, Source};
 pub use settings::{Hub, Parts, Settings};
@@ -58,9 +59,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         };
         let hub = hub.as_ref().map(|hub| (&*settings.member.hub_namespace, hub));
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
+        let hindrances = Hindrances::new(&registry)?;
         let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
         Ok(Part {
-            logic: Member::new(settings.member.clone(), settings.parts, latencies, endpoints),
+            logic: Member::new(settings.member.clone(), settings.parts, latencies, hindrances, endpoints),
             sources: sources(&member, hub, settings.endpoints.as_ref()),
             own_cluster: member,
             leases: settings.parts.leases(),

@@ -9,6 +9,7 @@ use crate::settings::Parts;
 pub use crate::source::{Object, Source};
 use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_agent::glue;
+use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
@@ -53,9 +54,15 @@ impl From<glue::Receipt> for Receipt {
 
 impl Member {
     /// An agent that knows nothing yet; `endpoints` is the EndpointSlice controller, if it may ever serve.
-    pub fn new(settings: member::Settings, parts: Parts, latencies: Latencies, endpoints: Option<Serving>) -> Self {
+    pub fn new(
+        settings: member::Settings,
+        parts: Parts,
+        latencies: Latencies,
+        hindrances: Hindrances<member::Key>,
+        endpoints: Option<Serving>,
+    ) -> Self {
         Self {
-            fleet: Fleet::new(settings, parts, latencies),
+            fleet: Fleet::new(settings, parts, latencies, hindrances),
             endpoints,
             lane: LaneId::of("EndpointSlice controller"),
             takeover_lane: LaneId::of("takeover"),
@@ -64,9 +71,8 @@ impl Member {
 
     /// What the users of a Service are told. Nobody is left to tell in a namespace that goes.
     fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
-        let is_going = refusal.status == 403 && refusal.message.contains("is being terminated");
         match (key, &self.endpoints) {
-            (Key::Endpoints(service), Some(serving)) if !is_going => {
+            (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(refusal) => {
                 let told = serving.refused(service, refusal.verb, &refusal.name, &refusal.message);
                 told.into_iter().map(record).collect()
             }
@@ -280,7 +286,10 @@ impl Logic for Member {
     }
 
     fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
-        self.slices_are_not_written(key, failure)
+        match key {
+            Key::Fleet(key) => self.fleet.failed(key, failure),
+            Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, failure),
+        }
     }
 }
 
@@ -339,7 +348,8 @@ mod tests {
         let registry = Registry::new();
         let latencies = Latencies::new("member-1", &registry).expect("the only ones");
         let serving = Serving::new(&Settings::with_mode(Mode::On), &registry).expect("the only one");
-        let mut member = Member::new(settings, Parts::ALL, latencies, Some(serving));
+        let hindrances = Hindrances::new(&registry).expect("the only one");
+        let mut member = Member::new(settings, Parts::ALL, latencies, hindrances, Some(serving));
         member.leads(NOON, &mut Vec::new());
         member.plan(&Key::Takeover, NOON);
         let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };

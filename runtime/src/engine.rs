@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Timestamp};
 use crate::demand::Demand;
-use crate::events::Recorder;
+use crate::events::{Occasion, Recorder};
 use crate::limits::AGAIN_SOONEST;
 use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
@@ -310,7 +310,7 @@ impl<L: Logic> Engine<L> {
         self.metrics.planned(begun.elapsed());
         let (news, in_flight) = (self.news.remove(key), self.slots.in_flight());
         for record in &events {
-            self.record(record);
+            self.record(record, Occasion::Planned);
         }
         self.again.set(key, again.map(|again| again.max(at + AGAIN_SOONEST)));
         let mut wanted: BTreeMap<Target<L::Source>, Option<Instant>> = BTreeMap::new();
@@ -399,9 +399,9 @@ impl<L: Logic> Engine<L> {
         source.versions.held(&target.namespace, &target.name).map(|(uid, version)| (uid.into(), version))
     }
 
-    pub(crate) fn record(&mut self, record: &EventRecord<L::Source>) {
+    pub(crate) fn record(&mut self, record: &EventRecord<L::Source>, occasion: Occasion) {
         if let Some(source) = self.sources.get(&record.source) {
-            self.recorder.record(&source.spec, record);
+            self.recorder.record(&source.spec, record, occasion);
         }
     }
 }

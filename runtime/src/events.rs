@@ -1,29 +1,45 @@
-//! Records Kubernetes Events (core/v1): best effort, bounded, and each thing said once in a while only.
+//! Records Kubernetes Events (core/v1): best effort and bounded. Each is a line of the log and counts in a metric too, with the
+//! same reason.
 //!
-//! Plans are level-triggered and say the same again and again, so equal events are left out for a while here. What does
-//! not fit into the queue or is refused by the server is dropped and counted.
+//! What a write brought about is told as often as that happens, within a limit. Plans are level-triggered and say the same
+//! again and again, and so does a write that fails: their equal events are left out for a while here. One of a write that
+//! failed has a name that follows from what it says, so that the server leaves it out after a restart. What does not fit into
+//! the queue or is refused by the server is dropped and counted.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::{Clock, Timestamp};
-use crate::limits::{EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENTS_REMEMBERED, WRITE_TIMEOUT};
-use crate::logic::{EventRecord, Logic, Resource, SourceSpec};
+use crate::limits::{
+    EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENTS_REMEMBERED, WRITE_TIMEOUT,
+};
+use crate::logic::{EventRecord, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
+
+/// What an event comes of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// A write was carried out: something changed.
+    Done,
+    /// A plan says so, and may say it again.
+    Planned,
+    /// A write was not carried out, and may fail again.
+    NotDone,
+}
 
 /// Takes events in, without waiting.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     queue: mpsc::Sender<Posting>,
-    /// When each event was last recorded, by a hash of all that makes it up.
-    recorded: BTreeMap<u64, Instant>,
+    /// Since when each event was recorded, and how often, by a hash of all that makes it up.
+    recorded: BTreeMap<u64, (Instant, u32)>,
     /// This process, such as its host name.
     instance: String,
     clock: Clock,
@@ -47,44 +63,80 @@ impl Recorder {
         (Self { queue, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
     }
 
-    /// Records an event, unless the same was recorded a short while ago.
-    pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
-        let now = Instant::now();
-        if !self.is_news(spec, record, now) {
+    /// Records an event, unless the same was recorded a short while ago, or too often.
+    pub(crate) fn record<L: Logic>(
+        &mut self,
+        spec: &SourceSpec<L>,
+        record: &EventRecord<L::Source>,
+        occasion: Occasion,
+    ) {
+        let identity = identity(spec, record);
+        let most = if occasion == Occasion::Done { EVENT_REPEATS_MAX } else { 1 };
+        if !self.is_news(identity, most, Instant::now()) {
             return;
         }
+        self.log(spec, record);
         self.sequence += 1;
         let namespace = if record.namespace.is_empty() { "default" } else { &record.namespace };
+        let now = self.clock.now();
+        let name = match occasion {
+            Occasion::NotDone => event_name(&record.name, identity),
+            Occasion::Done | Occasion::Planned => event_name(&record.name, self.number(now)),
+        };
         let posting = Posting {
             client: spec.cluster.requests.clone(),
             cluster: spec.cluster.name.clone(),
             path: EVENTS.collection_path(Some(namespace)),
-            body: event(&spec.resource, namespace, record, &self.instance, self.clock.now(), self.sequence),
+            body: event(&spec.resource, namespace, record, &self.instance, now, &name),
         };
         if self.queue.try_send(posting).is_err() {
             self.metrics.event_dropped();
         }
     }
 
-    fn is_news<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>, now: Instant) -> bool {
-        let mut hasher = DefaultHasher::new();
-        let about = (&spec.cluster.name, spec.resource.kind, &record.uid, &record.namespace, &record.name);
-        (about, record.component, record.severity.as_str(), record.reason, &record.message).hash(&mut hasher);
-        let identity = hasher.finish();
-        if self.recorded.get(&identity).is_some_and(|at| now.duration_since(*at) < EVENT_REPEAT_WINDOW) {
-            return false;
+    fn is_news(&mut self, identity: u64, most: u32, now: Instant) -> bool {
+        if let Some((since, times)) = self.recorded.get_mut(&identity)
+            && now.duration_since(*since) < EVENT_REPEAT_WINDOW
+        {
+            *times += 1;
+            return *times <= most;
         }
         if self.recorded.len() >= EVENTS_REMEMBERED {
-            self.recorded.retain(|_, at| now.duration_since(*at) < EVENT_REPEAT_WINDOW);
+            self.recorded.retain(|_, (since, _)| now.duration_since(*since) < EVENT_REPEAT_WINDOW);
         }
         if self.recorded.len() >= EVENTS_REMEMBERED
-            && let Some(oldest) = self.recorded.iter().min_by_key(|(_, at)| **at).map(|(identity, _)| *identity)
+            && let Some(oldest) =
+                self.recorded.iter().min_by_key(|(_, (since, _))| *since).map(|(identity, _)| *identity)
         {
             self.recorded.remove(&oldest);
         }
-        self.recorded.insert(identity, now);
+        self.recorded.insert(identity, (now, 1));
         true
     }
+
+    /// The same in the log and in a metric, in the same words.
+    fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
+        let EventRecord { namespace, name, reason, message, .. } = record;
+        let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
+        self.metrics.told(cluster, kind, reason);
+        match record.severity {
+            Severity::Warning => tracing::warn!(cluster, kind, namespace, name, reason, "{message}"),
+            Severity::Normal => tracing::info!(cluster, kind, namespace, name, reason, "{message}"),
+        }
+    }
+
+    /// A number that differs each time, as client-go has one.
+    fn number(&self, now: Timestamp) -> u64 {
+        now.as_microseconds().unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
+    }
+}
+
+/// All that makes an event up; the same in each process.
+fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let about = (&spec.cluster.name, spec.resource.kind, &record.uid, &record.namespace, &record.name);
+    (about, record.component, record.severity.as_str(), record.reason, &record.message).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Posts what is recorded, one after the other, until the recorder is gone and the queue is empty.
@@ -107,7 +159,11 @@ async fn send(posting: Posting) -> Result<(), String> {
         .body(Body::from(posting.body.to_string().into_bytes()))
         .map_err(|error| error.to_string())?;
     let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
-    if response.status().is_success() { Ok(()) } else { Err(format!("the server answered {}", response.status())) }
+    match response.status() {
+        // One of that name says the same, and was told before this process began.
+        status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
+        status => Err(format!("the server answered {status}")),
+    }
 }
 
 const EVENTS: Resource = Resource { group: "", version: "v1", kind: "Event", plural: "events" };
@@ -118,14 +174,14 @@ fn event<S>(
     record: &EventRecord<S>,
     instance: &str,
     now: Timestamp,
-    sequence: u64,
+    name: &str,
 ) -> Value {
     let since_second = Duration::from_micros(now.as_microseconds().rem_euclid(1_000_000).unsigned_abs());
     let seconds = (now - since_second).to_jiff().to_string();
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": event_name(&record.name, now, sequence), "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {
             "apiVersion": about.api_version(),
             "kind": about.kind,
@@ -145,11 +201,9 @@ fn event<S>(
     })
 }
 
-/// As client-go names events: the object's name, a dot, and a number in hex that differs each time. A name is at most
-/// 253 long (RFC 1123 subdomain).
-fn event_name(about: &str, now: Timestamp, sequence: u64) -> String {
-    let nanoseconds = now.as_microseconds().unsigned_abs().wrapping_mul(1000).wrapping_add(sequence % 1000);
-    let suffix = format!(".{nanoseconds:x}");
+/// As client-go names events: the object's name, a dot, and a number in hex. A name is at most 253 long (RFC 1123 subdomain).
+fn event_name(about: &str, number: u64) -> String {
+    let suffix = format!(".{number:x}");
     let cut = about.floor_char_boundary(about.len().min(253 - suffix.len()));
     format!("{}{suffix}", about[..cut].trim_end_matches(['.', '-']))
 }

@@ -48,7 +48,7 @@ fn count(queue: &mut mpsc::Receiver<Posting>) -> usize {
 #[tokio::test(start_paused = true)]
 async fn an_event_is_what_kubernetes_expects() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
-    recorder.record(&spec(), &record("a", "no"));
+    recorder.record(&spec(), &record("a", "no"), Occasion::Planned);
     let posting = queue.recv().await.expect("an event");
     assert_eq!(posting.path, "/api/v1/namespaces/ns/events");
     assert_eq!(
@@ -76,15 +76,68 @@ async fn the_same_is_said_once_in_ten_minutes() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
     let spec = spec();
     for _ in 0..5 {
-        recorder.record(&spec, &record("a", "no"));
+        recorder.record(&spec, &record("a", "no"), Occasion::Planned);
     }
     assert_eq!(count(&mut queue), 1);
-    recorder.record(&spec, &record("a", "no, for another reason"));
-    recorder.record(&spec, &record("b", "no"));
+    recorder.record(&spec, &record("a", "no, for another reason"), Occasion::Planned);
+    recorder.record(&spec, &record("b", "no"), Occasion::Planned);
     assert_eq!(count(&mut queue), 2);
     tokio::time::advance(EVENT_REPEAT_WINDOW).await;
-    recorder.record(&spec, &record("a", "no"));
+    recorder.record(&spec, &record("a", "no"), Occasion::Planned);
     assert_eq!(count(&mut queue), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_again_is_told_again_within_a_limit() {
+    let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
+    let spec = spec();
+    for _ in 0..2 * EVENT_REPEATS_MAX {
+        recorder.record(&spec, &record("a", "no"), Occasion::Done);
+    }
+    assert_eq!(count(&mut queue), 5);
+    tokio::time::advance(EVENT_REPEAT_WINDOW).await;
+    recorder.record(&spec, &record("a", "no"), Occasion::Done);
+    assert_eq!(count(&mut queue), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_of_a_write_that_failed_bears_the_same_name_after_a_restart() {
+    let told_by_a_new_process = |message: &str| {
+        let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
+        recorder.record(&spec(), &record("a", message), Occasion::NotDone);
+        queue.try_recv().expect("an event").body["metadata"]["name"].clone()
+    };
+    assert_eq!(told_by_a_new_process("no"), told_by_a_new_process("no"));
+    assert_ne!(told_by_a_new_process("no"), told_by_a_new_process("never"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_before_a_restart_is_not_dropped() {
+    let answers = |status: u16| {
+        let service = tower::service_fn(move |_: http::Request<Body>| async move {
+            let response = http::Response::builder().status(status).body(Body::empty());
+            Ok::<_, kube::Error>(response.expect("a response"))
+        });
+        kube::Client::new(service, "default")
+    };
+    let posting =
+        |status| Posting { client: answers(status), cluster: "hub".to_owned(), path: "/".to_owned(), body: json!({}) };
+    assert_eq!(send(posting(201)).await, Ok(()));
+    assert_eq!(send(posting(409)).await, Ok(()));
+    assert_eq!(send(posting(403)).await, Err("the server answered 403 Forbidden".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_counts_and_is_logged_with_its_reason() {
+    let registry = prometheus::Registry::new();
+    let (mut recorder, _queue) = recorder(&Metrics::new(&registry).expect("metrics"));
+    let lines = crate::logging::lines(|| recorder.record(&spec(), &record("a", "no"), Occasion::Done));
+    let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
+    assert!(text.contains("fleetnet_events_total{cluster=\"hub\",kind=\"Copy\",reason=\"Refused\"} 1\n"), "{text}");
+    let [line] = &lines[..] else { panic!("one line, not {lines:?}") };
+    let fields =
+        ["level", "cluster", "kind", "namespace", "name", "reason", "message"].map(|field| line[field].as_str());
+    assert_eq!(fields, ["WARN", "hub", "Copy", "ns", "a", "Refused", "no"].map(Some));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,7 +146,7 @@ async fn what_does_not_fit_is_dropped_and_counted() {
     let metrics = Metrics::new(&registry).expect("metrics");
     let (mut recorder, mut queue) = recorder(&metrics);
     for number in 0..EVENT_QUEUE_RECORDS + 3 {
-        recorder.record(&spec(), &record(&format!("a{number}"), "no"));
+        recorder.record(&spec(), &record(&format!("a{number}"), "no"), Occasion::Planned);
     }
     assert_eq!(count(&mut queue), EVENT_QUEUE_RECORDS);
     let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
@@ -105,7 +158,7 @@ async fn the_memory_of_what_was_said_is_bounded() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
     let spec = spec();
     for number in 0..3 * EVENTS_REMEMBERED {
-        recorder.record(&spec, &record(&format!("a{number}"), "no"));
+        recorder.record(&spec, &record(&format!("a{number}"), "no"), Occasion::Planned);
         count(&mut queue);
         tokio::time::advance(Duration::from_millis(1)).await;
     }
@@ -114,14 +167,18 @@ async fn the_memory_of_what_was_said_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn events_of_one_microsecond_have_names_of_their_own() {
-    let now = START;
-    let names: std::collections::BTreeSet<String> = (0..1000).map(|sequence| event_name("a", now, sequence)).collect();
+    let (mut recorder, _queue) = recorder(&Metrics::unregistered());
+    let mut next = || {
+        recorder.sequence += 1;
+        event_name("a", recorder.number(START))
+    };
+    let names: std::collections::BTreeSet<String> = (0..1000).map(|_| next()).collect();
     assert_eq!(names.len(), 1000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn names_and_messages_are_cut_to_what_the_server_takes() {
-    let name = event_name(&format!("{}.{}", "a".repeat(235), "b".repeat(17)), START, 0);
+    let name = event_name(&format!("{}.{}", "a".repeat(235), "b".repeat(17)), 0x18fa_e276_93b4_0000);
     assert_eq!(name, format!("{}.18fae27693b40000", "a".repeat(235)));
     let message = shortened(&"é".repeat(1_000), EVENT_MESSAGE_BYTES);
     assert_eq!(message, format!("{}…", "é".repeat(510)));

@@ -30,6 +30,8 @@ pub const EVENT_QUEUE_RECORDS: usize = 256;
 pub const EVENT_MESSAGE_BYTES: usize = 1024;
 /// Equal events are counted up on one object for so long, and posted anew after.
 pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
+/// How often one event is recorded in that time where it is news each time: somebody who undoes what we do makes no flood.
+pub const EVENT_REPEATS_MAX: u32 = 5;
 /// Events remembered for that; the oldest is forgotten.
 pub const EVENTS_REMEMBERED: usize = 1024;
 

@@ -117,6 +117,9 @@ impl FormatTime for ClockTime {
 }
 
 #[cfg(test)]
+pub(crate) use tests::lines;
+
+#[cfg(test)]
 #[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use std::sync::{Arc, Mutex};
@@ -152,6 +155,14 @@ mod tests {
 
     fn clock() -> Clock {
         Clock::virtual_at(Timestamp::from_seconds(1_800_000_000))
+    }
+
+    /// What is logged meanwhile, as JSON.
+    pub(crate) fn lines(tell: impl FnOnce()) -> Vec<Value> {
+        let lines = Lines::default();
+        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
+        tracing::subscriber::with_default(json(filter, &clock(), lines.writer()), tell);
+        lines.read().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ struct Inner {
     watch_state: IntGaugeVec,
     unreadable: IntCounterVec,
     leader: IntGaugeVec,
+    events: IntCounterVec,
     events_dropped: IntCounter,
 }
 
@@ -91,6 +92,11 @@ impl Metrics {
                 &["cluster", "kind"],
             )?,
             leader: gauges("fleetnet_leader", "1 while this process holds the Lease.", &["lease"])?,
+            events: counters(
+                "fleetnet_events_total",
+                "What users were told of their objects, as Kubernetes Events and in the log, by reason.",
+                &["cluster", "kind", "reason"],
+            )?,
             events_dropped: IntCounter::new(
                 "fleetnet_events_dropped_total",
                 "Kubernetes Events that were not recorded: the queue was full or the server refused.",
@@ -180,6 +186,11 @@ impl Metrics {
         self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
     }
 
+    /// Users were told something of an object.
+    pub fn told(&self, cluster: &str, kind: &str, reason: &str) {
+        self.0.events.with_label_values(&[cluster, kind, reason]).inc();
+    }
+
     /// A Kubernetes Event was not recorded.
     pub fn event_dropped(&self) {
         self.0.events_dropped.inc();
@@ -208,6 +219,7 @@ impl Inner {
         registry.register(Box::new(self.watch_state.clone()))?;
         registry.register(Box::new(self.unreadable.clone()))?;
         registry.register(Box::new(self.leader.clone()))?;
+        registry.register(Box::new(self.events.clone()))?;
         registry.register(Box::new(self.events_dropped.clone()))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::engine::{Arrival, Engine, target_of};
+use crate::events::Occasion;
 use crate::limits::RETRY_AFTER_LONGEST;
 use crate::logic::{Logic, Refusal, Request, SourceSpec, Verb};
 use crate::retries::{Attempt, Class};
@@ -40,7 +41,7 @@ impl<L: Logic> Engine<L> {
             && let Some(receipt) = ended.request.receipt
         {
             for record in self.logic.written(receipt, ended.outcome.at) {
-                self.record(&record);
+                self.record(&record, Occasion::Done);
             }
         }
         self.mark_dirty(waiting);
@@ -107,11 +108,14 @@ impl<L: Logic> Engine<L> {
             Verdict::Denied { .. } => (Class::Slow, None),
             Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
         };
+        let is_news = self.retries.is_news(&ended.key, target, ended.attempt, class);
         self.retries.failed(&ended.key, target, ended.attempt, class, retry_after, now);
         if let Some(asked) = retry_after {
             self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
         }
-        self.tell(spec, ended);
+        if is_news {
+            self.tell(spec, ended);
+        }
     }
 
     /// Tells what users are to hear of a write that was not carried out.
@@ -127,7 +131,7 @@ impl<L: Logic> Engine<L> {
             Verdict::Done | Verdict::Conflict { .. } => Vec::new(),
         };
         for record in records {
-            self.record(&record);
+            self.record(&record, Occasion::NotDone);
         }
     }
 

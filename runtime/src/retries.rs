@@ -75,6 +75,12 @@ impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
         }
     }
 
+    /// Whether a failure is news: the first in a row, or of another kind or another content than the one before.
+    pub(crate) fn is_news(&self, key: &K, target: &T, attempt: Attempt, class: Class) -> bool {
+        let before = self.troubles.get(key).and_then(|troubles| troubles.get(target));
+        before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
+    }
+
     /// A write failed. `retry_after` is the least that the server asked for. Returns how long its like is held back.
     pub(crate) fn failed(
         &mut self,
@@ -181,6 +187,22 @@ mod tests {
         retries.succeeded(&"key", &"target");
         let first = retries.failed(&"key", &"target", B, Class::Ordinary, None, now);
         assert!(first <= Duration::from_millis(20), "{first:?}");
+    }
+
+    #[test]
+    fn a_failure_is_news_once_until_it_ends_or_is_another() {
+        let now = Instant::now();
+        let mut retries = retries();
+        assert!(retries.is_news(&"key", &"target", A, Class::Slow));
+        for _ in 0..3 {
+            retries.failed(&"key", &"target", A, Class::Slow, None, now);
+            assert!(!retries.is_news(&"key", &"target", A, Class::Slow));
+        }
+        assert!(retries.is_news(&"key", &"target", A, Class::Parked), "of another kind");
+        assert!(retries.is_news(&"key", &"target", B, Class::Slow), "of another content");
+        assert!(retries.is_news(&"key", &"other", A, Class::Slow), "of another object");
+        retries.succeeded(&"key", &"target");
+        assert!(retries.is_news(&"key", &"target", A, Class::Slow), "it had gone well in between");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_runtime::{LaneId, Logic, SourceSpec};
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
-use member_agent::{Latencies, Member, Parts};
+use member_agent::{Hindrances, Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -113,7 +113,8 @@ pub enum Ended {
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let sources = hub_agent::sources(&hub);
     let start = Start { name: "hub-agent".to_owned(), cluster: hub, leases: hub_agent::leases(), setup };
-    start.run(Hub::default(), sources, Registry::new())
+    let registry = Registry::new();
+    start.run(Hub::new(&registry)?, sources, registry)
 }
 
 /// Starts the agent of the member `member_name`, called `member-agent of <member>`.
@@ -138,7 +139,8 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     let serving = endpoints.map(|settings| Serving::new(settings, &registry)).transpose()?;
     let name = format!("member-agent of {member_name}");
     let start = Start { name, cluster: member, leases: parts.leases(), setup };
-    start.run(Member::new(settings, parts, latencies, serving), sources, registry)
+    let hindrances = Hindrances::new(&registry)?;
+    start.run(Member::new(settings, parts, latencies, hindrances, serving), sources, registry)
 }
 
 /// What both agents are started with.

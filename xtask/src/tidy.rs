@@ -3,6 +3,7 @@
 mod architecture;
 mod behaviour;
 mod layout;
+mod reasons;
 mod source;
 
 use crate::root;
@@ -39,6 +40,10 @@ const RULES: &[Rule] = &[
         broken: behaviour::rules_of_core_without_faults,
     },
     Rule { asks: "each fault of cargo xtask mutants can be planted", broken: behaviour::faults_that_cannot_be_planted },
+    Rule {
+        asks: "docs/events.md explains each reason that users are told",
+        broken: reasons::reasons_that_are_not_explained,
+    },
 ];
 
 /// Checks them all.

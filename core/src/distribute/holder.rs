@@ -5,7 +5,8 @@ use crate::hub::View;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, Kind};
 use crate::names;
-use crate::plan::{Event, Plan, Write};
+use crate::plan::{Event, Hindrance, Plan, Write};
+use crate::reasons::Reason;
 use crate::rights::{self, Right};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
@@ -69,12 +70,12 @@ fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
 }
 
 /// Plans the exports under a name that are refused, beside what is planned about the copies of that name. Nothing holds up
-/// their end. That one is refused is told once: with the withdrawal of its copies, or with its finalizer, which then
+/// their end. That one is refused is told once: with the write that takes its copies away, or with its finalizer, which then
 /// remembers that it was told.
 pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
     let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
     for export in refused {
-        let Some((what, held_by)) = held_by_another(view, export, holder) else {
+        let Some((reason, held_by)) = held_by_another(view, export, holder) else {
             plan.join(unmark(export)); // its InternalServiceExport says why, if it has one
             continue;
         };
@@ -82,17 +83,22 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
             plan.join(unmark(export));
             continue;
         }
-        let event = refusal(export, what, held_by);
-        plan.blocked.get_or_insert_with(|| event.message.clone());
-        let withdrawal =
-            plan.writes.iter_mut().find(|write| holder.is_none() && write.kind == Kind::EndpointSliceImport);
-        match withdrawal {
+        let event = refusal(export, reason, held_by);
+        plan.hindrances.push(Hindrance { reason: event.reason, message: event.message.clone() });
+        let takes_away = |write: &&mut Write| write.kind == Kind::EndpointSliceImport && is_copy(view, write, export);
+        match plan.writes.iter_mut().find(takes_away) {
             Some(withdrawal) => withdrawal.events.push(event),
             None if export.meta.finalizers.ours => {}
-            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).telling(event)),
+            None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).telling([event])),
         }
     }
     plan
+}
+
+/// Whether what is written stood for an export until then.
+fn is_copy(view: &View, write: &Write, export: &HubSlice) -> bool {
+    let cluster = names::cluster_of(&export.meta.name.namespace);
+    view.slice_imports.get(&write.at).is_some_and(|copy| Some(&copy.spec.reference.cluster) == cluster.as_ref())
 }
 
 fn unmark(export: &HubSlice) -> Plan {
@@ -107,20 +113,24 @@ fn held_by_another<'a>(
     view: &'a View,
     export: &'a HubSlice,
     holder: Option<&'a HubSlice>,
-) -> Option<(&'static str, &'a HubSlice)> {
+) -> Option<(Reason, &'a HubSlice)> {
     if !may_hold(view, export) {
         return None;
     }
     let of_source = holder_of_source(view, export);
-    if same_member(export, of_source) { Some(("name", holder?)) } else { Some(("slice", of_source)) }
+    if same_member(export, of_source) {
+        Some((Reason::NameHeldByAnother, holder?))
+    } else {
+        Some((Reason::SliceHeldByAnother, of_source))
+    }
 }
 
-fn refusal(export: &HubSlice, what: &str, held_by: &HubSlice) -> Event {
+fn refusal(export: &HubSlice, reason: Reason, held_by: &HubSlice) -> Event {
     let cluster = |export: &HubSlice| names::cluster_of(&export.meta.name.namespace).unwrap_or_default();
     let (mine, theirs) = (cluster(export), cluster(held_by));
     let source = &export.spec.reference.source;
-    let message = match what {
-        "name" => format!(
+    let message = match reason {
+        Reason::NameHeldByAnother => format!(
             "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} holds the \
              name. Delete the one that does not belong there",
             held_by.meta.name
@@ -132,13 +142,5 @@ fn refusal(export: &HubSlice, what: &str, held_by: &HubSlice) -> Event {
             export.spec.reference.uid, held_by.meta.name
         ),
     };
-    Event {
-        kind: Kind::EndpointSliceExport,
-        about: export.meta.name.clone(),
-        uid: export.meta.uid.clone(),
-        warning: true,
-        reason: if what == "name" { "NameHeldByAnother" } else { "SliceHeldByAnother" },
-        message,
-        component: COMPONENT,
-    }
+    Event::new(COMPONENT, Kind::EndpointSliceExport, &export.meta, reason, message)
 }

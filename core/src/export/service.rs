@@ -1,12 +1,13 @@
 //! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
 
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
-use crate::conditions::{self, CONFLICT, VALID, Verdict};
+use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
-use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport};
-use crate::plan::{Desired, Event, Offer, Patch, Plan, Sample, Write};
+use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
+use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
+use crate::reasons::Reason;
 
 /// What decides whether a Service is exported at all.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
@@ -25,48 +26,59 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     match eligibility(view, export, now) {
         Eligibility::NotUnderstood(_) if view.hub_features(now).is_none() => Plan::default(), // it may yet say so
         Eligibility::NotFound => {
-            let event = warning(
-                export,
-                "ServiceNotFound",
-                format!("Service {} is not found or in the deleting state", service.name),
+            let valid = wanted(Verdict::service_not_found(service));
+            let text = format!(
+                "service {service} is not found in cluster {}: make a Service of that name, or delete the ServiceExport",
+                view.settings.cluster
             );
-            refuse(view, export, &Verdict::service_not_found(service), event, now)
+            refuse(view, export, valid.telling(text), now)
         }
         Eligibility::NotUnderstood(_) => {
-            let message = format!(
-                "Service {} is headless, and the hub agent does not announce that it takes headless Services: it may be a Go \
-                 agent, or the definition of MemberAgent is missing in the hub",
-                service.name
+            let verdict = Verdict::headless_not_understood(service);
+            let text = format!(
+                "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
+                verdict.message
             );
-            let event = warning(export, "ServiceNotEligible", message);
-            refuse(view, export, &Verdict::service_ineligible(service), event, now)
+            refuse(view, export, wanted(verdict).telling(text), now)
         }
-        Eligibility::Ineligible(_) => {
-            let message =
-                format!("Service {} is not eligible for exporting and please check service spec", service.name);
-            let event = warning(export, "ServiceNotEligible", message);
-            refuse(view, export, &Verdict::service_ineligible(service), event, now)
+        Eligibility::Ineligible(held) => {
+            let verdict = Verdict::service_ineligible(service);
+            let text = format!("{}: {}", verdict.message, why_ineligible(held));
+            refuse(view, export, wanted(verdict).telling(text), now)
         }
         Eligibility::WeightZero(_) => {
-            let event = normal(export, "Service", format!("Service {} weight is set to 0", service.name));
-            refuse(view, export, &Verdict::weight_is_zero(service), event, now)
+            let verdict = Verdict::weight_is_zero(service);
+            let text = format!("{}: other clusters send it nothing until its weight is more", verdict.message);
+            refuse(view, export, wanted(verdict).telling(text), now)
         }
         // What is being withdrawn is not begun anew with a weight that says nothing.
         Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => withdraw(view, export),
         Eligibility::InvalidWeight(held, error) => {
-            let event = warning(export, "ServiceExportInvalidWeightAnnotation", error.clone());
-            let verdict = (VALID, Verdict::invalid_weight(service, &error), vec![event]);
+            let verdict = Verdict::invalid_weight(service, &error);
+            let text = format!("{}; what is exported goes on as it was until that is mended", verdict.message);
+            let valid = wanted(verdict).telling(text);
             if export.meta.finalizers.ours {
-                return keep_offering(view, export, held, verdict, now);
+                return keep_offering(view, export, held, valid, now);
             }
-            set_conditions(export, &[verdict], now).map_or_else(Plan::default, Plan::one)
+            set_conditions(export, &[valid], now).map_or_else(Plan::default, Plan::one)
         }
         Eligibility::Eligible(held) => offer(view, export, held, now),
     }
 }
 
-/// A condition's type, what it should say, and what to tell the user when it changes.
-type Wanted = (&'static str, Verdict, Vec<Event>);
+/// What `Valid` is to say.
+fn wanted(verdict: Verdict) -> Wanted {
+    Wanted::new(VALID, verdict, COMPONENT)
+}
+
+fn why_ineligible(service: &Service) -> &'static str {
+    match service.service_type {
+        ServiceType::ExternalName => "it is of type ExternalName and has no endpoints of its own",
+        ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::LoadBalancer => {
+            "it is headless; set the annotation \"export-headless\" of the ServiceExport to \"true\" to export it nevertheless"
+        }
+    }
+}
 
 /// Withdraws the export, then lets the ServiceExport go.
 fn withdraw(view: &View, export: &ServiceExport) -> Plan {
@@ -86,10 +98,10 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 }
 
 /// Withdraws the export and says why it may not stay. What is not exported is in conflict with nobody.
-fn refuse(view: &View, export: &ServiceExport, verdict: &Verdict, event: Event, now: Timestamp) -> Plan {
-    let mut wanted: Vec<Wanted> = vec![(VALID, verdict.clone(), vec![event])];
+fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) -> Plan {
+    let mut wanted = vec![valid];
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
-        wanted.push((CONFLICT, Verdict::pending_conflict_resolution(&export.meta.name), Vec::new()));
+        wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(export, &wanted, now) {
         // Once the export is gone, nothing else tells that its verdict does not hold any more (B9).
@@ -119,16 +131,10 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 /// Offers the Service to the hub: first the condition, then the finalizer, then the export (mark before acting).
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
-    let valid = (VALID, Verdict::service_is_valid(name), vec![valid_event(export)]);
+    let valid = wanted(Verdict::service_is_valid(name));
     if !export.meta.finalizers.ours {
         // Whatever the hub said of an earlier export does not hold for this one (B9).
-        let pending = Verdict::pending_conflict_resolution(name);
-        let pending_event = normal(
-            export,
-            "PendingExportConflictResolution",
-            format!("Service {} is pending export conflict resolution", name.name),
-        );
-        let wanted = [valid, (CONFLICT, pending, vec![pending_event])];
+        let wanted = [valid, pending(name, COMPONENT)];
         let write = set_conditions(export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
         return Plan::one(write);
@@ -138,9 +144,11 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
 
 /// Keeps what the hub holds as the Service is, and tells the hub's verdict beside ours.
 fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
+    let held = names_held(view, service);
     let mut plan = Plan::default();
-    let mut wanted = vec![unless_refused(view, export, service, valid)];
+    let mut wanted = vec![unless_hindered(view, export, service, valid, held.as_deref())];
     wanted.extend(verdict_of_hub(view, export, service));
+    plan.hindrances.extend(held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }));
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
@@ -156,17 +164,25 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     plan
 }
 
-/// What would be valid here is not where the hub does not let this cluster export it.
-fn unless_refused(view: &View, export: &ServiceExport, service: &Service, valid: Wanted) -> Wanted {
-    match refusal(view, export, service) {
-        Some(refusal) if valid.1.status == "True" => {
-            let message = refusal.message.to_string();
-            let event =
-                Event { component: VERDICT_COMPONENT, ..warning(export, "ExporterNotAllowed", message.clone()) };
-            (VALID, Verdict::exporter_not_allowed(message), vec![event])
-        }
-        _ => valid,
+/// What would be valid here is not where the hub does not let this cluster export it, or has no name for it.
+fn unless_hindered(
+    view: &View,
+    export: &ServiceExport,
+    service: &Service,
+    valid: Wanted,
+    names_held: Option<&str>,
+) -> Wanted {
+    if valid.verdict().status != "True" {
+        return valid;
     }
+    if let Some(refusal) = refusal(view, export, service) {
+        return Wanted::new(VALID, Verdict::exporter_not_allowed(refusal.message.to_string()), VERDICT_COMPONENT);
+    }
+    names_held.map_or(valid, |message| wanted(Verdict::name_held_by_another(message.to_owned())))
+}
+
+fn pending(service: &ObjectName, component: &'static str) -> Wanted {
+    Wanted::new(CONFLICT, Verdict::pending_conflict_resolution(service), component)
 }
 
 /// The condition that the hub set on this export, in the member's words; nothing where it has not judged it as it is.
@@ -174,7 +190,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
         // The Service was made anew: what the hub said of the one before does not hold for it (B9).
-        return Some((CONFLICT, Verdict::pending_conflict_resolution(name), Vec::new()));
+        return Some(pending(name, VERDICT_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
     let judged = internal.and_then(|internal| {
@@ -184,22 +200,16 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     match judged.map(|condition| &*condition.status) {
         Some("True") => {
             let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
-            let message = format!(
-                "service {name} is in conflict with other exported services; the events of InternalServiceExport \
-                 {internal} in the hub name the ports, the clusters and the winner"
+            let verdict = Verdict::conflict(name);
+            let text = format!(
+                "{}; the events of InternalServiceExport {internal} in the hub name the ports, the clusters and the winner",
+                verdict.message
             );
-            let event =
-                Event { component: VERDICT_COMPONENT, ..warning(export, "ServiceExportConflictFound", message) };
-            Some((CONFLICT, Verdict::conflict(name), vec![event]))
+            Some(Wanted::new(CONFLICT, verdict, VERDICT_COMPONENT).telling(text))
         }
-        Some("False") => {
-            let message = format!("service {name} is exported without conflict");
-            let event =
-                Event { component: VERDICT_COMPONENT, ..normal(export, "NoServiceExportConflictFound", message) };
-            Some((CONFLICT, Verdict::no_conflict(name), vec![event]))
-        }
+        Some("False") => Some(Wanted::new(CONFLICT, Verdict::no_conflict(name), VERDICT_COMPONENT)),
         _ if conditions::find(&export.conditions, CONFLICT).is_none() || !remembers(export) => {
-            Some((CONFLICT, Verdict::pending_conflict_resolution(name), Vec::new()))
+            Some(pending(name, VERDICT_COMPONENT))
         }
         _ => None,
     }
@@ -269,41 +279,29 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
-fn set_conditions(export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
-    let generation = export.meta.generation;
-    let mut list = export.conditions.clone();
-    let mut events = Vec::new();
-    for (condition_type, verdict, tell) in wanted {
-        if !conditions::says(conditions::find(&list, condition_type), verdict, generation) {
-            list = conditions::set(&list, condition_type, verdict, generation, now);
-            events.extend(tell.iter().cloned());
-        }
-    }
-    if list == export.conditions {
+/// What to say where nothing stands for a Service in the hub and each of its names there is borne by another's export (B3):
+/// it cannot be exported. The condition that says so tells whom to wake when a name is free ([`View`]).
+fn names_held(view: &View, service: &Service) -> Option<String> {
+    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
+    let known = view.watches.complete(&[Kind::InternalServiceExport])
+        && exports_in_hub(view, name).next().is_none()
+        && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+    if !known || free_name(view, service).is_some() {
         return None;
     }
-    let mut write = Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list));
-    write.events = events;
-    Some(write)
+    let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports.get(&at));
+    let held: Vec<String> =
+        held.map(|held| format!("{} (of Service {})", held.meta.name, held.reference.source)).collect();
+    Some(format!(
+        "service {name} of cluster {} cannot be exported: each name that it could have in the hub is borne by another's \
+         InternalServiceExport: {}. Delete one of these, or give the Service another name",
+        view.settings.cluster,
+        held.join(", ")
+    ))
 }
 
-fn valid_event(export: &ServiceExport) -> Event {
-    normal(export, "ValidServiceExport", format!("Service {} is valid for export", export.meta.name.name))
-}
-
-fn normal(export: &ServiceExport, reason: &'static str, message: String) -> Event {
-    Event {
-        kind: Kind::ServiceExport,
-        about: export.meta.name.clone(),
-        uid: export.meta.uid.clone(),
-        warning: false,
-        reason,
-        message,
-        component: COMPONENT,
-    }
-}
-
-fn warning(export: &ServiceExport, reason: &'static str, message: String) -> Event {
-    Event { warning: true, ..normal(export, reason, message) }
+/// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
+fn set_conditions(export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
+    let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, wanted, now)?;
+    Some(Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list)).telling(events))
 }

@@ -4,9 +4,10 @@ use super::exportable;
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
-use crate::model::{EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
+use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
 use crate::names::{self, SuffixLength};
-use crate::plan::{Desired, Patch, Plan, Write};
+use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
+use crate::reasons::Reason;
 use crate::succession;
 use std::borrow::Cow;
 
@@ -23,7 +24,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     let Some((hub, until)) = view.hub_features(now) else { return Plan::default() };
     let hub = Hub { understands: hub, now };
     let mut plan = match wanted(view, slice, hub) {
-        None => withdraw_all(view, slice, hub),
+        None => withdraw_all(view, slice, hub).hindered_by(not_understood(view, slice, hub)),
         Some((source, export)) => ensure(view, &source, export, hub),
     };
     plan.look_again(until);
@@ -57,10 +58,35 @@ fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a
     Some((source, export))
 }
 
+/// The slice, if it is of this cluster's making.
+fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
+    view.slices.live(slice).filter(|slice| !view.is_imported(slice))
+}
+
 /// The slice, if it is one that is exported with its Service.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
-    let slice = view.slices.live(slice).filter(|slice| !view.is_imported(slice))?;
+    let slice = own(view, slice)?;
     Some(Source { slice, content: features::slice_for(hub.understands, &slice.content)? })
+}
+
+/// What to say of a slice that would be exported if the hub understood it.
+fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance> {
+    if source(view, slice, hub).is_some() {
+        return None;
+    }
+    let slice = own(view, slice)?;
+    exportable(view, &View::service_of(slice)?, hub.now)?;
+    let why = match &slice.content.address_type {
+        AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
+        AddressType::IPv4 | AddressType::IPv6 => {
+            "the hub agent does not announce that it takes slices of IPv6: upgrade it, or apply the definition of \
+             MemberAgent in the hub"
+                .to_owned()
+        }
+    };
+    let message =
+        format!("EndpointSlice {} of cluster {} is not exported: {why}", slice.meta.name, view.settings.cluster);
+    Some(Hindrance { reason: Reason::NotUnderstood, message })
 }
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
@@ -93,7 +119,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
                 Plan::one(Write::create(Kind::EndpointSliceExport, at, desired))
             }
-            None => Plan::default(), // its name is still held by its own dying export: the end of that wakes us (B4)
+            None => Plan::default().hindered_by(name_held(view, source.slice, export)),
         };
     };
     let owner = &export.meta.name;
@@ -131,12 +157,12 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
 
 /// The export of this very slice that names another source by now: somebody edited that.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
-    let mut held = candidates(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
+    let mut held = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     held.find(|held| held.spec.reference.uid == slice.meta.uid)
 }
 
-/// The names that an export of this slice may have, the first before the second.
-fn candidates(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
+/// The names that the export of a slice may have, the first before the second.
+fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
@@ -144,10 +170,25 @@ fn candidates(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [Ob
     })
 }
 
+/// What to say of a slice that gets no name, unless its own dying export holds it: the end of that wakes us (B4).
+fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<Hindrance> {
+    let of_another =
+        |at: &ObjectName| view.slice_exports.get(at).is_some_and(|held| held.spec.reference.uid != slice.meta.uid);
+    let names = possible_names(view, slice, export);
+    names.iter().all(of_another).then(|| Hindrance {
+        reason: Reason::NameHeldByAnother,
+        message: format!(
+            "EndpointSlice {} of cluster {} is not exported: both names that it could have in the hub are borne by the \
+             EndpointSliceExports of others, {} and {}: delete one of these",
+            slice.meta.name, view.settings.cluster, names[0], names[1]
+        ),
+    })
+}
+
 /// A name that no other source holds; `None` while this slice's own dying export holds it, or one that cannot be read and
 /// may be its own.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
-    let candidates = candidates(view, slice, export);
+    let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
         return None;
     }

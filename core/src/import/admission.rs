@@ -9,6 +9,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::ranges::Range;
+use crate::reasons::Reason;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -185,8 +186,8 @@ impl Refused {
     }
 
     /// Reason of the event that tells it.
-    pub(crate) fn reason(&self) -> &'static str {
-        if self.addresses.is_empty() { "PortRefused" } else { "AddressRefused" }
+    pub(crate) fn reason(&self) -> Reason {
+        if self.addresses.is_empty() { Reason::PortRefused } else { Reason::AddressRefused }
     }
 
     /// What is refused of a slice of whose cluster, and what to do about it.

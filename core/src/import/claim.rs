@@ -3,7 +3,8 @@
 use crate::ids::{ObjectName, Text};
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
-use crate::plan::{Desired, Patch, Plan, Write};
+use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
+use crate::reasons::Reason;
 
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 
@@ -73,10 +74,11 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
             plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
         }
     }
-    if !present
-        && !is_wish_unknown(view, import)
-        && let Some(at) = free_name(view, import)
-    {
+    if !present && !is_wish_unknown(view, import) {
+        let Some(at) = free_name(view, import) else {
+            let held = name_held(view, &import.meta.name);
+            return plan.hindered_by(held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }));
+        };
         let consumer_type = consumer_type.unwrap_or_default();
         let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
         plan.push(Write::create(Kind::InternalServiceImport, at, desired));
@@ -107,6 +109,27 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
         return None;
     }
     view.names_in_hub(name, uid).find(|at| view.internal_imports.get(at).is_none())
+}
+
+/// What to say where an import has no claim in the hub and each name that one could have is borne by another's (B3): it
+/// cannot be claimed. The condition of its MultiClusterService that says so tells whom to wake when a name is free ([`View`]).
+pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
+    let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
+    let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
+    let known = claims_of(view, name).next().is_none()
+        && view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_none();
+    if !known || free_name(view, import).is_some() {
+        return None;
+    }
+    let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_imports.get(&at));
+    let held: Vec<String> =
+        held.map(|held| format!("{} (of service {})", held.meta.name, held.reference.source)).collect();
+    Some(format!(
+        "service {name} cannot be imported into cluster {}: each name that its claim could have in the hub is borne by \
+         another's InternalServiceImport: {}. Delete one of these, or import another service",
+        view.settings.cluster,
+        held.join(", ")
+    ))
 }
 
 fn reference(view: &View, import: &ServiceImport) -> Reference {

@@ -1,7 +1,7 @@
 //! A MultiClusterService: its ServiceImport, and the Service derived for it once the import has exporters.
 
-use super::{admission, derived_service};
-use crate::conditions::{self, VALID, Verdict};
+use super::{admission, claim, derived_service};
+use crate::conditions::{self, VALID, Verdict, Wanted};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::View;
 use crate::model::{
@@ -9,7 +9,8 @@ use crate::model::{
     ServicePort, ServiceType, TargetPort,
 };
 use crate::names;
-use crate::plan::{Controller, DerivedService, Desired, Event, Patch, Plan, Write};
+use crate::plan::{Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
+use crate::reasons::Reason;
 
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
@@ -48,14 +49,14 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
         return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
     }
     if plan.writes.is_empty() {
-        let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
-        let event = normal(wish, "UnimportedService", format!("Unimported service {name}"));
+        let event =
+            event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish)));
         let patch = Patch::MultiClusterService {
             finalizers: wish.meta.finalizers.with_ours(false),
             import_label: wish.import_label.clone(),
             derived_label: wish.derived_label.clone(),
         };
-        plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling(event));
+        plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]));
     }
     plan
 }
@@ -67,7 +68,11 @@ fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Pl
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
     plan.join(retire(view, wish));
-    plan.join(not_found_beside(&plan, wish, LoadBalancerStatus::default(), now));
+    let text = format!(
+        "MultiClusterService {} of cluster {} names no import: set spec.serviceImport.name",
+        wish.meta.name, view.settings.cluster
+    );
+    plan.join(say_beside(&plan, wish, &unknown(text), LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -86,7 +91,7 @@ fn mark(wish: &MultiClusterService, derived_label: Option<Text>) -> Write {
 }
 
 fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
-    let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
+    let name = wanted(wish);
     let mut plan = Plan::default();
     for stale in controlled_imports(view, wish).filter(|import| import.meta.name != name) {
         plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // it wanted another import before
@@ -98,6 +103,9 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
             plan.push(Write::create(Kind::ServiceImport, name.clone(), desired));
+            if view.wanting.get(&name).nth(1).is_some() {
+                return plan; // whose it is to be is told when it is made
+            }
             None
         }
         Some(import) if import.meta.deleting => None, // its end wakes us (B4)
@@ -109,11 +117,13 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
             Some(owner) if *owner.uid == *wish.meta.uid => {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
-            Some(_) => {
-                // Another MultiClusterService imports it (B10: its ServiceImport is not ours to touch).
+            // Another MultiClusterService imports it (B10: its ServiceImport is not ours to touch).
+            Some(owner) => {
+                let hindrance = held_by_another(view, wish, &owner.name);
                 plan.join(retire(view, wish));
-                plan.join(not_found_beside(&plan, wish, LoadBalancerStatus::default(), now));
-                return plan;
+                let unknown = unknown(hindrance.message.clone());
+                plan.join(say_beside(&plan, wish, &unknown, LoadBalancerStatus::default(), now));
+                return plan.hindered_by([hindrance]);
             }
         },
     };
@@ -144,18 +154,24 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
 /// The import has no exporter, or none yet. A derived Service outlives its last exporter for a while, so that a redeploy
 /// does not cost its load balancer address.
 fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
+    let name_held = claim::name_held(view, import);
+    let verdict = match &name_held {
+        Some(message) => found(Verdict::name_held_by_another(message.clone())),
+        None => unknown(awaited(view, wish, import)),
+    };
+    let hindrance = name_held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message });
+    let mut plan = Plan::default().hindered_by(hindrance);
     if let Some(service) = standing(view, wish) {
         let since = view.stamps.unresolved_since(import).unwrap_or(now);
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
             plan.look_again(until);
-            plan.join(not_found_beside(&plan, wish, service.load_balancer.clone(), now));
+            plan.join(say_beside(&plan, wish, &verdict, service.load_balancer.clone(), now));
             return plan;
         }
     }
     plan.join(retire(view, wish));
-    plan.join(not_found_beside(&plan, wish, LoadBalancerStatus::default(), now));
+    plan.join(say_beside(&plan, wish, &verdict, LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -171,19 +187,70 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
     plan
 }
 
-/// The status of one without import; not in a plan that already writes to the same object.
-fn not_found_beside(plan: &Plan, wish: &MultiClusterService, address: LoadBalancerStatus, now: Timestamp) -> Plan {
+/// The status; not in a plan that already writes to the same object.
+fn say_beside(
+    plan: &Plan,
+    wish: &MultiClusterService,
+    valid: &Wanted,
+    address: LoadBalancerStatus,
+    now: Timestamp,
+) -> Plan {
     if plan.writes.iter().any(|write| write.kind == Kind::MultiClusterService) {
         return Plan::default();
     }
-    set_status(wish, &Verdict::unknown_service_import(), address, now).map_or_else(Plan::default, Plan::one)
+    set_status(wish, valid, address, now).map_or_else(Plan::default, Plan::one)
+}
+
+/// It is not used as it is: the condition says why, and what was derived before stays.
+fn refuse(wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
+    let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
+    let status = set_status(wish, &found(verdict), wish.load_balancer.clone(), now);
+    status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
+}
+
+/// What `Valid` is to say.
+fn found(verdict: Verdict) -> Wanted {
+    Wanted::new(VALID, verdict, COMPONENT)
+}
+
+/// That there is no import, in the Go agents' words; and why, as far as that is known, in the Event's.
+fn unknown(text: String) -> Wanted {
+    found(Verdict::unknown_service_import()).telling(text)
+}
+
+/// The ServiceImport that a MultiClusterService wants.
+fn wanted(wish: &MultiClusterService) -> ObjectName {
+    ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
+}
+
+/// That there is nothing to import yet, or any more, and who may be the cause.
+fn awaited(view: &View, wish: &MultiClusterService, import: &ObjectName) -> String {
+    let valid = conditions::find(&wish.conditions, VALID);
+    let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
+    format!(
+        "service {import} is not imported into cluster {} {}: no cluster exports it, or another one imports it with type \
+         LoadBalancer; the events of ServiceImport {import} in the hub tell which clusters do",
+        view.settings.cluster,
+        if had_it { "any more" } else { "yet" }
+    )
+}
+
+fn held_by_another(view: &View, wish: &MultiClusterService, holder: &str) -> Hindrance {
+    let message = format!(
+        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace imports service {} already; delete one of \
+         the two, or let them import different services",
+        wish.meta.name,
+        view.settings.cluster,
+        wanted(wish)
+    );
+    Hindrance { reason: Reason::UnknownServiceImport, message }
 }
 
 /// The import has exporters: the Service stands under the name that the label says. One that stands under another name
 /// keeps it, and its addresses: the label was edited by hand.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
-        return Plan::blocked(format!(
+        let message = format!(
             "Service {} is not derived as the hub gives it: it has port {:?} {}/{}, which is none. Correct the Service in \
              cluster {}",
             import.meta.name,
@@ -191,7 +258,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
             port.port,
             port.protocol,
             import.status.clusters.first().map_or("", |cluster| cluster)
-        ));
+        );
+        return refuse(wish, Verdict::port_refused(message), now);
     }
     let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     let standing = standing(view, wish);
@@ -200,21 +268,23 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         .or_else(|| named().filter(|name| usable(view, wish, name)))
         .or_else(|| free_name(view, wish));
     let Some(name) = name else {
-        return Plan::blocked(format!(
-            "MultiClusterService {} cannot derive a Service: every name for it in namespace {} is taken by a Service of \
-             another owner; delete or rename that Service",
-            wish.meta.name, view.settings.fleet_system_namespace
-        ));
+        let names: Vec<String> = possible_names(view, wish).map(|name| name.to_string()).collect();
+        let message = format!(
+            "MultiClusterService {} of cluster {} cannot derive a Service: each name for it is that of a Service of another \
+             owner: {}; delete or rename one of these",
+            wish.meta.name,
+            view.settings.cluster,
+            names.join(", ")
+        );
+        return refuse(wish, Verdict::name_held_by_another(message), now);
     };
     if wish.derived_label.as_ref() != Some(&name.name) {
         let left = named().filter(|left| !usable(view, wish, left)).map(|left| left_behind(wish, &left));
-        return Plan::one(left.into_iter().fold(mark(wish, Some(name.name)), Write::telling));
+        return Plan::one(mark(wish, Some(name.name)).telling(left));
     }
     let desired = desired(view, wish, import, standing);
     let Some(service) = view.services.get(&name) else {
-        let event =
-            normal(wish, "FoundValidService", format!("Found valid service {} and importing", wish.import_name));
-        return Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)).telling(event));
+        return Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
     };
     if service.meta.deleting {
         return Plan::default(); // its end wakes us
@@ -230,10 +300,14 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     if !as_desired(service, &desired) {
         plan.push(Write::patch(Kind::Service, &service.meta, Patch::DerivedService(desired)));
     }
-    if let Some(write) = set_status(wish, &Verdict::found_service_import(), service.load_balancer.clone(), now) {
-        let message = format!("Imported {} service and updated {} status", wish.import_name, wish.meta.name.name);
-        plan.push(write.telling(normal(wish, "SuccessfulUpdateStatus", message)));
-    }
+    let text = format!(
+        "service {} of {} is imported into cluster {} as Service {name}",
+        import.meta.name,
+        import.status.clusters.join(", "),
+        view.settings.cluster
+    );
+    let valid = found(Verdict::found_service_import()).telling(text);
+    plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
     plan
 }
 
@@ -293,9 +367,13 @@ fn usable(view: &View, wish: &MultiClusterService, name: &ObjectName) -> bool {
 }
 
 fn free_name(view: &View, wish: &MultiClusterService) -> Option<ObjectName> {
+    possible_names(view, wish).find(|name| usable(view, wish, name))
+}
+
+fn possible_names(view: &View, wish: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
     let ObjectName { namespace, name } = &wish.meta.name;
     let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &wish.meta.uid))];
-    candidates.into_iter().flatten().map(|name| view.in_system(name)).find(|name| usable(view, wish, name))
+    candidates.into_iter().flatten().map(|name| view.in_system(name))
 }
 
 fn derived_services<'a>(view: &'a View, wish: &'a MultiClusterService) -> impl Iterator<Item = &'a Service> + 'a {
@@ -319,19 +397,18 @@ fn controller(wish: &MultiClusterService) -> Controller {
 /// One status write that makes it say so; `None` where it does.
 fn set_status(
     wish: &MultiClusterService,
-    verdict: &Verdict,
+    valid: &Wanted,
     load_balancer: LoadBalancerStatus,
     now: Timestamp,
 ) -> Option<Write> {
-    let generation = wish.meta.generation;
-    let said = conditions::says(conditions::find(&wish.conditions, VALID), verdict, generation);
-    if said && wish.load_balancer == load_balancer {
+    let (kind, meta) = (Kind::MultiClusterService, &wish.meta);
+    let changed = conditions::change(kind, meta, &wish.conditions, std::slice::from_ref(valid), now);
+    if changed.is_none() && wish.load_balancer == load_balancer {
         return None;
     }
-    let conditions =
-        if said { wish.conditions.clone() } else { conditions::set(&wish.conditions, VALID, verdict, generation, now) };
+    let (conditions, events) = changed.unwrap_or_else(|| (wish.conditions.clone(), Vec::new()));
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
-    Some(Write::patch(Kind::MultiClusterService, &wish.meta, patch))
+    Some(Write::patch(kind, meta, patch).telling(events))
 }
 
 /// Somebody took away the labels of the derived Service before we came, and nothing else tells it from one of somebody else.
@@ -341,17 +418,9 @@ fn left_behind(wish: &MultiClusterService, left: &ObjectName) -> Event {
          it if nobody needs it",
         wish.meta.name
     );
-    Event { warning: true, ..normal(wish, "DerivedServiceLost", message) }
+    event(wish, Reason::DerivedServiceLost, message)
 }
 
-fn normal(wish: &MultiClusterService, reason: &'static str, message: String) -> Event {
-    Event {
-        kind: Kind::MultiClusterService,
-        about: wish.meta.name.clone(),
-        uid: wish.meta.uid.clone(),
-        warning: false,
-        reason,
-        message,
-        component: COMPONENT,
-    }
+fn event(wish: &MultiClusterService, reason: Reason, message: String) -> Event {
+    Event::new(COMPONENT, Kind::MultiClusterService, &wish.meta, reason, message)
 }

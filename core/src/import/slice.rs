@@ -7,7 +7,8 @@ use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
-use crate::plan::{Action, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::plan::{Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::reasons::Reason;
 use crate::succession;
 
 const REQUIRED: [Kind; 6] = [
@@ -80,20 +81,17 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
 /// Imports what is fit of a slice; what is not is told with the write that first leaves it out.
 fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
     let wanted = admitted(view, given);
-    let mut plan = ensure(view, given, held, &wanted, &service.meta.name);
+    let mut plan = ensure(view, given, held, &wanted, service);
     if wanted.refused.is_nothing() {
         return plan;
     }
-    let message = wanted.refused.message(given);
-    if let Some(event) =
-        refusal(view, service, wanted.refused.reason(), &message).filter(|_| is_news(view, given, held, &wanted))
-    {
+    let hindrance = Hindrance { reason: wanted.refused.reason(), message: wanted.refused.message(given) };
+    if let Some(event) = importer_event(view, service, &hindrance).filter(|_| is_news(view, given, held, &wanted)) {
         let imports =
             |write: &&mut Write| write.kind == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
-    plan.blocked.get_or_insert(message);
-    plan
+    plan.hindered_by([hindrance])
 }
 
 /// Whether what is refused was not refused of what was imported before. Its source may be the same all the same: other ranges
@@ -106,17 +104,10 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
 }
 
 /// Tells whoever imports the Service.
-fn refusal(view: &View, service: &Service, reason: &'static str, message: &str) -> Option<Event> {
+fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
     let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
-    Some(Event {
-        kind: Kind::MultiClusterService,
-        about: wish.meta.name.clone(),
-        uid: wish.meta.uid.clone(),
-        warning: true,
-        reason,
-        message: message.to_owned(),
-        component: COMPONENT,
-    })
+    let Hindrance { reason, message } = hindrance;
+    Some(Event::new(COMPONENT, Kind::MultiClusterService, &wish.meta, *reason, message.clone()))
 }
 
 fn ensure(
@@ -124,37 +115,39 @@ fn ensure(
     given: &HubSlice,
     held: Option<&EndpointSlice>,
     admitted: &Admitted<'_>,
-    service: &ObjectName,
+    service: &Service,
 ) -> Plan {
+    let service_name = &service.meta.name;
     let content = &*admitted.content;
     let name = &given.meta.name.name;
     if !names::is_dns_1123_subdomain(name) {
-        return Plan::blocked(format!(
+        let message = format!(
             "EndpointSliceImport {} has a name that no EndpointSlice can have, and is not imported: it is not of a hub agent's \
              making",
             given.meta.name
-        ));
+        );
+        return Plan::hindered(Reason::NameRefused, message);
     }
     if let Some(held) = held.filter(|held| held.meta.deleting || !is_ours(view, given, held)) {
-        return blocked_by(held);
+        return in_the_way(view, held);
     }
     if !given.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
     }
     let wanted = || ImportedSlice {
-        service: service.name.clone(),
+        service: service_name.name.clone(),
         content: content.clone(),
         observed_generation: given.spec.reference.generation,
     };
     let Some(held) = held else {
-        let at = ObjectName { namespace: service.namespace.clone(), name: name.clone() };
+        let at = ObjectName { namespace: service_name.namespace.clone(), name: name.clone() };
         let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted()));
         return Plan::one(write.measured(sample(given, None)));
     };
     if held.content.address_type != content.address_type {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }
-    let is_bound = held.service.as_ref() == Some(&service.name);
+    let is_bound = held.service.as_ref() == Some(&service_name.name);
     if held.imported && !held.relabelled && is_bound && held.content == *content {
         return Plan::default();
     }
@@ -165,15 +158,18 @@ fn ensure(
     Plan::one(write.measured(sample(given, Some(held))))
 }
 
-fn blocked_by(held: &EndpointSlice) -> Plan {
+/// A slice stands under the name that is going, or somebody else's: nothing is told to the hub of that, so no object
+/// remembers it, and the log says it.
+fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     if held.meta.deleting {
         return Plan::default(); // its end wakes us
     }
-    Plan::blocked(format!(
-        "EndpointSlice {} is not managed by the importer, so the import of that name cannot be written: delete it, or \
-         restore its managed-by label",
-        held.meta.name
-    ))
+    let message = format!(
+        "EndpointSlice {} of cluster {} is not managed by the importer, so the import of that name cannot be written: delete \
+         it, or restore its managed-by label",
+        held.meta.name, view.settings.cluster
+    );
+    Plan::hindered(Reason::NameHeldByAnother, message)
 }
 
 /// At most one sample for each generation of the source: what was observed is remembered on the imported slice, in the

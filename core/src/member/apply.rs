@@ -90,6 +90,7 @@ impl View {
         let mut wishes: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
         if name.namespace == self.settings.fleet_system_namespace {
             wishes.extend(self.deriving.get(&name.name).cloned());
+            self.import_name_freed(dirty);
         }
         for wish in wishes {
             self.binding_dirties(&wish, dirty);
@@ -185,6 +186,7 @@ impl View {
         if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
             self.stamps.service_changed(&name, at);
         }
+        self.note_export_name(&name);
         dirty.push(Key::Export(name.clone()));
         self.exportable_dirties(&name, at, dirty);
     }
@@ -194,6 +196,7 @@ impl View {
             if self.services.get(name).is_none() {
                 self.stamps.service_forgotten(name);
             }
+            self.note_export_name(name);
             dirty.push(Key::Export(name.clone()));
             self.exportable_dirties(name, at, dirty);
         }
@@ -222,10 +225,7 @@ impl View {
         let Some(before) = self.internal_exports.remove(name, uid) else { return };
         self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
         self.exportable_dirties(&before.reference.source, at, dirty);
-        if self.names_in_hub(&before.reference.source, Some(&before.reference.uid)).all(|at| at != *name) {
-            // It named another source by the end, and held the name of one that may wait for it.
-            dirty.extend(self.exports.iter().map(|export| Key::Export(export.meta.name.clone())));
-        }
+        self.export_name_freed(dirty);
         dirty.push(Key::Export(before.reference.source));
     }
 
@@ -301,6 +301,7 @@ impl View {
         at: Timestamp,
         dirty: &mut Vec<Key>,
     ) {
+        self.note_wish_name(name);
         self.wanting.shift(before.0.clone(), after.0.clone(), name);
         self.deriving.shift(before.1, after.1, name);
         dirty.push(Key::MultiClusterService(name.clone()));
@@ -378,10 +379,13 @@ impl View {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); // as above
+            // It named another source by the end, and held the name of one that may wait for it.
+            dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
         self.internal_imports_of.shift(Some(import.clone()), None, name);
         self.note_fulfilled(&import, at);
+        self.import_name_freed(dirty);
+        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // it may get no name again
         dirty.push(Key::Import(import));
     }
 

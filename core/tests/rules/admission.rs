@@ -4,14 +4,14 @@ use crate::support::build::{
     Build, BuildImport, BuildWish, IntoObject, SYSTEM, accepted_export, content, derived_service, found,
     imported_slice, in_hub_of, named, port, resolved, service, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{SEEN, gone, member_view, planned, told, writes};
+use crate::support::view::{SEEN, gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Change, Key, Settings, View};
 use fleetnet_core::model::{
     EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
 };
-use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::watches::WatchState;
 
 /// `work/app` with all that slices can be bound to.
@@ -44,12 +44,6 @@ fn held(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice 
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
 }
 
-/// Reasons and messages of the events that a plan's writes tell.
-fn told_by(plan: &Plan) -> Vec<(&str, &str)> {
-    let events = plan.writes.iter().flat_map(|write| &write.events);
-    events.map(|event| (event.reason, &*event.message)).collect()
-}
-
 const REFUSED: &str = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 \
     (loopback), address 169.254.1.1 (link-local), address 0.0.0.0 (unspecified) and 1 more. Correct the slice in cluster \
     member-2";
@@ -67,9 +61,9 @@ fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() 
     assert_eq!(made.content, content(&["10.0.0.1"]));
     assert_eq!(told_by(&plan), [("AddressRefused", REFUSED)]);
     let about: Vec<(Kind, &ObjectName, bool)> =
-        events.iter().map(|event| (event.kind, &event.about, event.warning)).collect();
+        events.iter().map(|event| (event.kind, &event.about, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
-    assert_eq!(plan.blocked.as_deref(), Some(REFUSED), "and the log says so");
+    assert_eq!(hindrances(&plan), [("AddressRefused", REFUSED)], "and the log says so");
 }
 
 #[test]
@@ -88,7 +82,7 @@ fn what_is_left_out_costs_no_write_and_is_told_again_only_when_it_is_something_e
     assert_eq!(told_by(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
     told(&mut view, changed(&["10.0.0.3"], 7));
     let plan = planned(&view, &key(&first));
-    assert_eq!((told_by(&plan), &plan.blocked), (Vec::new(), &None), "all of it is fit again");
+    assert_eq!((told_by(&plan), hindrances(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
 }
 
 #[test]
@@ -154,7 +148,7 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
                    endpoints lie with --source-ranges";
     assert_eq!(told_by(&plan), [("AddressRefused", message)]);
     let plan = imports("member-3");
-    assert_eq!((told_by(&plan), &plan.blocked), (Vec::new(), &None), "of others nothing is declared");
+    assert_eq!((told_by(&plan), hindrances(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
 }
 
 #[test]
@@ -218,7 +212,14 @@ fn a_service_is_not_derived_with_what_is_no_port() {
         let import = service_import("work/app").controlled_by(&wish).showing(status);
         let view = member_view([wish.object(), import.object()]);
         let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
-        assert_eq!((plan.writes.len() == 1, plan.blocked.is_none()), (derived, derived), "{ports:?}");
+        let is_derived = |write: &Write| {
+            !matches!(write.action, Action::Patch { patch: Patch::MultiClusterServiceStatus { .. }, .. })
+        };
+        let made: Vec<bool> = plan.writes.iter().map(is_derived).collect();
+        assert_eq!((made, plan.hindrances.is_empty()), (vec![derived], derived), "{ports:?}");
+        let told: Vec<&str> = told_by(&plan).into_iter().map(|(reason, _)| reason).collect();
+        assert_eq!(told.first().copied(), (!derived).then_some("PortRefused"), "{ports:?}");
+        assert_eq!(told_by(&plan), hindrances(&plan), "{ports:?}");
     }
 }
 
@@ -244,7 +245,8 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
             service_import("work/app").controlled_by(&wish).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
         let plan =
             planned(&member_view([wish.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
-        assert_eq!((plan.writes.len() == 1, plan.blocked.is_none()), (derived, derived), "{target:?}");
+        let derives = plan.writes.iter().any(|write| write.kind == Kind::Service);
+        assert_eq!((derives, plan.hindrances.is_empty()), (derived, derived), "{target:?}");
     }
 }
 
@@ -273,7 +275,7 @@ fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
         let mut given = given(&["10.0.0.1"], 4);
         given.meta.name = in_hub_of("member-1", name);
         let plan = planned(&view_of(&given, None), &key(&given));
-        assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{name:?}");
+        assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "{name:?}");
     }
 }
 
@@ -288,7 +290,7 @@ fn a_slice_that_is_given_under_the_name_of_one_of_this_clusters_takes_nothing_fr
     let exported = objects.into_iter().chain([Object::EndpointSliceExport(export)]);
     let view = member_view(exported.chain(imported()).chain([Object::EndpointSliceImport(given.clone())]));
     let plan = planned(&view, &key(&given));
-    assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "not even marked");
+    assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "not even marked");
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
 }
 

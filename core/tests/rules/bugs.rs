@@ -226,7 +226,8 @@ fn b4_an_import_is_not_claimed_anew_while_its_claim_is_dying() {
     for (case, dying) in [("the same import", same), ("an earlier import", of_an_earlier_import)] {
         let mut view = member_view([wish.clone().object(), import.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
-        assert_eq!(gone(&mut view, &dying.object()), std::slice::from_ref(&key), "{case}: its end wakes the import");
+        let woken = [Key::MultiClusterService(named("work/app")), key.clone()];
+        assert_eq!(gone(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
         let planned = writes(&view, &key);
         assert!(
             matches!(&planned[..], [Write { at, action: Action::Create(_), .. }] if *at == held),

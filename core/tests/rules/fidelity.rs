@@ -63,7 +63,11 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     };
     let unasked = service_export("work/app");
     let told = refused(&headless, &unasked, Features::ALL);
-    assert_eq!(told, ["Service app is not eligible for exporting and please check service spec"]);
+    assert_eq!(
+        told,
+        ["service work/app is not eligible for export: it is headless; set the annotation \"export-headless\" of the \
+         ServiceExport to \"true\" to export it nevertheless"]
+    );
     let asked = ServiceExport { headless: true, ..unasked };
     let told = refused(&headless, &asked, Features::ALL.without(Feature::Headless));
     assert!(told[0].contains("the hub agent does not announce that it takes headless Services"), "{told:?}");

@@ -174,12 +174,16 @@ fn an_export_in_conflict_is_told_what_differs_from_whom() {
     let view = hub_view([winner.object(), loser.clone().object(), import.object()]);
     assert_eq!(writes(&view, &app()), [verdict(&loser, conflict("work/app"))]);
     let plan = planned(&view, &app());
-    let told: Vec<(&str, &str)> =
-        plan.writes.iter().flat_map(|write| &write.events).map(|event| (event.reason, &*event.message)).collect();
+    let told: Vec<(&str, &str)> = plan
+        .writes
+        .iter()
+        .flat_map(|write| &write.events)
+        .map(|event| (event.reason.as_str(), &*event.message))
+        .collect();
     assert_eq!(
         told,
         [(
-            "ServiceExportConflictFound",
+            "ConflictFound",
             "service work/app of cluster member-2 is in conflict with the export of cluster member-1, which has offered \
              its ports for longer: only member-2 offers http 81/TCP; only member-1 offers http 80/TCP. Offer the same \
              ports, or export under another name"

@@ -2,10 +2,10 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildService, BuildSlice, BuildWish, IntoObject, SYSTEM, address,
-    claim, content, derived_service, found, imported_slice, in_hub_of, named, not_found, port, reference, resolved,
-    seconds, service, service_import, slice, slice_export, slice_import, wish,
+    claim, condition, content, derived_service, found, imported_slice, in_hub_of, named, not_found, port, reference,
+    resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{NOW, SEEN, events, gone, member_view, planned, told, writes};
+use crate::support::view::{NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -103,12 +103,11 @@ fn a_resolved_import_gives_a_name_then_a_service_then_the_status() {
     let view = member_view([named.clone().object(), import.clone().object()]);
     let create = Write::create(Kind::Service, in_system("work-app"), Desired::Service(derived(&named)));
     assert_eq!(writes(&view, &app()), [create]);
-    assert_eq!(events(&view, &app()), ["FoundValidService"]);
 
     let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
     let view = member_view([named.clone().object(), import.clone().object(), service.clone().object()]);
     assert_eq!(writes(&view, &app()), [status(&named, now(found()), address("192.0.2.1"))]);
-    assert_eq!(events(&view, &app()), ["SuccessfulUpdateStatus"]);
+    assert_eq!(events(&view, &app()), ["FoundServiceImport"]);
 
     let mut done = named.told(&[found()]);
     done.load_balancer = address("192.0.2.1");
@@ -182,7 +181,10 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let until = seconds(20).plus_micros(GRACE_MICROS);
     let mut waiting = Plan::one(status(&wish, now(not_found()), address("192.0.2.1")));
     waiting.look_again(until);
-    assert_eq!(planned(&view, &app()), waiting);
+    assert_eq!(events(&view, &app()), ["UnknownServiceImport"], "that the import ends is told");
+    let mut silent = planned(&view, &app());
+    silent.writes.iter_mut().for_each(|write| write.events.clear());
+    assert_eq!(silent, waiting);
     let told_so = MultiClusterService { conditions: vec![not_found()], ..wish };
     told(&mut view, told_so.clone().object());
     assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
@@ -255,16 +257,13 @@ fn a_name_that_somebody_else_s_service_holds_is_left_alone() {
     let view = member_view([waiting.clone().object(), import.clone().object(), theirs.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app-0a1b2"))]);
     let also_theirs = service("fleet-system/work-app-0a1b2").uid("another");
-    let view = member_view([waiting.object(), import.object(), theirs.object(), also_theirs.object()]);
+    let view = member_view([waiting.clone().object(), import.object(), theirs.object(), also_theirs.object()]);
+    let message = "MultiClusterService work/app of cluster member-1 cannot derive a Service: each name for it is that of a \
+                   Service of another owner: fleet-system/work-app, fleet-system/work-app-0a1b2; delete or rename one of these";
+    let refused = condition("Valid", "False", "NameHeldByAnother", message, 1);
+    assert_eq!(writes(&view, &app()), [status(&waiting, now(refused), none())]);
     let plan = planned(&view, &app());
-    assert_eq!(plan.writes, []);
-    assert_eq!(
-        plan.blocked.as_deref(),
-        Some(
-            "MultiClusterService work/app cannot derive a Service: every name for it in namespace fleet-system is taken \
-             by a Service of another owner; delete or rename that Service"
-        )
-    );
+    assert_eq!((told_by(&plan), hindrances(&plan)), (vec![("NameHeldByAnother", message)], told_by(&plan)));
 }
 
 // === ServiceImport and its claim ===
@@ -443,11 +442,13 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
     let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
     let plan = planned(&view_of(Some(&given), Some(&theirs), &objects), &key(&given));
     assert_eq!(plan.writes, []);
-    let why = plan.blocked.expect("it says why");
-    assert!(
-        why.starts_with("EndpointSlice fleet-system/member-2-work-app-1-e095f is not managed by the importer"),
-        "{why}"
-    );
+    let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by the importer, so the \
+               import of that name cannot be written: delete it, or restore its managed-by label";
+    assert_eq!(hindrances(&plan), [("NameHeldByAnother", why)]);
+    let mut unmarked = given;
+    unmarked.meta.finalizers.ours = false;
+    let plan = planned(&view_of(Some(&unmarked), Some(&theirs), &objects), &key(&unmarked));
+    assert_eq!((plan.writes.len(), hindrances(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
 }
 
 #[test]

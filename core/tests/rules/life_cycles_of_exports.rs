@@ -327,9 +327,10 @@ fn whatever_of_ours_somebody_deletes_is_made_anew() {
     }
 }
 
-#[test]
-fn whatever_of_ours_somebody_edits_is_mended() {
-    type Edit = fn(&mut Object);
+type Edit = fn(&mut Object);
+
+/// Edits of objects of ours, one for each kind at least.
+fn edits() -> [(Who, Kind, Edit); 13] {
     fn names_source(object: &mut Object, path: &str) {
         let Object::EndpointSliceExport(slice) = object else { return };
         slice.spec.reference.source = named(path);
@@ -339,7 +340,7 @@ fn whatever_of_ours_somebody_edits_is_mended() {
         slice.spec.owner = named("work/web");
         slice.spec.reference.source = named("work/web-1");
     }
-    let table: [(Who, Kind, Edit); 13] = [
+    [
         (Who::Hub, Kind::EndpointSliceExport, names_owner_and_source),
         (Who::Hub, Kind::EndpointSliceExport, |object| names_source(object, "work/other")),
         (Who::Hub, Kind::EndpointSliceExport, |object| names_source(object, "other/app-1")),
@@ -380,7 +381,11 @@ fn whatever_of_ours_somebody_edits_is_mended() {
             let Object::EndpointSlice(slice) = object else { return };
             slice.content = content(&["10.6.6.6"]);
         }),
-    ];
+    ]
+}
+
+#[test]
+fn whatever_of_ours_somebody_edits_is_mended() {
     let settled = fleet(1, ConsumerType::LoadBalancer);
     let mut without_endpoints = settled.clone();
     set_endpoints(&mut without_endpoints, "work/app-1", &[]);
@@ -388,7 +393,7 @@ fn whatever_of_ours_somebody_edits_is_mended() {
     for settled in [settled, without_endpoints] {
         let expected = state(&settled);
         for ((index, (who, kind, edit)), seed) in
-            table.iter().enumerate().flat_map(|edit| (0..8).map(move |seed| (edit, seed)))
+            edits().iter().enumerate().flat_map(|edit| (0..8).map(move |seed| (edit, seed)))
         {
             let mut world = settled.clone().in_any_order(seed);
             let name = world.cluster(*who).list(*kind).next().expect("one of each").meta().name.clone();

@@ -24,6 +24,8 @@ mod life_cycles_of_imports;
 mod rights;
 mod scenes;
 mod succession;
+mod told;
+mod told_once;
 mod trust;
 mod unreadable;
 mod views;

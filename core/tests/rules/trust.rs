@@ -5,18 +5,12 @@ use crate::support::build::{
     internal_export, named, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
     slice_import,
 };
-use crate::support::view::{gone, hub_view, member_view, planned, told, writes};
+use crate::support::view::{gone, hindrances, hub_view, member_view, planned, told, told_by, writes};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object, ServiceImport};
-use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-
-/// Reasons and messages of the events that a plan's writes tell.
-fn told_by(plan: &Plan) -> Vec<(&str, &str)> {
-    let events = plan.writes.iter().flat_map(|write| &write.events);
-    events.map(|event| (event.reason, &*event.message)).collect()
-}
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
 
 fn slice_key(export: &HubSlice) -> Key {
     Key::Slice(export.meta.name.name.clone())
@@ -126,7 +120,7 @@ fn a_second_export_under_a_name_that_another_namespace_holds_is_refused_and_told
          member-1 holds the name. Delete the one that does not belong there"
     );
     assert_eq!(told_by(&plan), [("NameHeldByAnother", &*message)]);
-    assert_eq!(plan.blocked.as_deref(), Some(&*message));
+    assert_eq!(hindrances(&plan), told_by(&plan));
     let told = second.marked();
     assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), [], "its finalizer remembers that it was told");
 }
@@ -145,7 +139,7 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_refused_and_told_s
          out; otherwise one of the two claims a slice that is not its own"
     );
     assert_eq!(told_by(&plan), [("SliceHeldByAnother", &*message)]);
-    assert_eq!(plan.blocked.as_deref(), Some(&*message));
+    assert_eq!(hindrances(&plan), told_by(&plan));
     let told = second.marked();
     assert_eq!(writes(&view_of([told.clone()]), &slice_key(&told)), []);
     assert_eq!(writes(&view_of([told]), &slice_key(&held())), [], "the holder is served as before");
@@ -222,7 +216,7 @@ fn nobody_lies_in_wait_under_the_name_of_another_clusters_slice() {
     // member-2 made it while member-1 did not export the slice, under the name that it will have again.
     let squatter = second_of_name().created(seconds(1)).marked();
     assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
-    assert!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocked.is_some());
+    assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).hindrances.len(), 1);
 }
 
 #[test]
@@ -287,7 +281,7 @@ fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_hav
         let mut export = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
         export.reference.source = ObjectName::new(namespace, name);
         let plan = planned(&hub_view([export.clone().object()]), &Key::Service(export.reference.source));
-        assert_eq!((plan.writes.len(), plan.blocked.is_some()), (0, true), "{namespace:?} {name:?}");
+        assert_eq!((plan.writes.len(), plan.hindrances.len()), (0, 1), "{namespace:?} {name:?}");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::support::build::{
     accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, named,
     no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{gone, gone_unread, hub_view, member_view, planned, told, unreadable, writes};
+use crate::support::view::{gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes};
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -422,7 +422,7 @@ fn how_an_import_is_claimed_waits_for_a_wish_that_cannot_be_read() {
 /// A plan that does nothing, and says to what people must see.
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
-    let why = plan.blocked.as_deref().unwrap_or_default();
+    let why = hindrances(&plan).first().map_or("", |(_, message)| message);
     assert!(why.contains(name) && why.contains("repair or delete"), "{why:?}");
 }
 

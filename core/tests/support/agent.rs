@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Plan, Write};
+use fleetnet_core::plan::{Hindrance, Plan, Write};
 use fleetnet_core::watches::{WatchState, Watches};
 use fleetnet_core::{hub, member};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -151,8 +151,8 @@ pub(crate) struct Agent<V: View> {
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
     /// What the watches told so far, to find what a later list lacks.
     told: BTreeMap<(Kind, ObjectName), Text>,
-    /// Why a plan was blocked, by key.
-    pub(crate) blocked: BTreeMap<V::Key, String>,
+    /// What stood in the way of a plan, by key.
+    pub(crate) hindrances: BTreeMap<V::Key, Vec<Hindrance>>,
 }
 
 impl<V: View> Agent<V> {
@@ -165,7 +165,7 @@ impl<V: View> Agent<V> {
             waiting: BTreeMap::new(),
             again: BTreeMap::new(),
             told: BTreeMap::new(),
-            blocked: BTreeMap::new(),
+            hindrances: BTreeMap::new(),
         }
     }
 
@@ -245,10 +245,10 @@ impl<V: View> Agent<V> {
             Some(at) => self.again.insert(key.clone(), at),
             None => self.again.remove(key),
         };
-        match plan.blocked {
-            Some(why) => self.blocked.insert(key.clone(), why),
-            None => self.blocked.remove(key),
-        };
+        self.hindrances.remove(key);
+        if !plan.hindrances.is_empty() {
+            self.hindrances.insert(key.clone(), plan.hindrances);
+        }
         for write in plan.writes {
             let target = (write.kind, write.at.clone());
             if self.in_flight.iter().any(|(other, _)| (other.kind, &other.at) == (target.0, &target.1)) {

@@ -81,7 +81,18 @@ pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
     planned(view, key).writes.into_iter().map(silent).collect()
 }
 
+/// What a plan tells, as reason and message.
+pub(crate) fn told_by(plan: &Plan) -> Vec<(&'static str, &str)> {
+    let events = plan.writes.iter().flat_map(|write| &write.events);
+    events.map(|event| (event.reason.as_str(), &*event.message)).collect()
+}
+
+/// What stands in its way, as reason and message.
+pub(crate) fn hindrances(plan: &Plan) -> Vec<(&'static str, &str)> {
+    plan.hindrances.iter().map(|hindrance| (hindrance.reason.as_str(), &*hindrance.message)).collect()
+}
+
 /// Reasons of the events that its writes tell.
 pub(crate) fn events<V: View>(view: &V, key: &V::Key) -> Vec<&'static str> {
-    planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason)).collect()
+    planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason.as_str())).collect()
 }

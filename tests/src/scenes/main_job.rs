@@ -37,10 +37,10 @@ pub async fn the_first_export_and_import_cost_what_the_ledger_says(stage: Stage<
     stage.user(1).sees_import("app", "True").await?;
     assert_eq!(stage.ledger(&mark).await?, first_import(&stage));
 
-    let of_export = ["NoServiceExportConflictFound", "PendingExportConflictResolution", "ValidServiceExport"];
+    let of_export = ["NoConflictFound", "ServiceIsValid", "ServicePendingConflictResolution"];
     events(&stage.user(0), &of_export).await?;
-    events(&stage.user(1), &["FoundValidService", "SuccessfulUpdateStatus"]).await?;
-    events(&User::new(stage.ground.hub(), &stage.namespace), &["SuccessfulUpdateStatus"]).await?;
+    events(&stage.user(1), &["FoundServiceImport", "UnknownServiceImport"]).await?;
+    events(&User::new(stage.ground.hub(), &stage.namespace), &["ImportersChanged", "SuccessfulUpdateStatus"]).await?;
 
     let derived = stage.user(1).derived_service("app").await?;
     assert_eq!(derived.spec.and_then(|spec| spec.type_).as_deref(), Some("LoadBalancer"));

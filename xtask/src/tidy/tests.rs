@@ -1,7 +1,7 @@
 //! This tree keeps every rule, and every rule finds what breaks it.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, layout};
+use super::{RULES, Rule, architecture, behaviour, layout, reasons};
 use crate::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -191,4 +191,25 @@ fn a_fault_that_cannot_be_planted_is_found() {
     );
     let unreadable = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "- nonsense"));
     assert!(unreadable[0].contains("is not a list of faults"), "{unreadable:?}");
+}
+
+#[test]
+fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
+    let code = "reasons! {\n    /// Fine.\n    Normal Fine,\n    /// Bad.\n    Warning Bad,\n    Warning Worse,\n}\n";
+    let table = "| reason | type | told on |\n|---|---|---|\n| `Fine` | Normal | x |\n| `Bad` | Normal | x |\n| `Gone` | Normal | x |\n";
+    let other = "\n| reason there | type |\n|---|---|\n| `Said` | Normal |\n| `Unsaid` | Normal |\n";
+    let tree = tree(&[
+        ("core/src/reasons.rs", code),
+        ("member-agent/src/lib.rs", "//! `\"Unsaid\"`\nconst REASON: &str = \"Said\";\n"),
+        ("docs/events.md", &format!("{table}{other}")),
+    ]);
+    assert_eq!(
+        reasons::reasons_that_are_not_explained(&tree),
+        [
+            "docs/events.md: Bad is of type Warning, not Normal",
+            "core/src/reasons.rs: Worse has no row in docs/events.md",
+            "docs/events.md: Gone is told nowhere",
+            "docs/events.md: Unsaid is told nowhere",
+        ]
+    );
 }

@@ -1,0 +1,634 @@
+//! What users are told: each reason with its exact words, the same in condition, Event and log.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService,
+    BuildWish, IntoObject, accepted_export, claim, conflict, derived_service, found, imported_slice, internal_export,
+    member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service, service_export,
+    service_import, slice, slice_export, slice_import, valid, wish,
+};
+use crate::support::view::{hub_view, member_view, planned, unreadable};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::hub;
+use fleetnet_core::ids::Text;
+use fleetnet_core::member::Key;
+use fleetnet_core::model::{
+    AddressType, Condition, EndpointSlice, ImportStatus, ImportType, InternalServiceExport, Kind, Object,
+    ServiceExport, ServiceImport, ServiceType,
+};
+use fleetnet_core::names::{self, SuffixLength};
+use fleetnet_core::plan::{Action, Patch, Plan};
+use fleetnet_core::reasons::Reason;
+use std::collections::BTreeSet;
+
+/// What a plan tells: `<kind> <reason>: <message>` of its Events, `log <reason>: <message>` of what stands in its way.
+fn words(plan: &Plan) -> Vec<String> {
+    let events = plan.writes.iter().flat_map(|write| &write.events);
+    let events = events.map(|event| format!("{:?} {}: {}", event.kind, event.reason, event.message));
+    let hindrances = plan.hindrances.iter().map(|hindrance| format!("log {}: {}", hindrance.reason, hindrance.message));
+    events.chain(hindrances).collect()
+}
+
+/// What is there, what is planned, and what that tells.
+type Case = (&'static str, Plan, Vec<String>);
+
+fn case<const N: usize>(what: &'static str, plan: Plan, words: [&str; N]) -> Case {
+    (what, plan, words.map(str::to_owned).to_vec())
+}
+
+// === Exports ===
+
+fn export_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
+    planned(&member_view(objects), &Key::Export(named("work/app")))
+}
+
+fn of_services() -> Vec<Case> {
+    let app = || service("work/app").object();
+    let fresh = || service_export("work/app");
+    let asked = ServiceExport { headless: true, ..fresh() };
+    let hub = member_agent("member-1", Features::ALL, Features::ALL.without(Feature::Headless)).object();
+    vec![
+        case(
+            "an export is made",
+            export_plan([app(), fresh().object()]),
+            [
+                "ServiceExport ServiceIsValid: service work/app is valid for export",
+                "ServiceExport ServicePendingConflictResolution: service work/app is pending export conflict resolution",
+            ],
+        ),
+        case(
+            "its Service is not there",
+            export_plan([fresh().object()]),
+            [
+                "ServiceExport ServiceNotFound: service work/app is not found in cluster member-1: make a Service of that \
+              name, or delete the ServiceExport",
+            ],
+        ),
+        case(
+            "it is of type ExternalName",
+            export_plan([service("work/app").of_type(ServiceType::ExternalName).object(), fresh().object()]),
+            [
+                "ServiceExport ServiceIneligible: service work/app is not eligible for export: it is of type ExternalName \
+              and has no endpoints of its own",
+            ],
+        ),
+        case(
+            "it is headless",
+            export_plan([service("work/app").headless().object(), fresh().object()]),
+            ["ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless; set the \
+              annotation \"export-headless\" of the ServiceExport to \"true\" to export it nevertheless"],
+        ),
+        case(
+            "the hub does not understand that",
+            export_plan([service("work/app").headless().object(), asked.object(), hub]),
+            [
+                "ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless, and the hub \
+              agent does not announce that it takes headless Services: that may be a Go agent, or the definition of \
+              MemberAgent is missing in the hub",
+            ],
+        ),
+        case(
+            "its weight says nothing",
+            export_plan([app(), fresh().weighing("many").object()]),
+            ["ServiceExport ServiceExportInvalidWeightAnnotation: serviceExport work/app has an invalid weight \
+              annotation, err = the weight annotation is not a valid integer: many; what is exported goes on as it was \
+              until that is mended"],
+        ),
+        case(
+            "its weight is 0",
+            export_plan([app(), fresh().weighing("0").object()]),
+            ["ServiceExport ServiceIsValid: exported service work/app with 0 weight: other clusters send it nothing \
+              until its weight is more"],
+        ),
+    ]
+}
+
+fn of_verdicts() -> Vec<Case> {
+    let app = || service("work/app").uid("0a1b2c3d");
+    let offered = || internal_export("member-1", &app()).offered_since(seconds(2));
+    let refused = Condition { status: "False".into(), reason: "ExporterNotAllowed".into(), ..valid("work/app") };
+    let refused = Condition { message: "cluster member-1 may not".into(), ..refused };
+    let theirs = |name: &str, of: &str| {
+        let mut export = internal_export("member-1", &service(of).uid(of));
+        export.meta.name.name = name.into();
+        export.object()
+    };
+    let pending = || service_export("work/app").marked().saying(&[valid("work/app")]);
+    let held = "service work/app of cluster member-1 cannot be exported: each name that it could have in the hub is borne \
+                by another's InternalServiceExport: fleet-member-member-1/work-app (of Service a/b), \
+                fleet-member-member-1/work-app-0a1b2 (of Service c/d). Delete one of these, or give the Service another \
+                name";
+    vec![
+        case(
+            "the hub finds no conflict",
+            export_plan([app().object(), pending().object(), offered().judged(no_conflict("work/app")).object()]),
+            ["ServiceExport NoConflictFound: service work/app is exported without conflict"],
+        ),
+        case(
+            "the hub finds one",
+            export_plan([
+                app().object(),
+                accepted_export("work/app").object(),
+                offered().judged(conflict("work/app")).object(),
+            ]),
+            [
+                "ServiceExport ConflictFound: service work/app is in conflict with other exported services; the events of \
+              InternalServiceExport fleet-member-member-1/work-app in the hub name the ports, the clusters and the winner",
+            ],
+        ),
+        case(
+            "the hub does not let this cluster export it",
+            export_plan([app().object(), accepted_export("work/app").object(), offered().judged(refused).object()]),
+            ["ServiceExport ExporterNotAllowed: cluster member-1 may not"],
+        ),
+        (
+            "others have both of its names in the hub",
+            export_plan([
+                app().object(),
+                accepted_export("work/app").object(),
+                theirs("work-app", "a/b"),
+                theirs("work-app-0a1b2", "c/d"),
+            ]),
+            vec![format!("ServiceExport NameHeldByAnother: {held}"), format!("log NameHeldByAnother: {held}")],
+        ),
+    ]
+}
+
+fn of_source_slices() -> Vec<Case> {
+    let exporting = || [service("work/app").object(), accepted_export("work/app").object()];
+    let plan = |objects: Vec<Object>| {
+        planned(&member_view(exporting().into_iter().chain(objects)), &Key::SliceExport(named("work/app-1")))
+    };
+    let mut six = slice("work/app-1");
+    six.content.address_type = AddressType::IPv6;
+    let mut fully_qualified = slice("work/app-1");
+    fully_qualified.content.address_type = AddressType::Other("FQDN".into());
+    let app = slice("work/app-1").uid("0a1b2c3d");
+    let names = [SuffixLength::Short, SuffixLength::Long].map(|length| {
+        let (slice_uid, export_uid) = (&*app.meta.uid, "uid-export-work/app");
+        names::slice_export_name("member-1", "work", "app-1", slice_uid, export_uid, length)
+    });
+    let taken = |name: &Text| {
+        let mut export = slice_export("member-1", &app).called(name);
+        export.spec.reference.uid = "another".into();
+        export.spec.reference.source = named("work/another");
+        Object::EndpointSliceExport(export)
+    };
+    let held = format!(
+        "log NameHeldByAnother: EndpointSlice work/app-1 of cluster member-1 is not exported: both names that it could have in \
+         the hub are borne by the EndpointSliceExports of others, fleet-member-member-1/{} and fleet-member-member-1/{}: \
+         delete one of these",
+        names[0], names[1]
+    );
+    vec![
+        case(
+            "the hub does not understand IPv6",
+            plan(vec![six.object()]),
+            [
+                "log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: the hub agent does not \
+              announce that it takes slices of IPv6: upgrade it, or apply the definition of MemberAgent in the hub",
+            ],
+        ),
+        case(
+            "nobody understands names",
+            plan(vec![fully_qualified.object()]),
+            ["log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: no cluster can import \
+              slices of address type FQDN"],
+        ),
+        (
+            "others have both names of a slice in the hub",
+            plan(vec![app.clone().object(), taken(&names[0]), taken(&names[1])]),
+            vec![held],
+        ),
+    ]
+}
+
+// === Imports ===
+
+fn import_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
+    planned(&member_view(objects), &Key::MultiClusterService(named("work/app")))
+}
+
+fn of_wishes() -> Vec<Case> {
+    let taken = || wish("work/app").taken_on();
+    let empty = |wish| service_import("work/app").controlled_by(&wish).object();
+    let full = |wish| service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2", "member-3"]));
+    let had = || taken().deriving("work-app").told(&[found()]);
+    let lost = "service work/app is not imported into cluster member-1";
+    let why = "no cluster exports it, or another one imports it with type LoadBalancer; the events of ServiceImport work/app \
+               in the hub tell which clusters do";
+    let other = wish("work/other").importing("app").taken_on();
+    let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace imports service work/app \
+                 already; delete one of the two, or let them import different services";
+    vec![
+        (
+            "it is new",
+            import_plan([taken().object(), empty(taken())]),
+            vec![format!("MultiClusterService UnknownServiceImport: {lost} yet: {why}")],
+        ),
+        case(
+            "the import is there",
+            import_plan([
+                taken().deriving("work-app").told(&[not_found()]).object(),
+                full(taken()).object(),
+                derived_service("work-app", "work/app").object(),
+            ]),
+            [
+                "MultiClusterService FoundServiceImport: service work/app of member-2, member-3 is imported into cluster \
+              member-1 as Service fleet-system/work-app",
+            ],
+        ),
+        (
+            "its last exporter has left",
+            import_plan([had().object(), empty(had()), derived_service("work-app", "work/app").object()]),
+            vec![format!("MultiClusterService UnknownServiceImport: {lost} any more: {why}")],
+        ),
+        case(
+            "it names no target",
+            import_plan([wish("work/app").importing("").object()]),
+            [
+                "MultiClusterService UnknownServiceImport: MultiClusterService work/app of cluster member-1 names no import: \
+              set spec.serviceImport.name",
+            ],
+        ),
+        (
+            "another has the import",
+            import_plan([taken().object(), empty(other.clone()), other.object()]),
+            vec![
+                format!("MultiClusterService UnknownServiceImport: {waits}"),
+                format!("log UnknownServiceImport: {waits}"),
+            ],
+        ),
+        case(
+            "it is deleted",
+            import_plan([had().deleting().object()]),
+            ["MultiClusterService UnimportedService: service work/app is not imported any more"],
+        ),
+    ]
+}
+
+/// What its user and the log are told of a MultiClusterService.
+fn both(reason: &str, message: &str) -> Vec<String> {
+    vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
+}
+
+fn of_hindered_wishes() -> Vec<Case> {
+    let taken = || wish("work/app").taken_on().uid("0a1b2c3d").told(&[not_found()]);
+    let import = || service_import("work/app").uid("4e5f6a7b").controlled_by(&taken());
+    let shown = || import().showing(resolved(&["member-2"]));
+    let odd = ImportStatus { ports: vec![port("http", 0)], ..resolved(&["member-2"]) };
+    let theirs = |name: &str, of: &str| {
+        let mut claim = claim("member-1", &service_import(of).uid(of));
+        claim.meta.name.name = name.into();
+        claim.object()
+    };
+    let claimed = "service work/app cannot be imported into cluster member-1: each name that its claim could have in the hub is \
+                   borne by another's InternalServiceImport: fleet-member-member-1/work-app (of service a/b), \
+                   fleet-member-member-1/work-app-4e5f6 (of service c/d). Delete one of these, or import another service";
+    let derived = "MultiClusterService work/app of cluster member-1 cannot derive a Service: each name for it is that of a \
+                   Service of another owner: fleet-system/work-app, fleet-system/work-app-0a1b2; delete or rename one of these";
+    let ports = "Service work/app is not derived as the hub gives it: it has port \"http\" 0/TCP, which is none. Correct the \
+                 Service in cluster member-2";
+    vec![
+        (
+            "others have both names of its claim in the hub",
+            import_plan([
+                taken().object(),
+                import().object(),
+                theirs("work-app", "a/b"),
+                theirs("work-app-4e5f6", "c/d"),
+            ]),
+            both("NameHeldByAnother", claimed),
+        ),
+        (
+            "others have both names of its derived Service",
+            import_plan([
+                taken().object(),
+                shown().object(),
+                service("fleet-system/work-app").object(),
+                service("fleet-system/work-app-0a1b2").object(),
+            ]),
+            both("NameHeldByAnother", derived),
+        ),
+        (
+            "the import has a port that is none",
+            import_plan([taken().object(), import().showing(odd).object()]),
+            both("PortRefused", ports),
+        ),
+        case(
+            "somebody took the labels of its derived Service away",
+            import_plan([
+                taken().deriving("work-app").object(),
+                shown().object(),
+                service("fleet-system/work-app").object(),
+            ]),
+            ["MultiClusterService DerivedServiceLost: Service fleet-system/work-app does not carry the labels of \
+              MultiClusterService work/app and is left alone; another is derived. Delete it if nobody needs it"],
+        ),
+        (
+            "it is to go while what was made for it cannot be read",
+            {
+                let mut view = member_view([taken().deleting().object()]);
+                unreadable(&mut view, Kind::ServiceImport, &named("work/app"));
+                planned(&view, &Key::MultiClusterService(named("work/app")))
+            },
+            vec![
+                "log ObjectUnreadable: MultiClusterService work/app is to go and is not let go: ServiceImport work/app was \
+                 made for it by its name and cannot be read; repair or delete that"
+                    .to_owned(),
+            ],
+        ),
+    ]
+}
+
+fn of_given_slices() -> Vec<Case> {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let service = derived_service("work-app", "work/app");
+    let given = || slice_import("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let plan = |objects: Vec<Object>, name: &Text| {
+        let around = [wish.clone().object(), import.clone().object(), service.clone().object()];
+        planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
+    };
+    let name = given().meta.name.name;
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&name, "another") };
+    let held = format!(
+        "EndpointSlice fleet-system/{name} of cluster member-1 is not managed by the importer, so the import of that name \
+         cannot be written: delete it, or restore its managed-by label"
+    );
+    let odd = given().called("Not_A_Name").marked();
+    let loopback = given().carrying(&["10.0.0.1", "127.0.0.1"], 1).marked();
+    let address = "EndpointSlice work/app-1 of cluster member-2 says what is not imported: address 127.0.0.1 (loopback). \
+                   Correct the slice in cluster member-2";
+    vec![
+        (
+            "somebody else's slice has its name",
+            plan(vec![Object::EndpointSliceImport(given()), theirs.object()], &name),
+            vec![format!("log NameHeldByAnother: {held}")],
+        ),
+        case(
+            "no slice can have its name",
+            plan(vec![Object::EndpointSliceImport(odd)], &"Not_A_Name".into()),
+            [
+                "log NameRefused: EndpointSliceImport fleet-member-member-1/Not_A_Name has a name that no EndpointSlice can \
+              have, and is not imported: it is not of a hub agent's making",
+            ],
+        ),
+        (
+            "it has an address that is no other cluster's",
+            plan(vec![Object::EndpointSliceImport(loopback)], &name),
+            both("AddressRefused", address),
+        ),
+    ]
+}
+
+// === In the hub ===
+
+fn hub_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
+    planned(&hub_view(objects), &hub::Key::Service(named("work/app")))
+}
+
+fn offer(cluster: &str, number: i32, since: i64) -> InternalServiceExport {
+    internal_export(cluster, &service("work/app").ports(&[port("http", number)])).offered_since(seconds(since))
+}
+
+fn shown(clusters: &[&str]) -> ServiceImport {
+    service_import("work/app").showing(resolved(clusters))
+}
+
+const DIFFERS: &str = "service work/app of cluster member-3 is in conflict with the export of cluster member-1, which has \
+    offered its ports for longer: only member-3 offers http 81/TCP; only member-1 offers http 80/TCP. Offer the same ports, \
+    or export under another name";
+
+fn of_exports_in_the_hub() -> Vec<Case> {
+    let accepted = |cluster: &str, since| offer(cluster, 80, since).judged(no_conflict("work/app")).object();
+    let loser = || offer("member-3", 81, 4);
+    let mut back = offer("member-2", 80, 3).judged(no_conflict("work/app"));
+    let refusal = "cluster member-2 may not export from namespace work of the hub, whose annotation \"exporters\" does not \
+                   name it: add member-2 there, or take the annotation away so that every cluster may";
+    let refused = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", refusal, 1);
+    back.conditions.push(refused());
+    let by_one = || namespace("work").exported_from_by("member-1").object();
+    vec![
+        case(
+            "exporters join",
+            hub_plan([accepted("member-1", 2), accepted("member-2", 3), shown(&["member-1"]).object()]),
+            [
+                "ServiceImport SuccessfulUpdateStatus: service work/app is exported by clusters member-1, member-2, with the \
+              ports of member-1",
+            ],
+        ),
+        case(
+            "the last one has left",
+            hub_plan([shown(&["member-1"]).object()]),
+            ["ServiceImport NoExportedService: service work/app is exported by no cluster any more"],
+        ),
+        (
+            "one is in conflict",
+            hub_plan([accepted("member-1", 2), loser().object(), shown(&["member-1"]).object()]),
+            vec![format!("InternalServiceExport ConflictFound: {DIFFERS}")],
+        ),
+        (
+            "one stays in conflict with another winner",
+            hub_plan([
+                accepted("member-1", 3),
+                loser().judged(conflict("work/app")).object(),
+                shown(&["member-2"]).object(),
+            ]),
+            vec![
+                "ServiceImport SuccessfulUpdateStatus: service work/app is exported by cluster member-1".to_owned(),
+                format!("InternalServiceExport ConflictFound: {DIFFERS}"),
+            ],
+        ),
+        case(
+            "a conflict ends",
+            hub_plan([
+                accepted("member-1", 2),
+                offer("member-2", 80, 3).judged(conflict("work/app")).object(),
+                shown(&["member-1", "member-2"]).object(),
+            ]),
+            [
+                "InternalServiceExport NoConflictFound: service work/app of cluster member-2 is exported without conflict",
+            ],
+        ),
+        (
+            "one may not export",
+            hub_plan([accepted("member-1", 2), accepted("member-2", 3), shown(&["member-1"]).object(), by_one()]),
+            vec![format!("InternalServiceExport ExporterNotAllowed: {refusal}")],
+        ),
+        case(
+            "one may export again",
+            hub_plan([accepted("member-1", 2), back.object(), shown(&["member-1", "member-2"]).object()]),
+            ["InternalServiceExport ExporterAllowed: service work/app may be exported by this cluster"],
+        ),
+    ]
+}
+
+fn of_claims() -> Vec<Case> {
+    let exporter = || offer("member-1", 80, 2).judged(no_conflict("work/app")).object();
+    let claim_of = |cluster: &str| claim(cluster, &service_import("work/app"));
+    let holder = || claim_of("member-2").marked().answered(resolved(&["member-1"])).object();
+    let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
+    let headless_export = || {
+        let export = internal_export("member-1", &service("work/app").headless());
+        export.offered_since(seconds(2)).judged(no_conflict("work/app"))
+    };
+    let of_none = namespace("work").imported_from_by("").object();
+    vec![
+        case(
+            "one claims",
+            hub_plan([exporter(), shown(&["member-1"]).object(), claim_of("member-2").marked().object()]),
+            ["ServiceImport ImportersChanged: service work/app is imported by cluster member-2"],
+        ),
+        case(
+            "two share",
+            hub_plan([
+                exporter(),
+                shown(&["member-1"]).claimed_by(&["member-2"]).object(),
+                claim_of("member-2").east_west().marked().answered(resolved(&["member-1"])).object(),
+                claim_of("member-3").east_west().marked().object(),
+            ]),
+            ["ServiceImport ImportersChanged: service work/app is imported by clusters member-2, member-3"],
+        ),
+        case(
+            "the claimer has left",
+            hub_plan([exporter(), shown(&["member-1"]).claimed_by(&["member-2"]).object()]),
+            ["ServiceImport ImportersChanged: service work/app is imported by no cluster any more"],
+        ),
+        case(
+            "another waits",
+            hub_plan([
+                exporter(),
+                shown(&["member-1"]).claimed_by(&["member-2"]).object(),
+                holder(),
+                claim_of("member-3").object(),
+            ]),
+            [
+                "log ImportHeldByAnother: InternalServiceImport fleet-member-member-3/work-app of cluster member-3 waits: \
+              service work/app is imported by member-2 already, and of type LoadBalancer one cluster may import it; ask for \
+              it with type ClusterIP, or delete the other's MultiClusterService",
+            ],
+        ),
+        case(
+            "one does not understand what it asks for",
+            hub_plan([
+                headless_export().object(),
+                service_import("work/app").showing(headless).object(),
+                claim_of("member-2").object(),
+            ]),
+            [
+                "log NotUnderstood: InternalServiceImport fleet-member-member-2/work-app of cluster member-2 waits: service \
+              work/app is headless, and that cluster's agent does not announce that it takes headless Services: upgrade it",
+            ],
+        ),
+        case(
+            "one may not import",
+            hub_plan([exporter(), shown(&["member-1"]).object(), claim_of("member-2").object(), of_none]),
+            [
+                "InternalServiceImport ImporterNotAllowed: cluster member-2 may not import from namespace work of the hub, \
+              whose annotation \"importers\" does not name it: add member-2 there, or take the annotation away so that \
+              every cluster may",
+            ],
+        ),
+    ]
+}
+
+/// A slice that one member exports and another says to be its own, given to an importer until then.
+fn of_slices_in_the_hub() -> Vec<Case> {
+    let held = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
+    let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
+    let name = &held.meta.name.name;
+    let squatter = slice_export("member-2", &slice("work/other-1")).called(name).marked().created(seconds(1));
+    let copy = slice_import("member-3", &squatter);
+    let import = shown(&["member-1"]).claimed_by(&["member-3"]);
+    let plan = |objects: Vec<Object>, name: &Text| {
+        let all = [Object::EndpointSliceExport(held.clone()), import.clone().object()].into_iter().chain(objects);
+        planned(&hub_view(all), &hub::Key::Slice(name.clone()))
+    };
+    let both = |reason: &str, message: &str| {
+        vec![format!("EndpointSliceExport {reason}: {message}"), format!("log {reason}: {message}")]
+    };
+    let of_slice = format!(
+        "EndpointSlice work/app-1 (uid uid-app-1) of cluster member-2 is not distributed: cluster member-1 exports it already, \
+         as EndpointSliceExport {}. If one cluster has joined the fleet under two names, take one of them out; otherwise one of \
+         the two claims a slice that is not its own",
+        held.meta.name
+    );
+    let of_name = format!(
+        "EndpointSlice work/other-1 of cluster member-2 is not distributed: EndpointSliceExport {} of cluster member-1 holds \
+         the name. Delete the one that does not belong there",
+        held.meta.name
+    );
+    vec![
+        (
+            "another exports the slice",
+            plan(vec![Object::EndpointSliceExport(second.clone())], &second.meta.name.name),
+            both("SliceHeldByAnother", &of_slice),
+        ),
+        (
+            "whose the name is takes it over",
+            plan(vec![Object::EndpointSliceExport(squatter), Object::EndpointSliceImport(copy)], name),
+            both("NameHeldByAnother", &of_name),
+        ),
+    ]
+}
+
+fn all() -> Vec<Case> {
+    let member =
+        [of_services(), of_verdicts(), of_source_slices(), of_wishes(), of_hindered_wishes(), of_given_slices()];
+    member.into_iter().chain([of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()]).flatten().collect()
+}
+
+#[test]
+fn users_are_told_what_happened_why_and_what_to_do() {
+    for (case, plan, expected) in all() {
+        assert_eq!(words(&plan), expected, "{case}");
+    }
+}
+
+#[test]
+fn every_reason_has_its_words() {
+    let mut told: BTreeSet<Reason> = BTreeSet::new();
+    for (_, plan, _) in all() {
+        told.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
+        told.extend(plan.hindrances.iter().map(|hindrance| hindrance.reason));
+    }
+    // What the agents tell of their writes and their rights; their own tests hold these words.
+    told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
+    assert_eq!(told, Reason::ALL.iter().copied().collect());
+    let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(words.len(), Reason::ALL.len(), "no two say the same");
+}
+
+/// The conditions that a write sets.
+pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
+    match action {
+        Action::Patch {
+            patch:
+                Patch::ServiceExportConditions(list)
+                | Patch::InternalServiceExportConditions(list)
+                | Patch::MultiClusterServiceStatus { conditions: list, .. },
+            ..
+        } => Some(list),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_condition_its_event_and_the_log_say_the_same_word() {
+    for (case, plan, _) in all() {
+        for write in plan.writes.iter().filter(|write| set_by(&write.action).is_some()) {
+            let set: Vec<&str> = set_by(&write.action).into_iter().flatten().map(|it| &*it.reason).collect();
+            for event in &write.events {
+                assert!(set.contains(&event.reason.as_str()), "{case}: {} beside {set:?}", event.reason);
+            }
+        }
+        let told: Vec<Reason> = plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason).collect();
+        for hindrance in &plan.hindrances {
+            assert!(
+                told.is_empty() || told.contains(&hindrance.reason),
+                "{case}: {} beside {told:?}",
+                hindrance.reason
+            );
+        }
+    }
+}

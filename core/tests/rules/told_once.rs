@@ -1,0 +1,205 @@
+//! An Event only where something changed: what stands in the way is told once and ends by itself, and no history, whoever
+//! restarts, tells more than its conditions changed.
+
+use crate::histories::{MEMBERS, an_event, cases, happen, prelude};
+use crate::support::build::{
+    Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, internal_export, named, resolved,
+    service, service_import, wish,
+};
+use crate::support::cluster::Answer;
+use crate::support::view::{gone, member_view, planned, told, writes};
+use crate::support::world::{Who, World, fleet};
+use crate::told::set_by;
+use fleetnet_core::conditions;
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::member::{Change, Key, View};
+use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
+use fleetnet_core::plan::{Action, Event, Patch};
+use fleetnet_core::reasons::Reason;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+// === Names that both are taken ===
+
+/// Tells the view of what its plan writes to the object of that kind, and plans again: nothing.
+fn settles(view: &View, key: &Key) {
+    let left: Vec<_> = writes(view, key);
+    assert_eq!(left, [], "what was told is not told again");
+}
+
+#[test]
+fn an_export_without_a_name_is_told_once_and_goes_on_when_one_is_free() {
+    let app = service("work/app").uid("0a1b2c3d");
+    let theirs = |name: &str, of: &str| {
+        let mut export = internal_export("member-1", &service(of).uid(of));
+        export.meta.name.name = name.into();
+        export
+    };
+    let (first, second) = (theirs("work-app", "a/b"), theirs("work-app-0a1b2", "c/d"));
+    let export = accepted_export("work/app");
+    let mut view = member_view([app.object(), export.clone().object(), first.clone().object(), second.object()]);
+    let key = Key::Export(named("work/app"));
+    let set = writes(&view, &key);
+    let list = set_by(&set[0].action).expect("conditions").to_vec();
+    let said = conditions::find(&list, "Valid").expect("Valid");
+    assert_eq!((&*said.status, &*said.reason), ("False", "NameHeldByAnother"));
+    let told_so = export.saying(&list);
+    told(&mut view, told_so.object());
+    settles(&view, &key);
+
+    assert!(gone(&mut view, &first.object()).contains(&key), "a name that is free wakes it");
+    let planned = writes(&view, &key);
+    let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
+    assert_eq!(kinds, [Kind::ServiceExport, Kind::InternalServiceExport]);
+    assert_eq!(&*planned[1].at.name, "work-app");
+}
+
+#[test]
+fn an_import_without_a_name_for_its_claim_is_told_once_and_goes_on_when_one_is_free() {
+    let taken = wish("work/app").taken_on();
+    let import = service_import("work/app").uid("4e5f6a7b").controlled_by(&taken);
+    let theirs = |name: &str, of: &str| {
+        let mut claim = claim("member-1", &service_import(of).uid(of));
+        claim.meta.name.name = name.into();
+        claim
+    };
+    let (first, second) = (theirs("work-app", "a/b"), theirs("work-app-4e5f6", "c/d"));
+    let objects = [taken.clone().object(), import.object(), first.object(), second.clone().object()];
+    let mut view = member_view(objects);
+    let (key, import_key) = (Key::MultiClusterService(named("work/app")), Key::Import(named("work/app")));
+    let set = writes(&view, &key);
+    let list = set_by(&set[0].action).expect("conditions").to_vec();
+    assert_eq!((&*list[0].status, &*list[0].reason), ("False", "NameHeldByAnother"));
+    let claimless = planned(&view, &import_key);
+    assert_eq!((claimless.writes.len(), claimless.hindrances.len()), (0, 1));
+    let told_so = taken.told(&list);
+    told(&mut view, told_so.object());
+    settles(&view, &key);
+
+    let woken = gone(&mut view, &second.object());
+    assert!(woken.contains(&key) && woken.contains(&import_key), "a name that is free wakes it: {woken:?}");
+    let planned = writes(&view, &import_key);
+    assert_eq!(planned.iter().map(|write| &*write.at.name).collect::<Vec<_>>(), ["work-app-4e5f6"]);
+}
+
+#[test]
+fn a_derived_service_without_a_name_is_made_when_one_is_free() {
+    let taken = wish("work/app").taken_on().uid("0a1b2c3d");
+    let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
+    let theirs = service("fleet-system/work-app");
+    let also_theirs = service("fleet-system/work-app-0a1b2");
+    let objects = [taken.clone().object(), import.object(), theirs.clone().object(), also_theirs.object()];
+    let mut view = member_view(objects);
+    let key = Key::MultiClusterService(named("work/app"));
+    let list = set_by(&writes(&view, &key)[0].action).expect("conditions").to_vec();
+    let told_so = taken.told(&list);
+    told(&mut view, told_so.object());
+    settles(&view, &key);
+    assert!(gone(&mut view, &theirs.object()).contains(&key), "a name that is free wakes it");
+    let labelled = writes(&view, &key);
+    assert!(
+        matches!(&labelled[0].action, Action::Patch { patch: Patch::MultiClusterService { derived_label, .. }, .. }
+            if derived_label.as_deref() == Some("work-app")),
+        "{labelled:#?}"
+    );
+}
+
+// === An Event only where something changed ===
+
+/// What was told of each object with each reason of a condition.
+fn told_in(world: &World) -> BTreeMap<(Text, &'static str), usize> {
+    let mut told = BTreeMap::new();
+    let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
+    let about_conditions = |kind: Kind| matches!(kind, Kind::ServiceExport | Kind::MultiClusterService);
+    for event in done.flat_map(|entry| &entry.write.events).filter(|event| about_conditions(event.kind)) {
+        *told.entry((event.uid.clone(), event.reason.as_str())).or_default() += 1;
+    }
+    told
+}
+
+/// How often the conditions of users' objects came to have each reason, or other words under it, as their watches told.
+fn changed_in(changes: &[(Who, Change)]) -> BTreeMap<(Text, &'static str), usize> {
+    let mut held: BTreeMap<(Text, Text), Condition> = BTreeMap::new();
+    let mut changed = BTreeMap::new();
+    for (_, change) in changes {
+        let Change::Applied(object) = change else { continue };
+        let (Object::ServiceExport(ServiceExport { meta, conditions, .. })
+        | Object::MultiClusterService(MultiClusterService { meta, conditions, .. })) = object
+        else {
+            continue;
+        };
+        for condition in conditions {
+            let key = (meta.uid.clone(), condition.condition_type.clone());
+            let words = |it: &Condition| (it.status.clone(), it.reason.clone(), it.message.clone());
+            let before = held.insert(key, condition.clone());
+            if before.is_none_or(|before| words(&before) != words(condition)) {
+                let is_why = |reason: &&Reason| conditions::has_reason(condition, **reason);
+                let reason = Reason::ALL.iter().find(is_why).expect("a reason");
+                *changed.entry((meta.uid.clone(), reason.as_str())).or_default() += 1;
+            }
+        }
+    }
+    changed
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history(
+        events in prop::collection::vec(an_event(), 1..30),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        world.told = Some(Vec::new());
+        for event in prelude(seed).iter().chain(&events) {
+            happen(&mut world, event);
+        }
+        world.run_for(600_000_000);
+        let changes = world.told.take().unwrap_or_default();
+        let of_conditions = |counts: BTreeMap<(Text, &'static str), usize>| -> BTreeMap<_, _> {
+            counts.into_iter().filter(|((_, reason), _)| !BESIDE_CONDITIONS.contains(reason)).collect()
+        };
+        assert_eq!(of_conditions(told_in(&world)), of_conditions(changed_in(&changes)));
+
+        let mark = world.ledger.len();
+        world.restart_all();
+        world.run_for(600_000_000);
+        let again: Vec<_> = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).collect();
+        assert_eq!(again, Vec::<&Event>::new(), "a restart tells nothing");
+    }
+}
+
+/// What is told of users' objects beside their conditions.
+const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
+
+#[test]
+fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
+    let world = fleet(1, ConsumerType::LoadBalancer);
+    let told: Vec<(Kind, ObjectName, &str)> = world
+        .ledger
+        .iter()
+        .flat_map(|entry| &entry.write.events)
+        .map(|event| (event.kind, event.about.clone(), event.reason.as_str()))
+        .collect();
+    let app = || named("work/app");
+    let mut expected = vec![
+        (Kind::ServiceExport, app(), "ServiceIsValid"),
+        (Kind::ServiceExport, app(), "ServicePendingConflictResolution"),
+        (Kind::ServiceImport, app(), "SuccessfulUpdateStatus"),
+        (Kind::ServiceExport, app(), "NoConflictFound"),
+        (Kind::MultiClusterService, app(), "UnknownServiceImport"),
+        (Kind::ServiceImport, app(), "ImportersChanged"),
+        (Kind::MultiClusterService, app(), "FoundServiceImport"),
+    ];
+    let mut sorted = told;
+    sorted.sort();
+    expected.sort();
+    assert_eq!(sorted, expected);
+
+    let mut world = world;
+    let mark = world.ledger.len();
+    world.restart_all();
+    world.run_for(600_000_000);
+    assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
+}

@@ -1,0 +1,52 @@
+//! docs/events.md explains each reason that users are told, and no other.
+
+use super::source::Tree;
+use std::collections::BTreeMap;
+
+const DOCUMENT: &str = "docs/events.md";
+const DEFINITIONS: &str = "core/src/reasons.rs";
+/// Where the words of kube-controller-manager stand as strings.
+const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
+
+pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
+    let defined = defined(tree);
+    let (own, of_slices) = (rows(tree, "| reason |"), rows(tree, "| reason there |"));
+    let mut places = Vec::new();
+    for (reason, kind) in &defined {
+        match own.get(reason) {
+            None => places.push(format!("{DEFINITIONS}: {reason} has no row in {DOCUMENT}")),
+            Some(row) if row != kind => places.push(format!("{DOCUMENT}: {reason} is of type {kind}, not {row}")),
+            Some(_) => {}
+        }
+    }
+    let unknown = own.keys().filter(|reason| !defined.contains_key(*reason));
+    places.extend(unknown.map(|reason| format!("{DOCUMENT}: {reason} is told nowhere")));
+    let is_said = |reason: &str| {
+        let word = format!("\"{reason}\"");
+        OF_SLICES.iter().flat_map(|folder| tree.sources(folder)).any(|file| file.uncommented.contains(&word))
+    };
+    places.extend(of_slices.keys().filter(|it| !is_said(it)).map(|it| format!("{DOCUMENT}: {it} is told nowhere")));
+    places
+}
+
+/// The reasons with their types, as they are defined: `Warning NameHeldByAnother,`.
+fn defined(tree: &Tree) -> BTreeMap<String, String> {
+    let lines = tree.file(DEFINITIONS).map_or("", |file| file.uncommented.as_str()).lines();
+    let defined = lines.filter_map(|line| {
+        let (kind, reason) = line.trim().strip_suffix(',')?.split_once(' ')?;
+        let is_one = matches!(kind, "Normal" | "Warning") && reason.chars().all(char::is_alphanumeric);
+        is_one.then(|| (reason.to_owned(), kind.to_owned()))
+    });
+    defined.collect()
+}
+
+/// The rows of the table that begins so: the word in the first column and the type in the second.
+fn rows(tree: &Tree, header: &str) -> BTreeMap<String, String> {
+    let lines = tree.file(DOCUMENT).map_or("", |file| file.text.as_str()).lines();
+    let table = lines.skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|').map(str::trim);
+        Some((cells.next()?.trim_matches('`').to_owned(), cells.next()?.to_owned()))
+    };
+    table.filter_map(row).collect()
+}
