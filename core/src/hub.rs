@@ -20,7 +20,7 @@ use crate::plan::Plan;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{distribute, resolve, rights};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the hub agent plans about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -282,29 +282,28 @@ impl View {
     /// its own may hold it now, or not any more.
     fn rival_dirties(&self, source_before: Option<&Text>, name: &Text, dirty: &mut Vec<Key>) {
         let named = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
-        for source in named.map(|export| &export.spec.reference.uid).chain(source_before) {
-            for rival in self.slice_exports_from.get(source).filter(|rival| rival.name != *name) {
-                self.rival_dirty(rival, dirty);
-            }
-        }
+        let sources: BTreeSet<&Text> = named.map(|export| &export.spec.reference.uid).chain(source_before).collect();
+        let rivals = sources.into_iter().flat_map(|source| self.slice_exports_from.get(source));
+        self.rivals_dirty(rivals.filter(|rival| rival.name != *name), dirty);
     }
 
-    /// What is withdrawn waits for others only while these are distributed.
-    fn rival_dirty(&self, rival: &ObjectName, dirty: &mut Vec<Key>) {
-        if let Some(export) = self.slice_exports.get(rival) {
-            self.going_dirties(&export.spec.owner, dirty);
+    /// What is withdrawn waits for others only while these are distributed. However many say that a slice is their own, it
+    /// costs no more than once for each.
+    fn rivals_dirty<'a>(&'a self, rivals: impl Iterator<Item = &'a ObjectName>, dirty: &mut Vec<Key>) {
+        let mut owners = BTreeSet::new();
+        for rival in rivals {
+            owners.extend(self.slice_exports.get(rival).map(|export| &export.spec.owner));
+            dirty.push(Key::Slice(rival.name.clone()));
         }
-        dirty.push(Key::Slice(rival.name.clone()));
+        owners.into_iter().for_each(|owner| self.going_dirties(owner, dirty));
     }
 
     /// Whose cluster is accepted as an exporter decides between those who say of one slice that it is their own.
     fn contested_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
-        for export in self.slice_exports_of.get(service).filter_map(|slice| self.slice_exports.get(slice)) {
-            let rivals = || self.slice_exports_from.get(&export.spec.reference.uid);
-            if rivals().nth(1).is_some() {
-                rivals().for_each(|rival| self.rival_dirty(rival, dirty));
-            }
-        }
+        let exports = self.slice_exports_of.get(service).filter_map(|slice| self.slice_exports.get(slice));
+        let sources: BTreeSet<&Text> = exports.map(|export| &export.spec.reference.uid).collect();
+        let contested = sources.into_iter().filter(|source| self.slice_exports_from.get(source).nth(1).is_some());
+        self.rivals_dirty(contested.flat_map(|source| self.slice_exports_from.get(source)), dirty);
     }
 
     /// What is to be withdrawn of a Service waits for what is to be given in its place.

@@ -259,6 +259,21 @@ fn who_is_refused_under_a_name_holds_no_slice_of_others() {
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
 }
 
+#[test]
+fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
+    let empty = |index: usize| {
+        let mut export = second_of_slice().carrying(&[], 1);
+        export.meta.name.name = format!("member-2-work-app-1-{index:05}").into();
+        Object::EndpointSliceExport(export)
+    };
+    let mut view = hub_view(standing().into_iter().chain((0..50).map(empty)));
+    for change in [empty(50), shared().version(2).object()] {
+        let mut dirty = Vec::new();
+        view.apply(member::Change::Applied(change), seconds(20), &mut dirty);
+        assert!(dirty.len() <= 4 * 52, "{}", dirty.len());
+    }
+}
+
 // === What a member does to its own exports ===
 
 #[test]
