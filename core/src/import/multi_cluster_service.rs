@@ -156,7 +156,7 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
 fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
     let verdict = match &name_held {
-        Some(message) => found(Verdict::name_held_by_another(message.clone())),
+        Some(message) => says(Verdict::name_held_by_another(message.clone())),
         None => unknown(awaited(view, wish, import)),
     };
     let hindrance = name_held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message });
@@ -204,18 +204,18 @@ fn say_beside(
 /// It is not used as it is: the condition says why, and what was derived before stays.
 fn refuse(wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
     let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
-    let status = set_status(wish, &found(verdict), wish.load_balancer.clone(), now);
+    let status = set_status(wish, &says(verdict), wish.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
 /// What `Valid` is to say.
-fn found(verdict: Verdict) -> Wanted {
+fn says(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
 }
 
 /// That there is no import, in the Go agents' words; and why, as far as that is known, in the Event's.
 fn unknown(text: String) -> Wanted {
-    found(Verdict::unknown_service_import()).telling(text)
+    says(Verdict::unknown_service_import()).telling(text)
 }
 
 /// The ServiceImport that a MultiClusterService wants.
@@ -306,7 +306,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         import.status.clusters.join(", "),
         view.settings.cluster
     );
-    let valid = found(Verdict::found_service_import()).telling(text);
+    let valid = says(Verdict::found_service_import()).telling(text);
     plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
     plan
 }
