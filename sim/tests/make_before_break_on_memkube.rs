@@ -1,18 +1,19 @@
 //! Make before break: importers have somewhere to go at every moment, whatever comes late or fails, and also where the
 //! slices that are to take the place of others are refused.
 
+#[path = "support/bad_weather.rs"]
+mod bad_weather;
 mod support;
 
+use bad_weather::Weather;
 use fleetnet_tests::scenes::succession::{
     make_slices_anew, slices_are_left_in_the_hub, slices_made_anew_leave_no_moment_without_endpoints,
 };
 use fleetnet_tests::stage::{Cast, Stage};
 use memkube::auth::{Call, Verb};
-use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
+use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
-use parking_lot::Mutex;
 use sim::Server;
-use sim::server::ADMIN;
 use std::sync::Arc;
 use std::time::Duration;
 use support::OnMemkube;
@@ -21,8 +22,6 @@ use tokio::time::sleep;
 const CAST: Cast = Cast::of(2);
 /// How often slices are made anew in bad weather.
 const STORMS: u16 = 20;
-/// What is late is not later.
-const LATE_MILLISECONDS: u64 = 2_000;
 /// In bad weather everything has come by then.
 const WEATHERED: Duration = Duration::from_secs(300);
 /// Agents try again what was refused by then.
@@ -36,51 +35,6 @@ fn slices_made_anew_leave_no_moment_without_endpoints_in_memory() -> anyhow::Res
     })
 }
 
-/// Whatever agents ask for is late, some of it fails before it takes effect and some of it after, and what they are told
-/// by watches is late too. Clones are the same weather.
-#[derive(Clone)]
-struct Weather(Arc<Mutex<u64>>);
-
-impl Weather {
-    /// A number below that one.
-    fn draw(&self, below: u64) -> u64 {
-        let mut state = self.0.lock();
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 33) % below
-    }
-
-    fn late(&self) -> Duration {
-        // Half of it comes in time.
-        if self.draw(2) == 0 { Duration::ZERO } else { Duration::from_millis(self.draw(LATE_MILLISECONDS)) }
-    }
-}
-
-impl Faults for Weather {
-    fn request(&self, call: &Call) -> Fault {
-        if !is_of_agents(call) || !call.verb.writes() {
-            return Fault::default();
-        }
-        let refuse = (self.draw(12) == 0).then(|| Status::internal("bad weather"));
-        let answer = if self.draw(12) == 0 { Answer::Cut } else { Answer::Whole };
-        Fault { delay_before: self.late(), refuse, delay_after: self.late(), answer, ..Fault::default() }
-    }
-
-    fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
-        is_of_agents(call).then(|| Box::new(self.clone()) as Box<dyn WatchFaults>)
-    }
-}
-
-impl WatchFaults for Weather {
-    fn event(&mut self, _: &WatchedEvent) -> Fate {
-        Fate::Hold(self.late())
-    }
-}
-
-/// Leases and heartbeats apart.
-fn is_of_agents(call: &Call) -> bool {
-    &*call.user.name != ADMIN && !["leases", "memberagents"].contains(&&*call.target.resource)
-}
-
 #[test]
 fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
     sim::paused(async {
@@ -88,10 +42,8 @@ fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
         stage.export_and_import(&["10.1.0.1"]).await?;
         // Watches get the weather that there is when they begin.
         stage.ground.0.stop_agents().await?;
-        let weather = Weather(Arc::new(Mutex::new(1)));
-        for (_, server) in stage.ground.0.servers() {
-            server.memkube().set_faults(Some(Arc::new(weather.clone())));
-        }
+        let weather = Weather::new(1);
+        weather.begins(&stage.ground.0);
         stage.ground.0.start_agents().await?;
         let (exporter, mut routes) = (stage.user(0), stage.user(1).routes("app"));
         for storm in 1..=STORMS {

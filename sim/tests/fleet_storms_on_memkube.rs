@@ -1,0 +1,161 @@
+//! Announcements come, change and vanish, clusters may and may not, agents are killed, everything is late and much fails: in
+//! the end all that is carried arrives, and nothing more is written.
+
+#[path = "support/bad_weather.rs"]
+mod bad_weather;
+mod support;
+
+use anyhow::{Context as _, ensure};
+use bad_weather::Weather;
+use fleetnet_api::crd::MemberAgent;
+use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::scenes::announced::member_agents;
+use fleetnet_tests::scenes::{rich, trusted};
+use fleetnet_tests::stage::{Ground as _, Stage};
+use fleetnet_tests::user::Consume;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use sim::fleet::Place;
+use sim::{Fleet, Options};
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::sleep;
+
+/// How often a fleet is tried, each time with other storms.
+const FLEETS: u64 = 6;
+/// Things that happen in one.
+const STORMS: u64 = 40;
+/// Between two of them, at most; now and then it is long enough for what is believed of the lost to be forgotten.
+const CALM_MILLISECONDS: u64 = 15_000;
+const LONG_CALM: Duration = Duration::from_secs(65);
+/// In fair weather everything has come by then, also what was tried in vain for long.
+const WEATHERED: Duration = Duration::from_secs(400);
+/// How long it must be quiet after that.
+const QUIET: Duration = Duration::from_secs(120);
+const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
+
+/// What the exporter's slices say.
+struct Shown {
+    four: u64,
+    six: bool,
+}
+
+impl Shown {
+    fn fours(&self) -> Value {
+        let number = self.four;
+        json!([
+            {"addresses": [format!("10.1.{number}.1")], "conditions": rich::ready(), "zone": format!("zone-{number}")},
+            {"addresses": [format!("10.1.{number}.2")], "conditions": rich::draining(), "hostname": "web-1"},
+        ])
+    }
+
+    /// In the importer: a ready endpoint has no conditions there.
+    fn imported(&self) -> Vec<Value> {
+        let mut fours = self.fours();
+        if let Some(ready) = fours[0].as_object_mut() {
+            ready.remove("conditions");
+        }
+        let sixes = rich::slice("IPv6", json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}]));
+        std::iter::once(rich::slice("IPv4", fours)).chain(self.six.then_some(sixes)).collect()
+    }
+}
+
+async fn one_storm(stage: &mut Stage<OnMemkube>, weather: &Weather, shown: &mut Shown) -> anyhow::Result<()> {
+    let exporter = stage.user(0);
+    let member = usize::try_from(weather.draw(2))?;
+    let few: Vec<&str> = ALL.into_iter().filter(|_| weather.draw(2) == 0).collect();
+    let agents = member_agents(stage, member);
+    let name = stage.members[member].cluster_id.clone();
+    let parameters = PatchParams::default();
+    match weather.draw(9) {
+        0 | 1 => {
+            shown.four += 1;
+            exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
+        }
+        2 => {
+            shown.six = !shown.six;
+            if shown.six {
+                let sixes = json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}]);
+                rich::create_slice(&exporter, rich::SIXES, "IPv6", sixes).await?;
+            } else {
+                exporter.delete::<EndpointSlice>(rich::SIXES).await?;
+            }
+        }
+        3 => {
+            let patch = Patch::Merge(json!({"spec": {"version": "0.0.1", "features": few}}));
+            unless_gone(agents.patch(&name, &parameters, &patch).await)?;
+        }
+        4 => {
+            let patch = Patch::Merge(json!({"status": {"version": "0.0.1", "features": few}}));
+            unless_gone(agents.patch_status(&name, &parameters, &patch).await)?;
+        }
+        5 => unless_gone(agents.delete(&name, &DeleteParams::default()).await)?,
+        6 => {
+            let whom = if member == 0 { "exporters" } else { "importers" };
+            trusted::name(stage, whom, (weather.draw(2) == 0).then_some("")).await?;
+        }
+        7 => {
+            let places: Vec<Place> = stage.ground.0.places().collect();
+            let place = places[usize::try_from(weather.draw(3))?];
+            stage.ground.0.kill(place).await;
+            stage.ground.0.start(place)?;
+        }
+        _ => sleep(LONG_CALM).await,
+    }
+    Ok(())
+}
+
+fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
+    match outcome {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        outcome => Ok(outcome.map(drop)?),
+    }
+}
+
+async fn storms(seed: u64) -> anyhow::Result<()> {
+    let mut stage = Stage::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
+    rich::create(&stage.user(0)).await?;
+    stage.user(0).export("app").await?;
+    stage.user(1).import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&stage.user(1), &rich::imported()).await?;
+    // Watches get the weather that there is when they begin.
+    stage.ground.stop_agents().await?;
+    let (weather, mut shown) = (Weather::new(seed), Shown { four: 0, six: true });
+    weather.begins(&stage.ground.0);
+    stage.ground.start_agents().await?;
+    for _ in 0..STORMS {
+        one_storm(&mut stage, &weather, &mut shown).await?;
+        sleep(Duration::from_millis(weather.draw(CALM_MILLISECONDS))).await;
+    }
+    for (_, server) in stage.ground.0.servers() {
+        server.memkube().set_faults(None);
+    }
+    for whom in ["exporters", "importers"] {
+        trusted::name(&stage, whom, None).await?;
+    }
+    sleep(WEATHERED).await;
+    shown.four += 1;
+    stage.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
+    rich::arrives(&stage.user(1), &shown.imported()).await?;
+    stage.user(1).sees_derived("app", "to have session affinity", rich::is_sticky).await?;
+    stage.user(1).sees_import("app", "True").await?;
+    for member in [0, 1] {
+        let agent: MemberAgent = member_agents(&stage, member).get(&stage.members[member].cluster_id).await?;
+        let status = agent.status.context("the hub has answered")?;
+        ensure!(json!([agent.spec.features, status.features]) == json!([ALL, ALL]), "{:?} {status:?}", agent.spec);
+    }
+    let mark = stage.ground.mark().await?;
+    sleep(QUIET).await;
+    let told = stage.ground.since(&mark).await?.objects();
+    ensure!(told.clusters().map(Ledger::count).sum::<usize>() == 0, "it is not at peace:\n{told}");
+    Ok(())
+}
+
+#[test]
+fn whatever_is_announced_and_allowed_in_bad_weather_all_that_is_carried_arrives_in_the_end() -> anyhow::Result<()> {
+    for seed in 1..=FLEETS {
+        sim::paused(storms(seed)).with_context(|| format!("seed {seed}"))?;
+    }
+    Ok(())
+}
