@@ -23,7 +23,7 @@ use support::OnMemkube;
 use tokio::time::sleep;
 
 /// How often a fleet is tried, each time with other storms.
-const FLEETS: u64 = 6;
+const FLEETS: u64 = 3;
 /// Things that happen in one.
 const STORMS: u64 = 40;
 /// Between two of them, at most; now and then it is long enough for what is believed of the lost to be forgotten.
