@@ -166,14 +166,12 @@ impl View {
             }
             Object::ServiceImport(import) => {
                 let name = import.meta.name.clone();
-                let (importers, exporters) = (import.claims.importers.clone(), import.status.clusters.clone());
+                let parties =
+                    |import: &ServiceImport| (import.claims.importers.clone(), import.status.clusters.clone());
+                let after = parties(&import);
                 let Taken::Changed(before) = self.imports.take(import) else { return };
-                let exporters_changed = before.as_ref().is_none_or(|old| old.status.clusters != exporters);
-                if exporters_changed || before.is_none_or(|old| old.claims.importers != importers) {
-                    self.slice_dirties(&name, dirty);
-                }
-                if exporters_changed {
-                    self.contested_dirties(&name, dirty);
+                if before.as_ref().map(parties) != Some(after) {
+                    self.slice_dirties(&name, dirty); // who is given them, and whose are
                 }
                 dirty.push(Key::Service(name));
             }
@@ -237,7 +235,6 @@ impl View {
             Kind::ServiceImport => {
                 if self.imports.remove(name, uid).is_some() {
                     self.slice_dirties(name, dirty);
-                    self.contested_dirties(name, dirty);
                     dirty.push(Key::Service(name.clone()));
                 }
             }
@@ -296,14 +293,6 @@ impl View {
             dirty.push(Key::Slice(rival.name.clone()));
         }
         owners.into_iter().for_each(|owner| self.going_dirties(owner, dirty));
-    }
-
-    /// Whose cluster is accepted as an exporter decides between those who say of one slice that it is their own.
-    fn contested_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
-        let exports = self.slice_exports_of.get(service).filter_map(|slice| self.slice_exports.get(slice));
-        let sources: BTreeSet<&Text> = exports.map(|export| &export.spec.reference.uid).collect();
-        let contested = sources.into_iter().filter(|source| self.slice_exports_from.get(source).nth(1).is_some());
-        self.rivals_dirty(contested.flat_map(|source| self.slice_exports_from.get(source)), dirty);
     }
 
     /// What is to be withdrawn of a Service waits for what is to be given in its place.

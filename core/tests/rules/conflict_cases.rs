@@ -138,7 +138,7 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
         created: 53,
         told: Some(false),
     };
-    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, told: None, ..accepted.clone() };
+    let older = Offer { cluster: 1, ports: 2, stamp: Stamp::Since(51), created: 50, told: None, ..accepted };
     [accepted, older]
 }
 

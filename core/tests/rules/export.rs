@@ -111,7 +111,7 @@ fn a_service_made_anew_replaces_its_export() {
     let undecided = conditions(&export, &[valid("work/app"), now(pending("work/app"))]);
     assert_eq!(
         writes(&view, &app()),
-        [undecided.clone()],
+        std::slice::from_ref(&undecided),
         "B9: the verdict on the old Service does not hold for the new one, and nothing else tells that once it is gone"
     );
     let told = export.clone().saying(&[valid("work/app"), now(pending("work/app"))]);

@@ -9,7 +9,7 @@ use crate::support::view::{gone, hindrances, hub_view, member_view, planned, tol
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
-use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object, ServiceImport};
+use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 
 fn slice_key(export: &HubSlice) -> Key {
@@ -346,17 +346,4 @@ fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() 
     assert_eq!(origins(&view), [true, false], "one without slices, and one without anything");
     gone(&mut view, &claim);
     assert_eq!(origins(&view), [false, false]);
-}
-
-#[test]
-fn who_is_not_accepted_any_more_for_its_import_is_gone_holds_no_slice_of_others() {
-    let source = slice("work/app-1");
-    let rightful = slice_export("member-1", &source).created(seconds(9));
-    let liar = slice_export("member-2", &EndpointSlice { service: Some("web".into()), ..source }).created(seconds(2));
-    let accepts = |path: &str, cluster: &str| service_import(path).showing(resolved(&[cluster])).object();
-    let gone_with = accepts("work/web", "member-2");
-    let exports = [&rightful, &liar].map(|export| Object::EndpointSliceExport(export.clone()));
-    let mut view = hub_view(exports.into_iter().chain([accepts("work/app", "member-1"), gone_with.clone()]));
-    let dirty = gone(&mut view, &gone_with);
-    assert!(dirty.contains(&Key::Slice(rightful.meta.name.name.clone())), "{dirty:?}");
 }

@@ -422,7 +422,7 @@ fn how_an_import_is_claimed_waits_for_a_wish_that_cannot_be_read() {
 /// A plan that does nothing, and says to what people must see.
 fn assert_held_by(plan: &Plan, name: &str) {
     assert_eq!(plan.writes, []);
-    let why = hindrances(&plan).first().map_or("", |(_, message)| message);
+    let why = hindrances(plan).first().map_or("", |(_, message)| message);
     assert!(why.contains(name) && why.contains("repair or delete"), "{why:?}");
 }
 
