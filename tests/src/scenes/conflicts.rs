@@ -37,7 +37,8 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // Who changes last is in conflict, until the other leaves. (Some time has passed where it does so by itself only.)
+    // Who changes last is in conflict, until the other leaves. (A mark lets time pass where that stands
+    // still: who changed in one moment would tie.)
     let _ = stage.ground.mark().await?;
     first.merge::<Service>("app", offer(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;
