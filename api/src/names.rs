@@ -62,7 +62,8 @@ pub mod annotations {
     pub const LAST_OBSERVED_GENERATION: &str = "networking.fleet.azure.com/last-observed-generation";
     /// On InternalServiceExport: the resource version of the Service whose export latency was observed.
     pub const LAST_OBSERVED_RESOURCE_VERSION: &str = "networking.fleet.azure.com/last-observed-resource-version";
-    /// On ServiceImport on the hub: who imports it, as `{"MemberClusters":{"<importer's hub namespace>":"<cluster ID>"}}`.
+    /// On ServiceImport on the hub: who imports it, as `{"MemberClusters":{"<importer's hub namespace>":"<cluster ID>"}}`; of
+    /// several, `"LoadBalancer"` beside that is the hub namespace of the one of that type (not Go's).
     pub const SERVICE_IN_USE_BY: &str = "networking.fleet.azure.com/service-in-use-by";
     /// On ServiceExport, set by users: the weight of the export, a whole number from 0 to 1000.
     pub const WEIGHT: &str = "networking.fleet.azure.com/weight";

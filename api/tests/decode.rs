@@ -159,7 +159,7 @@ fn service_imports_as_the_go_agents_leave_them() {
     let on_hub = ServiceImport {
         meta: kept(meta("work", "svc0", "e1ff16bb-09c6-4ad3-9c47-ba4b768b005e", 243, 1)),
         owners: Vec::new(),
-        claims: Claims { present: true, importers },
+        claims: Claims { present: true, importers, load_balancer: None },
         status: imported_from("exporter"),
     };
     let found = read(Kind::ServiceImport, &fixture("ServiceImport on the hub"));
@@ -423,7 +423,11 @@ fn a_claim_that_cannot_be_read_is_there_and_names_nobody() {
         let mut json = fixture("ServiceImport on the hub");
         json["metadata"]["annotations"]["networking.fleet.azure.com/service-in-use-by"] = annotation.into();
         let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else { panic!() };
-        assert_eq!(found.claims, Claims { present: true, importers: BTreeMap::new() }, "{annotation:?}");
+        assert_eq!(
+            found.claims,
+            Claims { present: true, importers: BTreeMap::new(), load_balancer: None },
+            "{annotation:?}"
+        );
     }
 }
 

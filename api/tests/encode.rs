@@ -627,16 +627,21 @@ fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
             .iter()
             .map(|member| (text(&format!("fleet-member-{member}")), text(member)))
             .collect::<BTreeMap<_, _>>(),
+        load_balancer: (members.len() > 1).then(|| text(&format!("fleet-member-{}", members[0]))),
         finalizers: Finalizers { ours, others: Vec::new() },
     };
-    let written = r#"{"MemberClusters":{"fleet-member-a":"a","fleet-member-b":"b"}}"#;
-    let expected = json!({
-        "metadata": {
-            "annotations": { "networking.fleet.azure.com/service-in-use-by": written },
-            "finalizers": ["networking.fleet.azure.com/serviceimport-cleanup"],
-        },
-    });
-    assert_eq!(patched(Kind::ServiceImport, claims(&["b", "a"], true)), expected);
+    let written = |text: &str| {
+        json!({
+            "metadata": {
+                "annotations": { "networking.fleet.azure.com/service-in-use-by": text },
+                "finalizers": ["networking.fleet.azure.com/serviceimport-cleanup"],
+            },
+        })
+    };
+    let one = written(r#"{"MemberClusters":{"fleet-member-a":"a"}}"#);
+    assert_eq!(patched(Kind::ServiceImport, claims(&["a"], true)), one);
+    let two = r#"{"LoadBalancer":"fleet-member-b","MemberClusters":{"fleet-member-a":"a","fleet-member-b":"b"}}"#;
+    assert_eq!(patched(Kind::ServiceImport, claims(&["b", "a"], true)), written(two), "beside them what is not Go's");
     let expected = json!({
         "metadata": {
             "annotations": { "networking.fleet.azure.com/service-in-use-by": null },

@@ -422,18 +422,20 @@ proptest! {
     #[test]
     fn service_imports_on_the_hub(
         importers in collection::btree_map(any_text(), any_text(), 0..3),
+        named in option::of(any_text()),
         finalizers in finalizers(),
         statuses in (import_status(), import_status()),
     ) {
+        let load_balancer = named.filter(|_| !importers.is_empty());
         let server = Server::making(Kind::ServiceImport, Desired::ServiceImport { controller: None, finalizer: false })
             .patched(Patch::ImportStatus(statuses.0))
-            .patched(Patch::Claims { importers: BTreeMap::from([(text("x"), text("y"))]), finalizers: finalizers.clone() })
-            .patched(Patch::Claims { importers: importers.clone(), finalizers: finalizers.clone() })
+            .patched(Patch::Claims { importers: BTreeMap::from([(text("x"), text("y"))]), load_balancer: Some(text("z")), finalizers: finalizers.clone() })
+            .patched(Patch::Claims { importers: importers.clone(), load_balancer: load_balancer.clone(), finalizers: finalizers.clone() })
             .patched(Patch::ImportStatus(statuses.1.clone()));
         let expected = ServiceImport {
             meta: meta(5, finalizers),
             owners: Vec::new(),
-            claims: Claims { present: !importers.is_empty(), importers },
+            claims: Claims { present: !importers.is_empty(), importers, load_balancer },
             status: statuses.1,
         };
         prop_assert_eq!(server.read(), Object::ServiceImport(expected));

@@ -7,26 +7,29 @@
 use crate::features::{self, Feature, Features};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
+use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
 use crate::names;
 use crate::plan::{Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// Who should hold a claim, as hub namespace to cluster id: a function of the objects alone. Who holds one that may be there
-/// and cannot be read keeps it, and as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service
-/// is for those only who understand that: others would make a load balancer of it.
-pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTreeMap<Text, Text> {
-    let recorded = view.imports.get(service).filter(|import| import.claims.present);
-    let held = recorded.map(|import| &import.claims.importers);
-    let holds = |claim: &InternalServiceImport| match held {
-        Some(importers) => importers.contains_key(&claim.meta.name.namespace),
-        // The import is made anew: the answers tell who held it.
-        None => !claim.status.clusters.is_empty(),
-    };
+/// Who should hold a claim.
+#[derive(Default)]
+pub(crate) struct Rightful {
+    /// Hub namespace to cluster id.
+    pub(crate) importers: BTreeMap<Text, Text>,
+    /// Hub namespace of the one of type LoadBalancer.
+    load_balancer: Option<Text>,
+}
+
+/// Who should hold a claim: a function of the objects alone. Who holds one that may be there and cannot be read keeps it, and
+/// as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service is for those only who understand
+/// that: others would make a load balancer of it.
+pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
+    let recorded = view.imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
     let understands = |claim: &&InternalServiceImport| {
         !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
@@ -34,32 +37,51 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> BTr
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
         Right::Refused => false,
-        Right::Unknown => holds(claim),
+        Right::Unknown => holds(recorded, claim),
     };
     let claims = || live(&view.internal_imports, view.internal_imports_of.get(service));
     let claimers = || claims().filter(may_claim).filter(understands);
-    let exclusive = claimers()
-        .filter(|claim| claim.consumer_type == ConsumerType::LoadBalancer)
-        .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
-    let kept: BTreeMap<Text, Text> = held
+    let is_shared = |claim: &&InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
+    let among_many: BTreeSet<&Text> = claims().filter(is_shared).map(|claim| &claim.meta.name.namespace).collect();
+    let holds_alone = |claim: &InternalServiceImport| {
+        !among_many.contains(&claim.meta.name.namespace) && holds_alone(recorded, claim)
+    };
+    let alone = claimers()
+        .filter(|claim| !is_shared(claim))
+        .min_by_key(|claim| (!holds_alone(claim), claim.meta.created, claim.meta.name.clone()));
+    let kept: BTreeMap<Text, Text> = recorded
         .into_iter()
-        .flatten()
+        .flat_map(|claims| &claims.importers)
         .filter(|(namespace, _)| may_be(view, service, namespace))
         .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
-    let exclusive = exclusive.filter(|claim| kept.is_empty() || holds(claim));
-    let shared = claimers().filter(|claim| claim.consumer_type == ConsumerType::ClusterIp);
-    exclusive
-        .into_iter()
-        .chain(shared)
-        .filter_map(|claim| {
-            let namespace = claim.meta.name.namespace.clone();
-            let cluster = names::cluster_of(&namespace)?;
-            Some((namespace, cluster))
-        })
-        .chain(kept)
-        .collect()
+    let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
+    let kept_alone = named.filter(|namespace| kept.contains_key(*namespace));
+    let may_be_kept = kept_alone.is_some() || named.is_none() && !kept.is_empty();
+    let alone = alone.filter(|claim| !may_be_kept || holds_alone(claim));
+    let load_balancer = alone.map(|claim| &claim.meta.name.namespace).or(kept_alone).cloned();
+    let claimed = alone.into_iter().chain(claimers().filter(is_shared)).filter_map(|claim| {
+        let namespace = &claim.meta.name.namespace;
+        Some((namespace.clone(), names::cluster_of(namespace)?))
+    });
+    Rightful { importers: claimed.chain(kept).collect(), load_balancer }
+}
+
+/// Whether who makes a claim holds one.
+fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
+    match recorded {
+        Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
+        // The import is made anew: the answers tell who held it.
+        None => !claim.status.clusters.is_empty(),
+    }
+}
+
+/// Whether it holds the one of type LoadBalancer: who does is written down where several import the Service, since the claim
+/// itself stands where its member may write, and one among many would say that it is the one.
+fn holds_alone(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
+    let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
+    named.map_or_else(|| holds(recorded, claim), |namespace| *namespace == claim.meta.name.namespace)
 }
 
 /// Whether who claims from a hub namespace may import a Service. Only members import.
@@ -83,7 +105,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
-    let rightful = if alive { rightful(view, service, now) } else { BTreeMap::new() };
+    let Rightful { importers: rightful, load_balancer } =
+        if alive { rightful(view, service, now) } else { Rightful::default() };
     let mut plan = Plan::default();
     let mut marked: BTreeMap<Text, Text> = BTreeMap::new();
     let names = view.internal_imports_of.get(service);
@@ -123,7 +146,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
     {
-        plan.join(record(import, marked));
+        plan.join(record(import, marked, load_balancer));
     }
     plan
 }
@@ -206,14 +229,16 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
     Some(Event::new(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the claims down.
-fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>) -> Plan {
+/// Writes the claims down: one that is alone as the Go agents do.
+fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>, load_balancer: Option<Text>) -> Plan {
     let ours = !importers.is_empty();
-    let annotated = if ours { import.claims.importers == importers } else { !import.claims.present };
+    let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 && importers.contains_key(namespace));
+    let said = (&import.claims.importers, &import.claims.load_balancer);
+    let annotated = if ours { said == (&importers, &load_balancer) } else { !import.claims.present };
     if annotated && import.meta.finalizers.ours == ours {
         return Plan::default();
     }
     let event = importers_event(import, &importers);
-    let patch = Patch::Claims { importers, finalizers: import.meta.finalizers.with_ours(ours) };
+    let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.with_ours(ours) };
     Plan::one(Write::patch(Kind::ServiceImport, &import.meta, patch).telling(event))
 }

@@ -112,7 +112,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         plan.join(give(view, export, told, at, is_granted, now));
     }
     // A claim that is about to be granted again (its import was made anew) keeps its slices meanwhile.
-    let rightful = claims::rightful(view, owner, now);
+    let rightful = claims::rightful(view, owner, now).importers;
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
         let unread =
@@ -129,7 +129,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// Nothing is known of who holds a claim: what was given stays until it is known again, where there still is one.
+/// Nothing is known of who holds a claim: what was given stays until it is known again, where there still is one. So does what
+/// was given of another Service: somebody has edited the export, and its member is about to mend that.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
     let claims = |namespace: &Text| {
@@ -137,7 +138,8 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
         claims.any(|claim| claim.meta.name.namespace == *namespace) || claims::may_be(view, owner, namespace)
     };
     let mut plan = Plan::default();
-    for copy in copies(view, name).filter(|copy| !copy.meta.deleting && !claims(&copy.meta.name.namespace)) {
+    let given = copies(view, name).filter(|copy| !copy.meta.deleting && copy.spec.owner == *owner);
+    for copy in given.filter(|copy| !claims(&copy.meta.name.namespace)) {
         plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
     }
     plan

@@ -240,6 +240,9 @@ pub struct Claims {
     pub present: bool,
     /// Hub namespace of the importer to its cluster id; empty where the annotation cannot be read.
     pub importers: BTreeMap<Text, Text>,
+    /// Hub namespace of the one that imports it with type LoadBalancer, where there are others beside it: their claims say of
+    /// what type they are, and stand where their members may write.
+    pub load_balancer: Option<Text>,
 }
 
 /// A ServiceImport, in a member (made for a MultiClusterService) or in the hub (made for exports).

@@ -300,6 +300,8 @@ pub enum Patch {
     Claims {
         /// Hub namespace to cluster id.
         importers: std::collections::BTreeMap<Text, Text>,
+        /// Hub namespace of the one of type LoadBalancer, where there are others beside it.
+        load_balancer: Option<Text>,
         /// With ours while there is a claim.
         finalizers: Finalizers,
     },

@@ -25,11 +25,19 @@ pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<O
 struct RawClaims {
     #[serde(rename = "MemberClusters")]
     member_clusters: Field<BTreeMap<Text, Text>>,
+    /// Not Go's: of several, the one of type LoadBalancer.
+    #[serde(rename = "LoadBalancer")]
+    load_balancer: Field<Text>,
 }
 
 records!(RawClaims);
 
 fn claims(annotation: Option<&Text>) -> Claims {
-    let read = |text: &Text| serde_json::from_str::<Field<RawClaims>>(text).ok()?.value()?.member_clusters.value();
-    Claims { present: annotation.is_some(), importers: annotation.and_then(read).unwrap_or_default() }
+    let read = |text: &Text| serde_json::from_str::<Field<RawClaims>>(text).ok()?.value();
+    let raw = annotation.and_then(read).unwrap_or_default();
+    Claims {
+        present: annotation.is_some(),
+        importers: raw.member_clusters.value().unwrap_or_default(),
+        load_balancer: raw.load_balancer.value(),
+    }
 }

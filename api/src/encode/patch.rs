@@ -48,9 +48,9 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
                 "finalizers": parts::finalizers(kind, finalizers),
             },
         }),
-        Patch::Claims { importers, finalizers } => json!({
+        Patch::Claims { importers, load_balancer, finalizers } => json!({
             "metadata": {
-                "annotations": { annotations::SERVICE_IN_USE_BY: claims(importers) },
+                "annotations": { annotations::SERVICE_IN_USE_BY: claims(importers, load_balancer.as_ref()) },
                 "finalizers": parts::finalizers(kind, finalizers),
             },
         }),
@@ -153,10 +153,15 @@ pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// The annotation that says who imports a Service; no importer removes it. The key is Go's name of its field.
-fn claims(importers: &BTreeMap<Text, Text>) -> Option<String> {
+/// The annotation that says who imports a Service; no importer removes it. The key is Go's name of its field; Go agents do not
+/// look at others.
+fn claims(importers: &BTreeMap<Text, Text>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
-    (!importers.is_empty()).then(|| json!({ "MemberClusters": importers }).to_string())
+    let mut said = json!({ "MemberClusters": importers });
+    if let Some(namespace) = load_balancer {
+        said["LoadBalancer"] = json!(&**namespace);
+    }
+    (!importers.is_empty()).then(|| said.to_string())
 }
 
 fn owner_service(owner: &ObjectName) -> Value {

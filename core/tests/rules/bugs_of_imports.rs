@@ -135,7 +135,11 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     let unresolved = service_import("work/app");
     assert_eq!(of_claim(Some(unresolved.clone())), std::slice::from_ref(&unmark), "no exporter is accepted");
     let granted = unresolved.claimed_by(&["member-2"]);
-    let struck = Patch::Claims { importers: Default::default(), finalizers: granted.meta.finalizers.with_ours(false) };
+    let struck = Patch::Claims {
+        importers: Default::default(),
+        load_balancer: None,
+        finalizers: granted.meta.finalizers.with_ours(false),
+    };
     let struck = Write::patch(Kind::ServiceImport, &granted.meta, struck);
     assert_eq!(of_claim(Some(granted)), [struck], "it is struck out first");
     let answered = dying.clone().answered(resolved(&["member-1"]));

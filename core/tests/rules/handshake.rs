@@ -435,7 +435,7 @@ fn a_headless_service_is_for_members_that_understand_it() {
     let claims = |import: &ServiceImport, clusters: &[&str]| {
         let importers = clusters.iter().map(|it| (names::member_namespace(it), Text::from(*it))).collect();
         let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
-        Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers, finalizers })
+        Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers, load_balancer: None, finalizers })
     };
     let free = service_import("work/app").showing(headless.clone());
     assert_eq!(planned(&free, &claim, Features::ALL), [claims(&free, &["member-2"])]);

@@ -241,7 +241,7 @@ fn claims_of(clusters: &[&str]) -> BTreeMap<Text, Text> {
 
 fn recorded(import: &ServiceImport, clusters: &[&str]) -> Write {
     let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
-    let patch = Patch::Claims { importers: claims_of(clusters), finalizers };
+    let patch = Patch::Claims { importers: claims_of(clusters), load_balancer: None, finalizers };
     Write::patch(Kind::ServiceImport, &import.meta, patch)
 }
 
@@ -285,7 +285,13 @@ fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
     let shared = claim_of("member-4").east_west();
     assert_eq!(claimed(&import, &[&holder, &older, &shared]), [mark(&shared, true)]);
     let shared = shared.marked();
-    let both = recorded(&import, &["member-2", "member-4"]);
+    let both = claims_of(&["member-2", "member-4"]);
+    let patch = Patch::Claims {
+        importers: both,
+        load_balancer: Some(names::member_namespace("member-2")),
+        finalizers: import.meta.finalizers.clone(),
+    };
+    let both = Write::patch(Kind::ServiceImport, &import.meta, patch);
     assert_eq!(claimed(&import, &[&holder, &older, &shared]), [both], "neither blocks the other");
 
     let free = service_import("work/app").showing(status());

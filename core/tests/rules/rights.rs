@@ -210,7 +210,11 @@ fn a_claim_that_is_not_allowed_any_more_is_struck_out_then_told_so() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
     let holder = claim_of("member-2").marked().answered(resolved(&["member-1"]));
     let view = claimed(&import, &[&holder], importers(""));
-    let patch = Patch::Claims { importers: Default::default(), finalizers: import.meta.finalizers.with_ours(false) };
+    let patch = Patch::Claims {
+        importers: Default::default(),
+        load_balancer: None,
+        finalizers: import.meta.finalizers.with_ours(false),
+    };
     assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
     assert_eq!(events(&view, &app()), ["ImportersChanged"]);
 
@@ -249,7 +253,11 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
     let mut view = claimed(&import, &[], importers(""));
     unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
-    let struck = Patch::Claims { importers: Default::default(), finalizers: import.meta.finalizers.with_ours(false) };
+    let struck = Patch::Claims {
+        importers: Default::default(),
+        load_balancer: None,
+        finalizers: import.meta.finalizers.with_ours(false),
+    };
     assert_eq!(writes(&view, &app()), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
 
     let export = marked_slice("member-1");

@@ -7,10 +7,12 @@ use crate::support::build::{
 };
 use crate::support::view::{gone, hindrances, hub_view, member_view, planned, told, told_by, writes};
 use fleetnet_core::hub::{Key, View};
-use fleetnet_core::ids::ObjectName;
+use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member;
-use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
+use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use std::collections::BTreeMap;
 
 fn slice_key(export: &HubSlice) -> Key {
     Key::Slice(export.meta.name.name.clone())
@@ -325,6 +327,58 @@ fn slices_of_who_is_not_accepted_as_an_exporter_are_given_to_nobody() {
         let view = hub_view(objects.into_iter().chain([next.clone(), import.object()]));
         assert_eq!(writes(&view, &slice_key(&going)), expected);
     }
+}
+
+#[test]
+fn one_importer_among_many_does_not_say_that_it_is_the_one() {
+    let both = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
+    let import = both.claimed_alone_by("member-3");
+    let claim_of = |cluster: &str, at: i64| {
+        claim(cluster, &service_import("work/app")).created(seconds(at)).marked().answered(resolved(&["member-1"]))
+    };
+    let (shared, holder) = (claim_of("member-2", 1).east_west(), claim_of("member-3", 5));
+    let offer =
+        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let planned = |import: &ServiceImport, claims: &[&InternalServiceImport]| {
+        let claims = claims.iter().map(|claim| (*claim).clone().object());
+        let view = hub_view([offer.clone().object(), import.clone().object()].into_iter().chain(claims));
+        writes(&view, &Key::Service(named("work/app")))
+    };
+    assert_eq!(planned(&import, &[&shared, &holder]), []);
+
+    // Its claim stands in its own namespace: it says that it is older, and of type LoadBalancer.
+    let turned = claim_of("member-2", 1);
+    let sole = claims_of("member-3");
+    let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
+    assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(Kind::ServiceImport, &import.meta, struck)]);
+
+    // A second claim of who imports it among many comes after who waits.
+    let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let mut second = claim_of("member-2", 9);
+    second.meta.name.name = "second".into();
+    let mut waits = claim_of("member-3", 5).answered(ImportStatus::default());
+    waits.meta.finalizers.ours = false;
+    let mark = Write::finalizer(Kind::InternalServiceImport, &waits.meta, true);
+    assert_eq!(planned(&alone, &[&shared, &waits, &second]), [mark]);
+}
+
+#[test]
+fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
+    let (export, copy) = (held(), slice_import("member-3", &held()));
+    let mut edited = export;
+    edited.spec.owner = named("work/another");
+    let key = slice_key(&edited);
+    let view = hub_view([
+        Object::EndpointSliceExport(edited),
+        Object::EndpointSliceImport(copy),
+        claimed().object(),
+        claim("member-3", &service_import("work/app")).marked().object(),
+    ]);
+    assert_eq!(writes(&view, &key), [], "its member is about to mend that");
+}
+
+fn claims_of(cluster: &str) -> BTreeMap<Text, Text> {
+    [(names::member_namespace(cluster), cluster.into())].into()
 }
 
 // === Metrics of a departed member are dropped ===

@@ -155,7 +155,11 @@ fn a_claim_that_cannot_be_read_is_kept_with_its_slices() {
     let keep = |clusters: &[&str]| {
         let claims = claimed_import(clusters).claims;
         let finalizers = import.meta.finalizers.with_ours(!clusters.is_empty());
-        [Write::patch(Kind::ServiceImport, &import.meta, Patch::Claims { importers: claims.importers, finalizers })]
+        [Write::patch(
+            Kind::ServiceImport,
+            &import.meta,
+            Patch::Claims { importers: claims.importers, load_balancer: None, finalizers },
+        )]
     };
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&[]));
     let at = in_hub_of("member-2", "whatever-it-claims");
@@ -198,7 +202,7 @@ fn a_claim_that_cannot_be_read_holds_up_no_other_of_its_namespace() {
     let mut view = hub_view([import.clone().object(), offer("member-1", 80).object(), dying.object()]);
     unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
     let finalizers = import.meta.finalizers.with_ours(false);
-    let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, finalizers };
+    let patch = Patch::Claims { importers: claimed_import(&[]).claims.importers, load_balancer: None, finalizers };
     assert_eq!(writes(&view, &hub_service("work/app")), [Write::patch(Kind::ServiceImport, &import.meta, patch)]);
 }
 

@@ -341,6 +341,8 @@ pub(crate) trait BuildImport {
     fn showing(self, status: ImportStatus) -> Self;
     /// Claimed by these members, marked as it then is.
     fn claimed_by(self, clusters: &[&str]) -> Self;
+    /// Of those, the one of type LoadBalancer.
+    fn claimed_alone_by(self, cluster: &str) -> Self;
 }
 
 impl BuildImport for ServiceImport {
@@ -362,8 +364,12 @@ impl BuildImport for ServiceImport {
     fn claimed_by(mut self, clusters: &[&str]) -> Self {
         let importers =
             clusters.iter().map(|cluster| (names::member_namespace(cluster), Text::from(*cluster))).collect();
-        self.claims = Claims { present: true, importers };
+        self.claims = Claims { present: true, importers, load_balancer: None };
         self.marked()
+    }
+    fn claimed_alone_by(mut self, cluster: &str) -> Self {
+        self.claims.load_balancer = Some(names::member_namespace(cluster));
+        self
     }
 }
 

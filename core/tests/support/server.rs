@@ -177,8 +177,8 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         }
         (Object::ServiceImport(import), Patch::ImportStatus(status)) => import.status = status,
         (Object::InternalServiceImport(claim), Patch::ImportStatus(status)) => claim.status = status,
-        (Object::ServiceImport(import), Patch::Claims { importers, finalizers }) => {
-            import.claims = Claims { present: !importers.is_empty(), importers };
+        (Object::ServiceImport(import), Patch::Claims { importers, load_balancer, finalizers }) => {
+            import.claims = Claims { present: !importers.is_empty(), importers, load_balancer };
             import.meta.finalizers = finalizers;
         }
         (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
