@@ -8,6 +8,7 @@ mod admission;
 mod bugs;
 mod bugs_of_exports;
 mod bugs_of_imports;
+mod by_hand;
 mod conflict_cases;
 mod conflicts;
 mod export;

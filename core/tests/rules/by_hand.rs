@@ -1,0 +1,86 @@
+//! What somebody made or changed by hand beside what the agents keep goes, or is mended; everything else stays.
+
+use crate::scenes::{bound, derived, names};
+use crate::support::build::{
+    Build, BuildClaim, BuildImport, BuildWish, IntoObject, claim, named, resolved, service_import, wish,
+};
+use crate::support::oracle::state;
+use crate::support::view::{member_view, writes};
+use crate::support::world::{Who, World, fleet};
+use fleetnet_core::member::Key;
+use fleetnet_core::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, Object};
+use fleetnet_core::plan::Write;
+
+const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+
+/// The one object of a kind that the agents made.
+fn the_only(world: &World, who: Who, kind: Kind) -> Object {
+    let mut all = world.cluster(who).list(kind).cloned();
+    let only = all.next().expect("there is one");
+    assert_eq!(all.next(), None);
+    only
+}
+
+/// The same object once more, under another name: as `kubectl get -o yaml`, an edit of the name and `kubectl create` make it.
+fn copied_as(object: &Object, name: &str) -> Object {
+    let mut copy = object.clone();
+    copy.meta_mut().name.name = name.into();
+    copy.meta_mut().uid = format!("uid-{name}").into();
+    copy
+}
+
+#[test]
+fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
+    let wish = wish("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let first = claim("member-1", &import).marked().answered(resolved(&["member-2"]));
+    let mut second = first.clone().uid("second");
+    second.meta.name.name = "work-app-copy".into();
+    // What the hub answers to the second is not shown: two answers would fight.
+    for status in [resolved(&["member-2"]), ImportStatus::default()] {
+        let second = InternalServiceImport { status, ..second.clone() };
+        let view = member_view([
+            wish.clone().object(),
+            import.clone().object(),
+            first.clone().object(),
+            second.clone().object(),
+        ]);
+        let write = Write::delete(Kind::InternalServiceImport, &second.meta);
+        assert_eq!(writes(&view, &Key::Import(named("work/app"))), [write]);
+    }
+}
+
+#[test]
+fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_address_stays() {
+    for name in ["a-copy", "work-app-copy"] {
+        for seed in 0..10 {
+            let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+            let expected = state(&world);
+            let uid = derived(&world, 1, "work-app").expect("one is derived").meta.uid.clone();
+            let copy = copied_as(&the_only(&world, Who::Member(1), Kind::Service), name);
+            assert!(world.create(Who::Member(1), copy));
+            world.run();
+            assert_eq!(names(&world, Who::Member(1), Kind::Service), ["work-app"], "{name}, seed {seed}");
+            assert_eq!(derived(&world, 1, "work-app").map(|it| it.meta.uid.clone()), Some(uid), "{name}, seed {seed}");
+            assert_eq!(bound(&world, 1, "work-app"), EXPORTED, "{name}, seed {seed}");
+            assert_eq!(state(&world), expected, "{name}, seed {seed}");
+        }
+    }
+}
+
+/// Our hub goes by the namespace; a Go hub takes the cluster id from there.
+#[test]
+fn the_cluster_that_an_export_names_is_mended() {
+    for seed in 0..10 {
+        let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+        let expected = state(&world);
+        let offer = the_only(&world, Who::Hub, Kind::InternalServiceExport).meta().name.clone();
+        world.edit(Who::Hub, Kind::InternalServiceExport, &offer, |object| {
+            let Object::InternalServiceExport(offer) = object else { return };
+            offer.reference.cluster = "another".into();
+        });
+        assert_ne!(state(&world), expected);
+        world.run();
+        assert_eq!(state(&world), expected, "seed {seed}");
+    }
+}
