@@ -1,11 +1,13 @@
 //! Resolve: many exports of one Service to one import (spec 2.11, 2.12; design section 4, Conflict).
 //!
-//! The export that has offered its present ports for longest decides what the Service looks like to the fleet; exports
-//! with the same set of ports that are headless, or not, as it is join it, others are in conflict. The hub stamps since when an export offers its ports, so
-//! the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
+//! The export that has offered its present ports for longest decides what the Service looks like to the fleet; those with the
+//! same set of ports that are headless, or not, as it is join it, others are in conflict. The hub stamps since when an export
+//! offers its ports, so the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
+
+mod verdict;
 
 use crate::claims;
-use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
+use crate::conditions::{self, CONFLICT};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
@@ -44,9 +46,9 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
-    plan.join(refuse(view, service, now));
+    plan.join(verdict::refuse(view, service, now));
     if !undecided {
-        plan.join(judge(view, service, resolution.as_ref(), now));
+        plan.join(verdict::judge(view, service, resolution.as_ref(), now));
     }
     let offered = resolution.is_some() || undecided;
     plan.join(claims::plan(view, service, offered, &plan, now));
@@ -264,7 +266,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
-    Plan::one(write.telling([event]).telling(other_winner(view, import, resolution)))
+    Plan::one(write.telling([event]).telling(verdict::other_winner(view, import, resolution)))
 }
 
 /// Who exports a Service, and whose ports it has.
@@ -279,29 +281,6 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
             )
         }
     }
-}
-
-/// What exports that stay in conflict are told where they are so with another winner, or with other ports of his: their
-/// conditions say the same, so the import is what remembers that it was told.
-fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
-    let (service, status) = (&import.meta.name, &import.status);
-    let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
-    let same_offer = names::offer_fingerprint(&status.ports, status.is_headless()) == offered;
-    let Some(before) = status.clusters.first() else { return Vec::new() };
-    if same_offer && resolution.accepted.first() == Some(before) {
-        return Vec::new();
-    }
-    let stays = |export: &InternalServiceExport| {
-        let said = conditions::find(&export.conditions, CONFLICT);
-        fingerprint(export) != offered
-            && current_offer(export).is_some()
-            && conditions::says(said, &Verdict::conflict(service), export.meta.generation)
-    };
-    let losers = exports(view, service).filter(|(_, export)| stays(export));
-    let about = |export: &InternalServiceExport, message| {
-        Event::new(EXPORT_COMPONENT, Kind::InternalServiceExport, &export.meta, Reason::ConflictFound, message)
-    };
-    losers.map(|(cluster, export)| about(export, conflict_message(export, &cluster, resolution))).collect()
 }
 
 /// Lets dying exports go once the import does not name their cluster any more.
@@ -321,107 +300,6 @@ fn release(view: &View, service: &ObjectName) -> Plan {
         }
     }
     plan
-}
-
-/// Tells each export whose cluster may not export the Service.
-fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    for (cluster, export) in rightful_exports(view, service, Right::Refused) {
-        let verdict = Verdict::exporter_not_allowed(rights::exporter_refused(service, &cluster));
-        if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
-            continue; // whatever it has come to offer since
-        }
-        let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
-        if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
-            // Who does not count is in conflict with nobody.
-            let pending = Verdict::pending_conflict_resolution(service);
-            wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
-        }
-        plan.writes.extend(set_conditions(export, &wanted, now));
-    }
-    plan
-}
-
-/// Tells each export the verdict, once the import shows it.
-fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
-    if import.status != resolution.status() {
-        return plan;
-    }
-    let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
-    for export in live(&view.internal_exports, view.internal_exports_of.get(service)) {
-        let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
-        if rights::of_exporter(view, service, &cluster) != Right::Granted {
-            continue;
-        }
-        let offers = export.meta.finalizers.ours && current_offer(export).is_some();
-        if !offers && counting.contains(&&export.meta.name) {
-            continue; // it is marked and stamped first
-        }
-        let was_refused = conditions::find_refusal(&export.conditions).is_some();
-        let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
-        let verdict = verdict(service, export, &cluster, resolution);
-        let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).collect();
-        plan.writes.extend(set_conditions(export, &wanted, now));
-    }
-    plan
-}
-
-/// What `Conflict` of an export is to say. That one agrees with the others is told where it did not before: the first time
-/// the import's Event says so.
-fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
-    if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
-        let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
-        return verdict.afresh().telling(conflict_message(export, cluster, resolution));
-    }
-    let verdict = Wanted::new(CONFLICT, Verdict::no_conflict(service), EXPORT_COMPONENT);
-    match conditions::find(&export.conditions, CONFLICT) {
-        Some(held) if conditions::has_reason(held, Reason::ConflictFound) => {
-            let message = format!("service {service} of cluster {cluster} is exported without conflict");
-            verdict.telling(message)
-        }
-        _ => verdict.silent(),
-    }
-}
-
-fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
-    let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
-    let (list, events) = conditions::change(kind, meta, &export.conditions, wanted, now)?;
-    Some(Write::patch(kind, meta, Patch::InternalServiceExportConditions(list)).telling(events))
-}
-
-/// Names the port that differs, the clusters and the winner: what to mend follows from it.
-fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
-    let describe = |port: &ServicePort| {
-        let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
-        format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
-    };
-    let same = |one: &ServicePort, other: &ServicePort| {
-        (&one.name, &one.protocol, one.port, &one.app_protocol)
-            == (&other.name, &other.protocol, other.port, &other.app_protocol)
-    };
-    let list = |these: &[ServicePort], those: &[ServicePort]| {
-        let only: Vec<String> =
-            these.iter().filter(|port| !those.iter().any(|other| same(port, other))).map(describe).collect();
-        if only.is_empty() { "nothing".to_owned() } else { only.join(", ") }
-    };
-    let winner = resolution.accepted.first().map_or("", |winner| winner);
-    let kind_of = |headless: bool| if headless { "headless" } else { "not headless" };
-    let differs = export.headless != resolution.headless;
-    let kinds = if differs {
-        format!("{cluster}'s is {}, {winner}'s is {}; ", kind_of(export.headless), kind_of(resolution.headless))
-    } else {
-        String::new()
-    };
-    format!(
-        "service {} of cluster {cluster} is in conflict with the export of cluster {winner}, which has offered its ports \
-         for longer: {kinds}only {cluster} offers {}; only {winner} offers {}. Offer the same ports, or export under another \
-         name",
-        export.reference.source,
-        list(&export.ports, &resolution.ports),
-        list(&resolution.ports, &export.ports),
-    )
 }
 
 fn about_import(import: &ServiceImport, reason: Reason, message: String) -> Event {
