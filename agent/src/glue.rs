@@ -172,14 +172,18 @@ pub fn refusal_event<S: From<Kind>>(
     refusal: &Refusal<S>,
     component: &'static str,
 ) -> Vec<EventRecord<S>> {
-    let message = format!(
+    not_written(about, Reason::WriteRefused, refusal_message(refusal), component)
+}
+
+/// That a server refused a write, in its words.
+pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
+    format!(
         "cluster {} refused to {} {}: {}; it is tried again once what it is made from changes",
         refusal.cluster,
         refusal.verb,
         target(refusal),
         refusal.message
-    );
-    not_written(about, Reason::WriteRefused, message, component)
+    )
 }
 
 /// The same of one that the server does not allow, or for which it lacks a namespace or a definition; nothing of one that

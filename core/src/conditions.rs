@@ -98,6 +98,11 @@ impl Verdict {
         Self::new("False", Reason::NameHeldByAnother, message)
     }
 
+    /// A server refused for its content what was to stand for it.
+    pub fn write_refused(message: String) -> Self {
+        Self::new("False", Reason::WriteRefused, message)
+    }
+
     /// The import has a port that is none.
     pub fn port_refused(message: String) -> Self {
         Self::new("False", Reason::PortRefused, message)
@@ -129,6 +134,11 @@ pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
 /// Whether that is why a condition says what it says.
 pub fn has_reason(condition: &Condition, reason: Reason) -> bool {
     *condition.reason == *reason.as_str()
+}
+
+/// Whether they say that something was refused: whoever has just started does not know it from elsewhere.
+pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
+    find(conditions, VALID).is_some_and(|valid| has_reason(valid, Reason::WriteRefused))
 }
 
 /// Whether a condition already says this, for this generation or a later one.

@@ -104,7 +104,12 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     let valid = conditions::find(&export.conditions, VALID);
     let Some(valid) = valid.filter(|_| export.meta.finalizers.ours) else { return false };
     let name = &export.meta.name;
-    let offered = [Reason::ServiceIsValid, Reason::ServiceExportInvalidWeightAnnotation, Reason::NameHeldByAnother];
+    let offered = [
+        Reason::ServiceIsValid,
+        Reason::ServiceExportInvalidWeightAnnotation,
+        Reason::NameHeldByAnother,
+        Reason::WriteRefused,
+    ];
     let withdrawn = *valid.message == *Verdict::weight_is_zero(name).message;
     !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason))
 }

@@ -11,6 +11,7 @@ mod apply;
 mod going;
 mod nameless;
 mod orphans;
+mod refused;
 mod stamps;
 mod unreadable;
 
@@ -146,6 +147,8 @@ pub struct View {
     pub(crate) stamps: Stamps,
     /// What waits for a name.
     nameless: Nameless,
+    /// What a server refused.
+    refused: BTreeMap<Key, String>,
     /// What the hub has announced.
     pub(super) hub_announced: Announced,
     /// The watch of this cluster's slices is in touch with the server, or has not lost it yet.
@@ -182,6 +185,7 @@ impl View {
             slice_imports_from: Index::default(),
             stamps: Stamps::default(),
             nameless: Nameless::default(),
+            refused: BTreeMap::new(),
             hub_announced: Announced::default(),
             slices_followed: true,
         }

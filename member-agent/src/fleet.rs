@@ -24,6 +24,15 @@ pub(crate) struct Fleet {
     hindrances: Hindrances<Key>,
 }
 
+/// The kind whose conditions a key writes: they say what was refused of it.
+fn says_itself(key: &Key) -> Option<Kind> {
+    match key {
+        Key::Export(_) => Some(Kind::ServiceExport),
+        Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
+        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat => None,
+    }
+}
+
 impl Fleet {
     /// Knows nothing yet.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
@@ -126,6 +135,9 @@ impl Fleet {
             return Plan::default();
         }
         let mut plan = self.view.plan(key, glue::core_time(now));
+        if says_itself(key).is_some_and(|kind| plan.writes.iter().all(|write| write.kind == kind)) {
+            self.view.nothing_refused(key);
+        }
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         plan
     }
@@ -163,7 +175,13 @@ impl Fleet {
     }
 
     pub(crate) fn refused<S: From<Kind>>(&mut self, key: &Key, refusal: &Refusal<S>) -> Vec<EventRecord<S>> {
-        glue::refusal_event(self.about(key), refusal, COMPONENT)
+        let about = self.about(key);
+        let is_beside = about.as_ref().is_some_and(|(kind, ..)| format!("{kind:?}") != refusal.kind);
+        if is_beside && says_itself(key).is_some() {
+            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition tells it
+            return Vec::new();
+        }
+        glue::refusal_event(about, refusal, COMPONENT)
     }
 
     pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<EventRecord<S>> {

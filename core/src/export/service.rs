@@ -4,7 +4,7 @@ use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::member::View;
+use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
@@ -145,23 +145,42 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
 /// Keeps what the hub holds as the Service is, and tells the hub's verdict beside ours.
 fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     let held = names_held(view, service);
-    let mut plan = Plan::default();
-    let mut wanted = vec![unless_hindered(view, export, service, valid, held.as_deref())];
+    let refused = view.refused(&Key::Export(service.meta.name.clone()));
+    let mut to_hub = Plan::default();
+    if view.watches.complete(&[Kind::InternalServiceExport])
+        && let Some((hub, until)) = view.hub_features(now)
+    {
+        to_hub = export_to_hub(view, service, hub, now);
+        to_hub.look_again(until);
+    }
+    let valid = unless_hindered(view, export, service, valid, held.as_deref());
+    let refused = refused.filter(|_| !to_hub.writes.is_empty());
+    let mut wanted: Vec<Wanted> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
     wanted.extend(verdict_of_hub(view, export, service));
-    plan.hindrances.extend(held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }));
+    let hindrance = |reason| move |message| Hindrance { reason, message };
+    let mut plan = Plan::default()
+        .hindered_by(refused.map(str::to_owned).map(hindrance(Reason::WriteRefused)))
+        .hindered_by(held.map(hindrance(Reason::NameHeldByAnother)));
     if let Some(write) = set_conditions(export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
             return plan; // once that is gone, nothing else tells that its verdict does not hold for this one (B9)
         }
     }
-    if view.watches.complete(&[Kind::InternalServiceExport])
-        && let Some((hub, until)) = view.hub_features(now)
-    {
-        plan.join(export_to_hub(view, service, hub, now));
-        plan.look_again(until);
-    }
+    plan.join(to_hub);
     plan
+}
+
+/// What would be valid is not while the hub refuses it. Whether it does is not known until it was asked: until then the
+/// condition stays.
+fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused: Option<&str>) -> Option<Wanted> {
+    if valid.verdict().status != "True" || to_hub.writes.is_empty() {
+        return Some(valid);
+    }
+    match refused {
+        Some(message) => Some(wanted(Verdict::write_refused(message.to_owned()))),
+        None => (!conditions::say_refused(&export.conditions)).then_some(valid),
+    }
 }
 
 /// What would be valid here is not where the hub does not let this cluster export it, or has no name for it.

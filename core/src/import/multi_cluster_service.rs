@@ -3,7 +3,7 @@
 use super::{admission, claim, derived_service};
 use crate::conditions::{self, VALID, Verdict, Wanted};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::member::View;
+use crate::member::{Key, View};
 use crate::model::{
     AddressType, ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
     ServicePort, ServiceType, TargetPort,
@@ -103,6 +103,10 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
             plan.push(Write::create(Kind::ServiceImport, name.clone(), desired));
+            if let Some(said) = say_refused(view, wish, now) {
+                plan.join(said);
+                return plan;
+            }
             if view.wanting.get(&name).nth(1).is_some() {
                 return plan; // whose it is to be is told when it is made
             }
@@ -208,6 +212,15 @@ fn refuse(wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan 
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
+/// What to say where this cluster's server refuses what is to be written, if it does. Whether it does is not known until it
+/// was asked: until then the condition stays.
+fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Option<Plan> {
+    match view.refused(&Key::MultiClusterService(wish.meta.name.clone())) {
+        Some(message) => Some(refuse(wish, Verdict::write_refused(message.to_owned()), now)),
+        None => conditions::say_refused(&wish.conditions).then(Plan::default),
+    }
+}
+
 /// What `Valid` is to say.
 fn says(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
@@ -284,7 +297,9 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     }
     let desired = desired(view, wish, import, standing);
     let Some(service) = view.services.get(&name) else {
-        return Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
+        let mut plan = Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
+        plan.join(say_refused(view, wish, now).unwrap_or_default());
+        return plan;
     };
     if service.meta.deleting {
         return Plan::default(); // its end wakes us
@@ -299,6 +314,12 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     }
     if !as_desired(service, &desired) {
         plan.push(Write::patch(Kind::Service, &service.meta, Patch::DerivedService(desired)));
+    }
+    if !plan.writes.is_empty()
+        && let Some(said) = say_refused(view, wish, now)
+    {
+        plan.join(said);
+        return plan;
     }
     let text = format!(
         "service {} of {} is imported into cluster {} as Service {name}",

@@ -3,18 +3,18 @@
 
 use crate::histories::{MEMBERS, an_event, cases, happen, prelude};
 use crate::support::build::{
-    Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, internal_export, named, resolved,
-    service, service_import, wish,
+    Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, derived_service, internal_export,
+    named, resolved, service, service_import, wish,
 };
 use crate::support::cluster::Answer;
-use crate::support::view::{gone, member_view, planned, told, writes};
+use crate::support::view::{gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::{Who, World, fleet};
 use crate::told::set_by;
 use fleetnet_core::conditions;
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Change, Key, View};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
-use fleetnet_core::plan::{Action, Event, Patch};
+use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -102,6 +102,63 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
             if derived_label.as_deref() == Some("work-app")),
         "{labelled:#?}"
     );
+}
+
+// === Writes that a server refuses ===
+
+#[test]
+fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
+    let export = accepted_export("work/app");
+    let objects = || [service("work/app").object(), export.clone().object()];
+    let key = Key::Export(named("work/app"));
+    let mut view = member_view(objects());
+    view.write_refused(&key, "cluster hub refused to create it".to_owned());
+    let plan = planned(&view, &key);
+    assert_eq!(told_by(&plan), [("WriteRefused", "cluster hub refused to create it")]);
+    assert_eq!(hindrances(&plan), told_by(&plan));
+    let list = set_by(&plan.writes[0].action).expect("conditions").to_vec();
+    assert_eq!((&*list[0].status, &*list[0].reason), ("False", "WriteRefused"));
+    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&plan), [Kind::ServiceExport, Kind::InternalServiceExport]);
+
+    let told_so = export.clone().saying(&list);
+    let mut anew = member_view([service("work/app").object(), told_so.object()]);
+    let plan = planned(&anew, &key);
+    assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::InternalServiceExport], vec![]), "it asks first");
+    anew.write_refused(&key, "cluster hub refused to create it".to_owned());
+    assert_eq!(kinds(&planned(&anew, &key)), [Kind::InternalServiceExport], "refused as before: that was told");
+
+    let taken = internal_export("member-1", &service("work/app"));
+    told(&mut anew, taken.object());
+    let plan = planned(&anew, &key);
+    assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::ServiceExport], "ServiceIsValid"));
+    assert_eq!(plan.hindrances, []);
+}
+
+#[test]
+fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
+    let taken = wish("work/app").taken_on().deriving("work-app");
+    let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
+    let key = Key::MultiClusterService(named("work/app"));
+    let mut view = member_view([taken.clone().object(), import.clone().object()]);
+    view.write_refused(&key, "cluster member refused to create it".to_owned());
+    let plan = planned(&view, &key);
+    assert_eq!(told_by(&plan), [("WriteRefused", "cluster member refused to create it")]);
+    assert_eq!(hindrances(&plan), told_by(&plan));
+    let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
+    let told_so = taken.told(&list);
+    let mut anew = member_view([told_so.object(), import.object()]);
+    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind).collect::<Vec<_>>();
+    let plan = planned(&anew, &key);
+    assert_eq!((kinds(&plan), told_by(&plan)), (vec![Kind::Service], vec![]), "it asks first");
+    told(&mut anew, derived_service("work-app", "work/app").object());
+    let plan = planned(&anew, &key);
+    assert_eq!((kinds(&plan), told_by(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
+
+    let nothing = wish("work/app").taken_on();
+    let mut view = member_view([nothing.object()]);
+    view.write_refused(&key, "cluster member refused to create it".to_owned());
+    assert_eq!(told_by(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
 }
 
 // === An Event only where something changed ===
