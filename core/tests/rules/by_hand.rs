@@ -2,14 +2,15 @@
 
 use crate::scenes::{bound, derived, names};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildWish, IntoObject, claim, named, resolved, service_import, wish,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, claim, named,
+    not_found, resolved, seconds, service, service_import, slice, slice_export, wish,
 };
 use crate::support::oracle::state;
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member::Key;
-use fleetnet_core::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, Object};
-use fleetnet_core::plan::Write;
+use fleetnet_core::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, Object, Owner, ServiceImport};
+use fleetnet_core::plan::{Controller, Patch, Write};
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
@@ -83,4 +84,43 @@ fn the_cluster_that_an_export_names_is_mended() {
         world.run();
         assert_eq!(state(&world), expected, "seed {seed}");
     }
+}
+
+#[test]
+fn of_two_exports_of_a_slice_the_one_that_says_more_of_it_is_kept_whenever_it_was_made() {
+    let source = slice("work/app-1").generation(3);
+    let kept = slice_export("member-1", &source).created(seconds(2));
+    let copy = slice_export("member-1", &slice("work/app-1").generation(2).endpoints(&["10.0.0.8"]));
+    let copy = copy.called("restored").uid("restored").created(seconds(9));
+    let view = member_view([
+        service("work/app").object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        Object::EndpointSliceExport(kept),
+        Object::EndpointSliceExport(copy.clone()),
+    ]);
+    let write = Write::delete(Kind::EndpointSliceExport, &copy.meta);
+    assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), [write]);
+}
+
+#[test]
+fn an_import_that_others_own_is_adopted_beside_them() {
+    let wish = wish("work/app").taken_on().told(&[not_found()]);
+    let tool = Owner {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: "release".into(),
+        uid: "uid-release".into(),
+        controller: false,
+        block_owner_deletion: false,
+    };
+    let import = ServiceImport { owners: vec![tool.clone()], ..service_import("work/app") };
+    let view = member_view([wish.clone().object(), import.clone().object()]);
+    let patch = Patch::ServiceImportOwners {
+        others: vec![tool],
+        controller: Controller { name: "app".into(), uid: wish.meta.uid.clone() },
+        finalizers: import.meta.finalizers.with_ours(true),
+    };
+    let write = Write::patch(Kind::ServiceImport, &import.meta, patch);
+    assert_eq!(writes(&view, &Key::MultiClusterService(named("work/app"))), [write]);
 }

@@ -13,6 +13,7 @@ mod conflict_cases;
 mod conflicts;
 mod export;
 mod fidelity;
+mod flips;
 mod handshake;
 mod hindered;
 mod histories;

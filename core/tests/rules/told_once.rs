@@ -2,6 +2,7 @@
 //! restarts, tells more than its conditions changed.
 
 use crate::histories::{MEMBERS, an_event, cases, happen, prelude};
+use crate::scenes::{edit_wish, wish_of};
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, derived_service, internal_export,
     named, resolved, service, service_import, wish,
@@ -225,6 +226,23 @@ proptest! {
         let again: Vec<_> = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).collect();
         assert_eq!(again, Vec::<&Event>::new(), "a restart tells nothing");
     }
+}
+
+#[test]
+fn a_condition_follows_its_object_to_another_generation_without_an_event() {
+    let observed = |world: &World| {
+        let wish = wish_of(world, 1, "work/app").expect("it is there");
+        (wish.meta.generation, wish.conditions[0].observed_generation)
+    };
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    let (generation, observed_generation) = observed(&world);
+    assert_eq!(observed_generation, generation);
+    let mark = world.ledger.len();
+    edit_wish(&mut world, 1, "work/app", |wish| wish.consumer_type = ConsumerType::ClusterIp);
+    world.run();
+    assert_eq!(observed(&world), (generation + 1, generation + 1), "who waits for that sees that it was heard");
+    let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
+    assert_eq!(told.filter(|event| event.kind == Kind::MultiClusterService).collect::<Vec<_>>(), Vec::<&Event>::new());
 }
 
 /// What is told of users' objects beside their conditions.

@@ -1,0 +1,341 @@
+//! What peers announce changes at any time, and vanishes, while a Service is made headless and back, importers change their
+//! type, slices come and go and agents crash: in the end everybody has what all on the way understand now. Nothing is said
+//! to who did not announce it, nothing is taken back by half, and a restart writes nothing.
+//!
+//! The test counts what its cases cover, and fails where something was hardly seen.
+
+use crate::histories::cases;
+use crate::scenes::{derived, wish_of};
+use crate::support::build::{
+    BuildWish, IntoObject, content, in_hub_of, member_agent, named, service, service_export, slice, wish,
+};
+use crate::support::world::{Who, World, cluster_id};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::model::{
+    AddressType, Announcement, ConsumerType, Endpoint, EndpointSlice, Kind, Object, Service, ServiceExport,
+    SessionAffinity, SliceContent,
+};
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
+use proptest::test_runner::TestRunner;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+/// The first exports, the others import.
+const MEMBERS: usize = 3;
+const IMPORTERS: std::ops::Range<usize> = 1..MEMBERS;
+/// Longer than anything is waited for.
+const LONG_MICROS: i64 = 600_000_000;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// The hub says this to a member; `None` is a Go hub agent's word, that is none.
+    HubSays(usize, Option<Features>),
+    MemberSays(usize, Option<Features>),
+    /// Its MemberAgent is deleted, and made anew with the next word that is said.
+    Vanishes(usize),
+    Headless(bool),
+    Consumer(usize, ConsumerType),
+    /// A slice of the exporter stands or does not.
+    Slice(usize, bool),
+    Crash(usize),
+    Pass(i64),
+}
+
+fn any_features() -> impl Strategy<Value = Features> {
+    let some = prop::collection::btree_set(prop::sample::select(Feature::ALL.to_vec()), 0..6);
+    prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    let word = || option::weighted(0.9, any_features());
+    let consumer = prop_oneof![3 => Just(ConsumerType::LoadBalancer), 1 => Just(ConsumerType::ClusterIp)];
+    prop_oneof![
+        3 => (0..MEMBERS, word()).prop_map(|(member, word)| Step::HubSays(member, word)),
+        4 => (0..MEMBERS, word()).prop_map(|(member, word)| Step::MemberSays(member, word)),
+        2 => (0..MEMBERS).prop_map(Step::Vanishes),
+        2 => any::<bool>().prop_map(Step::Headless),
+        3 => (IMPORTERS, consumer).prop_map(|(member, consumer)| Step::Consumer(member, consumer)),
+        2 => (0..SLICES, any::<bool>()).prop_map(|(slice, stands)| Step::Slice(slice, stands)),
+        2 => (0..=MEMBERS).prop_map(Step::Crash),
+        2 => prop_oneof![Just(30_000_000), Just(90_000_000)].prop_map(Step::Pass),
+    ]
+}
+
+const SLICES: usize = 3;
+
+/// Of each slice all that can be said: two of IPv4, one of IPv6.
+fn rich(index: usize) -> SliceContent {
+    let is_six = index == 1;
+    let endpoint = |last: usize, zone: Option<&str>| Endpoint {
+        addresses: vec![if is_six { format!("fd00::{last:x}") } else { format!("10.0.0.{last}") }.into()],
+        hostname: Some(format!("db-{last}").into()),
+        zone: zone.map(Into::into),
+    };
+    let first = index * 10;
+    SliceContent {
+        address_type: if is_six { AddressType::IPv6 } else { AddressType::IPv4 },
+        endpoints: vec![endpoint(first + 1, Some("z-1")), endpoint(first + 2, Some("z-2"))],
+        draining: vec![endpoint(first + 7, None)],
+        ..content(&[])
+    }
+}
+
+/// What is left of a slice for who understands this.
+fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
+    if content.address_type == AddressType::IPv6 && !understood(Feature::IPv6) {
+        return None;
+    }
+    let mut told = content.clone();
+    if !understood(Feature::DrainingEndpoints) {
+        told.draining.clear();
+    }
+    if !understood(Feature::EndpointDetails) {
+        for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
+            (endpoint.hostname, endpoint.zone) = (None, None);
+        }
+    }
+    Some(told)
+}
+
+/// `work/app` of member-1, imported by the others, and what was said last.
+struct Fleet {
+    world: World,
+    hub: [Option<Features>; MEMBERS],
+    members: [Option<Features>; MEMBERS],
+    headless: bool,
+    slices: [bool; SLICES],
+}
+
+fn sorted(mut all: Vec<SliceContent>) -> Vec<SliceContent> {
+    all.sort_by_key(|content| format!("{content:?}"));
+    all
+}
+
+impl Fleet {
+    fn new(seed: u64) -> Self {
+        let mut fleet = Self {
+            world: World::new(MEMBERS).in_any_order(seed),
+            hub: [Some(Features::ALL); MEMBERS],
+            members: [Some(Features::ALL); MEMBERS],
+            headless: false,
+            slices: [false; SLICES],
+        };
+        (0..MEMBERS).for_each(|member| fleet.say(member));
+        fleet.make_service();
+        let export = ServiceExport { headless: true, ..service_export("work/app") };
+        fleet.world.create(Who::Member(0), export.object());
+        (0..2).for_each(|index| fleet.set_slice(index, true));
+        for importer in IMPORTERS {
+            let wish = wish("work/app").consumed_as(ConsumerType::ClusterIp);
+            fleet.world.create(Who::Member(importer), wish.object());
+        }
+        fleet
+    }
+
+    /// Writes both words into the MemberAgent, and makes it where it is not there.
+    fn say(&mut self, member: usize) {
+        let word =
+            |said: Option<Features>| said.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it));
+        let (said, answered) = (word(self.members[member]), word(self.hub[member]));
+        let cluster = cluster_id(member);
+        self.world.create(Who::Hub, member_agent(&cluster, Features::NONE, Features::NONE).object());
+        self.world.edit(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster), |object| {
+            let Object::MemberAgent(agent) = object else { return };
+            (agent.member, agent.hub) = (said, answered);
+        });
+    }
+
+    fn make_service(&mut self) {
+        let app = Service { session_affinity: STICKY, headless: self.headless, ..service("work/app") };
+        self.world.create(Who::Member(0), app.object());
+    }
+
+    fn set_slice(&mut self, index: usize, stands: bool) {
+        if std::mem::replace(&mut self.slices[index], stands) == stands {
+            return;
+        }
+        let slice = EndpointSlice { content: rich(index), ..slice(&format!("work/app-{index}")) };
+        if stands {
+            self.world.create(Who::Member(0), slice.object());
+        } else {
+            self.world.delete(Who::Member(0), Kind::EndpointSlice, &slice.meta.name);
+        }
+    }
+
+    fn happen(&mut self, step: &Step) {
+        match *step {
+            Step::HubSays(member, word) => {
+                self.hub[member] = word;
+                self.say(member);
+            }
+            Step::MemberSays(member, word) => {
+                self.members[member] = word;
+                self.say(member);
+            }
+            Step::Vanishes(member) => {
+                let cluster = cluster_id(member);
+                (self.hub[member], self.members[member]) = (None, None);
+                self.world.delete(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster));
+            }
+            // That cannot be changed, so the Service is made anew.
+            Step::Headless(headless) if headless != self.headless => {
+                self.headless = headless;
+                self.world.delete(Who::Member(0), Kind::Service, &named("work/app"));
+                self.make_service();
+            }
+            Step::Headless(_) => {}
+            Step::Consumer(member, consumer) => {
+                self.world.edit(Who::Member(member), Kind::MultiClusterService, &named("work/app"), |object| {
+                    let Object::MultiClusterService(wish) = object else { return };
+                    wish.consumer_type = consumer;
+                });
+            }
+            Step::Slice(index, stands) => self.set_slice(index, stands),
+            Step::Crash(who) => {
+                let who = self.world.everyone()[who];
+                self.world.restart(who);
+            }
+            Step::Pass(micros) => drop(self.world.run_for(micros)),
+        }
+    }
+
+    fn hub_understands(&self, feature: Feature) -> bool {
+        self.hub[0].is_some_and(|hub| hub.has(feature))
+    }
+
+    fn member_understands(&self, member: usize, feature: Feature) -> bool {
+        self.members[member].is_some_and(|said| said.has(feature))
+    }
+
+    /// Whether both on the way to an importer understand it.
+    fn understood(&self, importer: usize, feature: Feature) -> bool {
+        self.hub_understands(feature) && self.member_understands(importer, feature)
+    }
+
+    fn imported(&self, importer: usize) -> Vec<SliceContent> {
+        let slice = |object: &Object| match object {
+            Object::EndpointSlice(slice) if slice.imported => Some(slice.content.clone()),
+            _ => None,
+        };
+        sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
+    }
+
+    /// What an importer has is what is exported, as far as all understand it; what it covers.
+    fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
+        let wish = wish_of(&self.world, importer, "work/app").expect("it is there");
+        let derived = wish.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
+        let may_import = !self.headless || self.understood(importer, Feature::Headless);
+        assert!(may_import || derived.is_none(), "{importer}: nothing is derived of what is not understood");
+        let waits = wish.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
+        let Some(derived) = derived else {
+            assert!(!may_import || waits, "{importer}: many may import it");
+            assert_eq!(self.imported(importer), [], "{importer}: nothing is left");
+            return [if may_import { "waits for another" } else { "headless is not understood" }].into();
+        };
+        let understood = |feature| self.understood(importer, feature);
+        let exported: Vec<SliceContent> = (0..SLICES).filter(|index| self.slices[*index]).map(rich).collect();
+        let told = exported.iter().filter_map(|content| for_who_understands(content, &understood));
+        assert_eq!(self.imported(importer), sorted(told.collect()), "{importer}");
+        assert_eq!(derived.headless, self.headless, "{importer}");
+        let affinity = understood(Feature::SessionAffinity);
+        assert_eq!(derived.session_affinity, if affinity { STICKY } else { SessionAffinity::None }, "{importer}");
+        let six = understood(Feature::IPv6) && self.slices[1];
+        assert!(derived.dual_stack || !six, "{importer}");
+        let covered = [
+            ("headless is imported", self.headless),
+            ("IPv6 arrives", six),
+            ("IPv6 stays away", self.slices[1] && !understood(Feature::IPv6)),
+            ("IPv6 was taken back", derived.dual_stack && !understood(Feature::IPv6)),
+            ("draining arrives", !exported.is_empty() && understood(Feature::DrainingEndpoints)),
+            ("draining stays away", !exported.is_empty() && !understood(Feature::DrainingEndpoints)),
+            ("details arrive", !exported.is_empty() && understood(Feature::EndpointDetails)),
+            ("details stay away", !exported.is_empty() && !understood(Feature::EndpointDetails)),
+            ("affinity arrives", affinity),
+            ("affinity stays away", !affinity),
+            ("only the importer understands", self.hub[0].is_none() && self.members[importer] == Some(Features::ALL)),
+            ("of type LoadBalancer", wish.consumer_type == ConsumerType::LoadBalancer),
+        ];
+        covered.into_iter().filter_map(|(class, seen)| seen.then_some(class)).collect()
+    }
+
+    fn assert_one_holds_the_load_balancer(&self) {
+        let wishes =
+            IMPORTERS.map(|importer| (importer, wish_of(&self.world, importer, "work/app").expect("it is there")));
+        let asks: Vec<_> = wishes.filter(|(_, wish)| wish.consumer_type == ConsumerType::LoadBalancer).collect();
+        let may = asks.iter().filter(|(importer, _)| !self.headless || self.understood(*importer, Feature::Headless));
+        let holds = asks.iter().filter(|(_, wish)| wish.derived_label.is_some());
+        assert_eq!(holds.count(), may.count().min(1));
+    }
+
+    /// No object in the hub says more than was announced to who wrote it, or by whom it is for.
+    fn assert_nothing_unannounced_is_said(&self) {
+        for object in self.world.hub.all() {
+            let name = &object.meta().name;
+            let member = (0..MEMBERS).find(|member| name.namespace.ends_with(&cluster_id(*member)));
+            let importer = |feature| member.is_some_and(|member| self.member_understands(member, feature));
+            let hub = |feature| self.hub_understands(feature);
+            match object {
+                Object::EndpointSliceExport(slice) => {
+                    let content = &slice.spec.content;
+                    assert_eq!(for_who_understands(content, &hub).as_ref(), Some(content), "{name}");
+                }
+                Object::EndpointSliceImport(slice) => {
+                    let content = &slice.spec.content;
+                    assert_eq!(for_who_understands(content, &importer).as_ref(), Some(content), "{name}");
+                }
+                Object::InternalServiceExport(export) => {
+                    assert!(!export.headless || hub(Feature::Headless), "{name}");
+                    assert!(
+                        export.session_affinity == SessionAffinity::None || hub(Feature::SessionAffinity),
+                        "{name}"
+                    );
+                }
+                Object::InternalServiceImport(claim) => {
+                    let status = &claim.status;
+                    assert!(!status.is_headless() || importer(Feature::Headless), "{name}");
+                    let none = status.session_affinity == SessionAffinity::None;
+                    assert!(none || importer(Feature::SessionAffinity), "{name}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+const CASES: u32 = 240;
+const CLASSES: usize = 14;
+
+#[test]
+fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand() {
+    let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();
+    let steps = prop::collection::vec((a_step(), any::<bool>()), 1..14);
+    let outcome = TestRunner::new(cases(CASES)).run(&(steps, any::<u64>()), |(steps, seed)| {
+        let mut fleet = Fleet::new(seed);
+        for (step, settles) in &steps {
+            fleet.happen(step);
+            if *settles {
+                fleet.world.run();
+            } else {
+                (0..7).for_each(|_| _ = fleet.world.step());
+            }
+        }
+        fleet.world.run_for(LONG_MICROS);
+        for class in IMPORTERS.flat_map(|importer| fleet.assert_imported(importer)) {
+            *seen.borrow_mut().entry(class).or_default() += 1;
+        }
+        fleet.assert_one_holds_the_load_balancer();
+        fleet.assert_nothing_unannounced_is_said();
+
+        let mark = fleet.world.ledger.len();
+        fleet.world.restart_all();
+        fleet.world.run_for(LONG_MICROS);
+        assert_eq!(fleet.world.lines_since(mark), Vec::<String>::new());
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{}", outcome.err().map(|error| error.to_string()).unwrap_or_default());
+    let seen = seen.into_inner();
+    assert_eq!(seen.len(), CLASSES, "every class is seen: {seen:#?}");
+    assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
+}
