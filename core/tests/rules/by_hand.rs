@@ -115,10 +115,10 @@ fn an_import_that_others_own_is_adopted_beside_them() {
         block_owner_deletion: false,
     };
     let import = ServiceImport { owners: vec![tool.clone()], ..service_import("work/app") };
-    let view = member_view([wish.clone().object(), import.clone().object()]);
+    let view = member_view([wish.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
         others: vec![tool],
-        controller: Controller { name: "app".into(), uid: wish.meta.uid.clone() },
+        controller: Controller { name: "app".into(), uid: "uid-wish-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(true),
     };
     let write = Write::patch(Kind::ServiceImport, &import.meta, patch);

@@ -104,6 +104,7 @@ struct Fleet {
     world: World,
     hub: [Option<Features>; MEMBERS],
     members: [Option<Features>; MEMBERS],
+    session_affinity: SessionAffinity,
     headless: bool,
     slices: [bool; SLICES],
 }
@@ -119,6 +120,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
+            // What it does not have its claims are not told, so that nothing but a slice's own plan looks after a slice.
+            session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
         };
@@ -148,7 +151,8 @@ impl Fleet {
     }
 
     fn make_service(&mut self) {
-        let app = Service { session_affinity: STICKY, headless: self.headless, ..service("work/app") };
+        let (session_affinity, headless) = (self.session_affinity, self.headless);
+        let app = Service { session_affinity, headless, ..service("work/app") };
         self.world.create(Who::Member(0), app.object());
     }
 
@@ -239,7 +243,8 @@ impl Fleet {
         let told = exported.iter().filter_map(|content| for_who_understands(content, &understood));
         assert_eq!(self.imported(importer), sorted(told.collect()), "{importer}");
         assert_eq!(derived.headless, self.headless, "{importer}");
-        let affinity = understood(Feature::SessionAffinity);
+        let sticky = self.session_affinity == STICKY;
+        let affinity = sticky && understood(Feature::SessionAffinity);
         assert_eq!(derived.session_affinity, if affinity { STICKY } else { SessionAffinity::None }, "{importer}");
         let six = understood(Feature::IPv6) && self.slices[1];
         assert!(derived.dual_stack || !six, "{importer}");
@@ -253,7 +258,7 @@ impl Fleet {
             ("details arrive", !exported.is_empty() && understood(Feature::EndpointDetails)),
             ("details stay away", !exported.is_empty() && !understood(Feature::EndpointDetails)),
             ("affinity arrives", affinity),
-            ("affinity stays away", !affinity),
+            ("affinity stays away", sticky && !affinity),
             ("only the importer understands", self.hub[0].is_none() && self.members[importer] == Some(Features::ALL)),
             ("of type LoadBalancer", wish.consumer_type == ConsumerType::LoadBalancer),
         ];

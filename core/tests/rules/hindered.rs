@@ -16,7 +16,7 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// What may happen next.
 #[derive(Clone, Debug)]
-enum Hindered {
+pub(crate) enum Hindered {
     Usual(Event),
     /// Another controller's finalizer comes to an object, whichever, and stays.
     Hold {
@@ -34,7 +34,7 @@ enum Hindered {
     },
 }
 
-fn a_hindered_event() -> impl Strategy<Value = Hindered> {
+pub(crate) fn a_hindered_event() -> impl Strategy<Value = Hindered> {
     prop_oneof![
         12 => an_event().prop_map(Hindered::Usual),
         4 => (0..=MEMBERS, 0..40usize).prop_map(|(who, which)| Hindered::Hold { who, which }),
@@ -46,7 +46,7 @@ fn a_hindered_event() -> impl Strategy<Value = Hindered> {
 
 /// Objects that others hold back, and namespaces that are away.
 #[derive(Default)]
-struct Hindrances {
+pub(crate) struct Hindrances {
     held: BTreeSet<(Who, Kind, ObjectName)>,
     missing: BTreeSet<Who>,
 }
@@ -56,7 +56,7 @@ fn namespace_of(who: Who) -> &'static str {
 }
 
 impl Hindrances {
-    fn happen(&mut self, world: &mut World, event: &Hindered) {
+    pub(crate) fn happen(&mut self, world: &mut World, event: &Hindered) {
         match event {
             Hindered::Usual(event) => happen(world, event),
             Hindered::Hold { who, which } => {
@@ -77,6 +77,15 @@ impl Hindrances {
                 }
             }
             Hindered::Reappear { who } => self.reappear(world, world.everyone()[*who]),
+        }
+    }
+
+    /// Once all has come to rest, nobody holds anything back any more, and all namespaces are there.
+    pub(crate) fn end(&mut self, world: &mut World) {
+        world.run();
+        self.let_go(world);
+        for who in world.everyone() {
+            self.reappear(world, who);
         }
     }
 
@@ -109,11 +118,7 @@ proptest! {
         for event in &events {
             hindrances.happen(&mut world, event);
         }
-        world.run();
-        hindrances.let_go(&mut world);
-        for who in world.everyone() {
-            hindrances.reappear(&mut world, who);
-        }
+        hindrances.end(&mut world);
         world.run_for(DAY_MICROS);
         assert_settled(&world);
         world.restart_all();

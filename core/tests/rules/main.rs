@@ -11,6 +11,7 @@ mod bugs_of_imports;
 mod by_hand;
 mod conflict_cases;
 mod conflicts;
+mod edited;
 mod export;
 mod fidelity;
 mod flips;
