@@ -63,6 +63,12 @@ pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
     admit(&given.spec.content, ranges.map(Vec::as_slice))
 }
 
+/// Whether an address of IPv6 is imported of a slice.
+pub(crate) fn gives_six(view: &View, given: &HubSlice) -> bool {
+    let is_any_fit = |content: &SliceContent| content.endpoints.iter().chain(&content.draining).next().is_some();
+    given.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, given).content)
+}
+
 /// What is imported of some content; where ranges are declared for its source, nothing outside them.
 fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a> {
     let rules = Rules { family: &content.address_type, ranges };

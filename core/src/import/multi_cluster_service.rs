@@ -5,8 +5,8 @@ use crate::conditions::{self, VALID, Verdict, Wanted};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::{Key, View};
 use crate::model::{
-    AddressType, ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
-    ServicePort, ServiceType, TargetPort,
+    ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServicePort,
+    ServiceType, TargetPort,
 };
 use crate::names;
 use crate::plan::{Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
@@ -56,7 +56,10 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
             import_label: wish.import_label.clone(),
             derived_label: wish.derived_label.clone(),
         };
-        plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]));
+        let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+        let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
+        let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, ""));
+        plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]).telling(left));
     }
     plan
 }
@@ -292,7 +295,9 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return refuse(wish, Verdict::name_held_by_another(message), now);
     };
     if wish.derived_label.as_ref() != Some(&name.name) {
-        let left = named().filter(|left| !usable(view, wish, left)).map(|left| left_behind(wish, &left));
+        let left = named()
+            .filter(|left| !usable(view, wish, left))
+            .map(|left| left_behind(wish, &left, "; another is derived"));
         return Plan::one(mark(wish, Some(name.name)).telling(left));
     }
     let desired = desired(view, wish, import, standing);
@@ -345,7 +350,7 @@ fn desired(
     standing: Option<&Service>,
 ) -> DerivedService {
     let given = view.slice_imports_of.get(&import.meta.name).filter_map(|slice| view.slice_imports.live(slice));
-    let is_six = |slice: &HubSlice| slice.spec.content.address_type == AddressType::IPv6;
+    let gives_six = |slice: &HubSlice| admission::gives_six(view, slice);
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: wish.meta.name.clone(),
@@ -353,7 +358,7 @@ fn desired(
         ports: import.status.ports.clone(),
         headless,
         session_affinity: admission::fit_affinity(import.status.session_affinity),
-        dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(is_six),
+        dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(gives_six),
         internal_load_balancer: wish.internal_load_balancer,
     }
 }
@@ -433,10 +438,10 @@ fn set_status(
 }
 
 /// Somebody took away the labels of the derived Service before we came, and nothing else tells it from one of somebody else.
-fn left_behind(wish: &MultiClusterService, left: &ObjectName) -> Event {
+fn left_behind(wish: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
-        "Service {left} does not carry the labels of MultiClusterService {} and is left alone; another is derived. Delete \
-         it if nobody needs it",
+        "Service {left} does not carry the labels of MultiClusterService {} and is left alone{instead}. Delete it if nobody \
+         needs it",
         wish.meta.name
     );
     event(wish, Reason::DerivedServiceLost, message)

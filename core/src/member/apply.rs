@@ -3,11 +3,11 @@
 use super::{Key, View};
 use crate::export;
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::import::admission::{Refused, admitted};
+use crate::import::admission::{Refused, admitted, gives_six};
 use crate::index::Taken;
 use crate::model::{
-    AddressType, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
-    Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
+    ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
 use crate::names;
 
@@ -399,13 +399,13 @@ impl View {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
         let origin = slice.spec.reference.cluster.clone();
-        let is_six = slice.spec.content.address_type == AddressType::IPv6;
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
         if let Some(slice) = self.slice_imports.get(&name) {
             let (refused, generation) = (admitted(self, slice).refused, slice.spec.reference.generation);
             self.stamps.set_refused(&name.name, refused, generation);
         }
-        if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner) {
+        let is_six = self.slice_imports.get(&name).is_some_and(|slice| gives_six(self, slice));
+        if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
             dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
         }
         self.slice_imports_from.shift(

@@ -1,6 +1,6 @@
 //! What somebody made or changed by hand beside what the agents keep goes, or is mended; everything else stays.
 
-use crate::scenes::{bound, derived, names};
+use crate::scenes::{bound, derived, edit_service, names};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, claim, named,
     not_found, resolved, seconds, service, service_import, slice, slice_export, wish,
@@ -11,6 +11,7 @@ use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member::Key;
 use fleetnet_core::model::{ConsumerType, ImportStatus, InternalServiceImport, Kind, Object, Owner, ServiceImport};
 use fleetnet_core::plan::{Controller, Patch, Write};
+use fleetnet_core::reasons::Reason;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
@@ -123,4 +124,28 @@ fn an_import_that_others_own_is_adopted_beside_them() {
     };
     let write = Write::patch(Kind::ServiceImport, &import.meta, patch);
     assert_eq!(writes(&view, &Key::MultiClusterService(named("work/app"))), [write]);
+}
+
+#[test]
+fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_when_its_wish_goes() {
+    for seed in 0..10 {
+        let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
+        let at = derived(&world, 1, "work-app").expect("one is derived").meta.name.clone();
+        edit_service(&mut world, 1, &at, |service| service.derived_from = None);
+        world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+        world.restart_all();
+        let mark = world.ledger.len();
+        world.run();
+        assert!(derived(&world, 1, "work-app").is_some(), "seed {seed}: nothing tells it from somebody else's");
+        let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
+        let told = told.filter(|event| event.reason == Reason::DerivedServiceLost).map(|event| event.message.as_str());
+        let text = "Service fleet-system/work-app does not carry the labels of MultiClusterService work/app and is left \
+                    alone. Delete it if nobody needs it";
+        assert_eq!(told.collect::<Vec<_>>(), [text], "seed {seed}");
+    }
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+    world.run();
+    let told = world.ledger.iter().flat_map(|entry| &entry.write.events);
+    assert_eq!(told.filter(|event| event.reason == Reason::DerivedServiceLost).count(), 0, "one that goes is not lost");
 }

@@ -229,6 +229,27 @@ fn a_derived_service_asks_for_both_families_once_slices_of_ipv6_are_given_and_ke
     assert!(dirty.contains(&Key::MultiClusterService(named("work/app"))), "{dirty:?}");
 }
 
+#[test]
+fn a_derived_service_asks_for_both_families_where_an_address_of_ipv6_is_imported_and_not_before() {
+    let given = |addresses: &[&str]| {
+        let mut six = slice("work/app-1");
+        six.content = SliceContent { address_type: AddressType::IPv6, ..content(addresses) };
+        Object::EndpointSliceImport(slice_import("member-1", &slice_export("member-2", &six)))
+    };
+    let status = || resolved(&["member-1"]);
+    for unfit in [given(&["::1", "fe80::1"]), given(&[])] {
+        assert_eq!(derived(&mcs(), status(), vec![standing().object(), unfit.clone()]), []);
+        let mut view = member_view([mcs().object(), import_of(&mcs(), status()).object(), standing().object(), unfit]);
+        let mut fit = given(&["::1", "fd00::1"]);
+        fit.meta_mut().resource_version += 1;
+        let dirty = told(&mut view, fit);
+        let key = Key::MultiClusterService(named("work/app"));
+        assert!(dirty.contains(&key), "{dirty:?}");
+        let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
+        assert_eq!(writes(&view, &key), [Write::patch(Kind::Service, &standing().meta, patch)]);
+    }
+}
+
 // === The whole way ===
 
 fn any_endpoint(address: impl Strategy<Value = String>) -> impl Strategy<Value = Endpoint> {
@@ -328,7 +349,8 @@ proptest! {
         let derived = derived.expect("one is derived");
         let understood = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
         prop_assert_eq!(derived.session_affinity, if understood { affinity } else { SessionAffinity::None });
-        let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6);
+        let is_any = |content: &SliceContent| content.endpoints.len() + content.draining.len() > 0;
+        let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         prop_assert_eq!(derived.dual_stack, given_six);
 
         // What it comes to is a function of what is understood now, whatever was before; and then costs nothing.
