@@ -285,13 +285,21 @@ impl User {
     /// # Errors
     /// If that does not come.
     pub async fn is_told(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
+        self.is_told_again(kind, reason, text, 1).await
+    }
+
+    /// The same until at least so many Events do.
+    ///
+    /// # Errors
+    /// If they do not come.
+    pub async fn is_told_again(&self, kind: &str, reason: &str, text: &str, times: usize) -> anyhow::Result<usize> {
         let tells = |event: &&Event| {
             event.involved_object.kind.as_deref() == Some(kind)
                 && event.reason.as_deref() == Some(reason)
                 && event.message.as_deref().is_some_and(|message| message.contains(text))
         };
         let what = format!("an Event about a {kind} with the reason {reason} that says: {text}");
-        let is_told = |held: &BTreeMap<String, Event>| held.values().any(|event| tells(&event));
+        let is_told = |held: &BTreeMap<String, Event>| held.values().filter(tells).count() >= times;
         let told = eventually::objects(&self.api::<Event>(), &WatchParams::default(), &what, is_told).await?;
         Ok(told.values().filter(tells).count())
     }

@@ -123,7 +123,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     create_headless(&exporter).await?;
     exporter.export("app").await?;
     exporter.sees_export("app", "Valid", "False", "ServiceIneligible").await?;
-    exporter.is_told("ServiceExport", "ServiceNotEligible", "check service spec").await?;
+    exporter.is_told("ServiceExport", "ServiceIneligible", "set the annotation").await?;
 
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
@@ -167,7 +167,7 @@ pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl G
     export["metadata"]["name"] = json!("db");
     exporter.create::<ServiceExport>(export).await?;
     exporter.sees_export("db", "Valid", "False", "ServiceIneligible").await?;
-    exporter.is_told("ServiceExport", "ServiceNotEligible", "definition of MemberAgent is missing").await.map(drop)
+    exporter.is_told("ServiceExport", "ServiceIneligible", "definition of MemberAgent is missing").await.map(drop)
 }
 
 async fn create_headless(exporter: &User) -> anyhow::Result<()> {

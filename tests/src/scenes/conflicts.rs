@@ -25,8 +25,8 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.sees_export("app", "Conflict", "True", "ConflictFound").await?;
     let in_hub = User::new(stage.ground.hub(), &stage.members[1].hub_namespace);
     let why = format!("only {other} offers http 81/TCP; only {one} offers http 80/TCP");
-    assert_eq!(in_hub.is_told("InternalServiceExport", "ServiceExportConflictFound", &why).await?, 1);
-    assert_eq!(second.is_told("ServiceExport", "ServiceExportConflictFound", "the winner").await?, 1);
+    assert_eq!(in_hub.is_told("InternalServiceExport", "ConflictFound", &why).await?, 1);
+    assert_eq!(second.is_told("ServiceExport", "ConflictFound", "the winner").await?, 1);
     first.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1"]).await?;
     assert_eq!(stage.ledger(&mark).await?, conflict(&stage));
@@ -59,7 +59,7 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.create::<ServiceExport>(export).await?;
     second.sees_export("app", "Conflict", "True", "ConflictFound").await?;
     let why = format!("{other}'s is headless, {one}'s is not headless");
-    assert_eq!(in_hub.is_told("InternalServiceExport", "ServiceExportConflictFound", &why).await?, 1);
+    assert_eq!(in_hub.is_told("InternalServiceExport", "ConflictFound", &why).await?, 1);
     first.delete::<ServiceExport>("app").await?;
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.2.0.1"]).await.map(drop)
