@@ -131,7 +131,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             }
             Some(_) => {}
             None if offered && !alive && !claim.meta.deleting => {}
-            None if claim.meta.deleting => plan.join(release(claim, granted)),
+            // Where another of that member holds it now, what is granted is not this one's.
+            None if claim.meta.deleting => plan.join(release(claim, granted && !rightful.contains_key(namespace))),
             None => match right(view, service, namespace) {
                 Right::Granted => {
                     plan.join(release(claim, granted).hindered_by(waiting(view, claim, import, &rightful, now)));

@@ -284,15 +284,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         .or_else(|| named().filter(|name| usable(view, wish, name)))
         .or_else(|| free_name(view, wish));
     let Some(name) = name else {
-        let names: Vec<String> = possible_names(view, wish).map(|name| name.to_string()).collect();
-        let message = format!(
-            "MultiClusterService {} of cluster {} cannot derive a Service: each name for it is that of a Service of another \
-             owner: {}; delete or rename one of these",
-            wish.meta.name,
-            view.settings.cluster,
-            names.join(", ")
-        );
-        return refuse(wish, Verdict::name_held_by_another(message), now);
+        return refuse(wish, Verdict::name_held_by_another(names_held(view, wish)), now);
     };
     if wish.derived_label.as_ref() != Some(&name.name) {
         let left = named()
@@ -340,6 +332,17 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
 /// The derived Service, also where the label that names it was edited by hand.
 fn standing<'a>(view: &'a View, wish: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, wish).or_else(|| derived_services(view, wish).next())
+}
+
+fn names_held(view: &View, wish: &MultiClusterService) -> String {
+    let names: Vec<String> = possible_names(view, wish).map(|name| name.to_string()).collect();
+    format!(
+        "MultiClusterService {} of cluster {} cannot derive a Service: each name for it is that of a Service of another \
+         owner: {}; delete or rename one of these",
+        wish.meta.name,
+        view.settings.cluster,
+        names.join(", ")
+    )
 }
 
 /// What we want of the derived Service. One with addresses of both families keeps them, whatever slices come and go.

@@ -5,7 +5,7 @@ use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, claim, named,
     not_found, resolved, seconds, service, service_import, slice, slice_export, wish,
 };
-use crate::support::oracle::state;
+use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member::Key;
@@ -148,4 +148,20 @@ fn a_derived_service_whose_labels_were_taken_away_while_no_agent_ran_is_told_of_
     world.run();
     let told = world.ledger.iter().flat_map(|entry| &entry.write.events);
     assert_eq!(told.filter(|event| event.reason == Reason::DerivedServiceLost).count(), 0, "one that goes is not lost");
+}
+
+#[test]
+fn a_second_claim_that_the_hub_marked_already_goes_too() {
+    for consumer in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
+        for seed in 0..10 {
+            let mut world = fleet(1, consumer).in_any_order(seed);
+            let expected = state(&world);
+            let copy = copied_as(&the_only(&world, Who::Hub, Kind::InternalServiceImport), "work-app-copy");
+            assert!(world.create(Who::Hub, copy));
+            world.run();
+            assert_eq!(names(&world, Who::Hub, Kind::InternalServiceImport), ["work-app"], "{consumer:?}, seed {seed}");
+            assert_eq!(state(&world), expected, "{consumer:?}, seed {seed}");
+            assert_settled(&world);
+        }
+    }
 }
