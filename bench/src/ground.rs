@@ -78,11 +78,11 @@ impl Ground {
 
     /// The control plane where a role's own objects are.
     #[must_use]
-    pub fn control_plane(&self, role: Role) -> &'static ControlPlane {
+    pub fn control_plane(&self, role: Role) -> &ControlPlane {
         match role {
-            Role::Exporter => self.fleet.members[0].control_plane,
-            Role::Hub => self.fleet.hub,
-            Role::Importer => self.fleet.members[1].control_plane,
+            Role::Exporter => &self.fleet.members[0].control_plane,
+            Role::Hub => &self.fleet.hub,
+            Role::Importer => &self.fleet.members[1].control_plane,
         }
     }
 

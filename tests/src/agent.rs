@@ -6,15 +6,17 @@ use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN, POLL};
 use crate::log::Log;
 use crate::process::{Ended, Process, Signal, Spec};
 use crate::proxy::Proxy;
+use crate::turn::Turn;
 use anyhow::{Context as _, bail};
+use parking_lot::Mutex;
 use std::ffi::OsString;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 
 /// The logs of all agents that run, for messages of failures.
-static RUNNING: LazyLock<watch::Sender<Vec<(i32, Log)>>> = LazyLock::new(|| watch::Sender::new(Vec::new()));
+static RUNNING: Mutex<Vec<(i32, Log)>> = Mutex::new(Vec::new());
 
 /// How to start an agent.
 #[derive(Clone, Debug)]
@@ -24,13 +26,15 @@ pub struct AgentSpec {
     flags: Vec<OsString>,
     environment: Vec<(String, OsString)>,
     proxies: Vec<Arc<Proxy>>,
+    turn: Option<Turn>,
 }
 
 impl AgentSpec {
     /// The binary `hub-agent` or `member-agent`, called `name` in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
-        Self { binary, name: name.to_owned(), flags: Vec::new(), environment: Vec::new(), proxies: Vec::new() }
+        let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
+        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None }
     }
 
     /// Adds a flag, as `--name=value`.
@@ -57,6 +61,13 @@ impl AgentSpec {
         self
     }
 
+    /// Keeps a turn until the process of the agent is gone: one that was dropped may still be about to end.
+    #[must_use]
+    pub fn within(mut self, turn: &Turn) -> Self {
+        self.turn = Some(turn.clone());
+        self
+    }
+
     /// Starts it; it may not be ready yet.
     ///
     /// # Errors
@@ -70,7 +81,7 @@ impl AgentSpec {
             scratch: None,
         });
         let process = process.await?;
-        register(&process);
+        register(&process, self.turn.clone());
         Ok(Agent { process, admin: OnceCell::new(), _proxies: self.proxies.clone() })
     }
 
@@ -188,26 +199,21 @@ impl Agent {
 /// The last lines of every agent that runs.
 #[must_use]
 pub fn tails() -> String {
-    let tails: Vec<String> = RUNNING.borrow().iter().map(|(_, log)| log.tail()).collect();
+    let tails: Vec<String> = RUNNING.lock().iter().map(|(_, log)| log.tail()).collect();
     if tails.is_empty() {
         return format!("(no agent runs whose last {LOG_LINES_SHOWN} lines could be shown)");
     }
     tails.join("\n")
 }
 
-/// Waits until no agent runs: one that was dropped may still be about to end.
-pub(crate) async fn none_left() {
-    // An error means that the sender is gone, and a static never goes.
-    let _ = RUNNING.subscribe().wait_for(Vec::is_empty).await;
-}
-
-fn register(process: &Process) {
+fn register(process: &Process, turn: Option<Turn>) {
     let [pid, _] = process.pids();
-    RUNNING.send_modify(|running| running.push((pid, process.log().clone())));
+    RUNNING.lock().push((pid, process.log().clone()));
     let gone = process.gone();
     tokio::spawn(async move {
         gone.await;
-        RUNNING.send_modify(|running| running.retain(|(registered, _)| *registered != pid));
+        RUNNING.lock().retain(|(registered, _)| *registered != pid);
+        drop(turn);
     });
 }
 

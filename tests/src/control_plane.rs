@@ -1,6 +1,10 @@
 //! A real control plane: etcd and kube-apiserver, on request kube-controller-manager, each under a supervisor, in a folder
 //! and on ports of its own.
 
+mod shared;
+
+pub use shared::{SHARED_USERS, shared};
+
 use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
 use crate::kubeconfig::Access;

@@ -6,16 +6,18 @@
 pub mod manifests;
 mod sweep;
 
-use crate::agent::{self, AgentSpec};
+use crate::agent::AgentSpec;
 use crate::audit::{FleetLedger, FleetMark};
 use crate::control_plane::{ControlPlane, Options, SERVICE_ACCOUNT};
 use crate::kubeconfig::Access;
 use crate::limits::MEMBERS;
 use crate::proxy::{Line, Proxy};
+use crate::turn::Turn;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{Mutex, OnceCell};
 
 /// The hub agent's user in the hub: the service account of `deploy/hub-agent.yaml`.
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
@@ -24,8 +26,8 @@ pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent"
 /// The namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
 
-static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
-static MEMBER: [OnceCell<ControlPlane>; MEMBERS] = [const { OnceCell::const_new() }; MEMBERS];
+static HUB: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
+static MEMBER: [OnceCell<Arc<ControlPlane>>; MEMBERS] = [const { OnceCell::const_new() }; MEMBERS];
 static TURN: Mutex<()> = Mutex::const_new(());
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
@@ -33,19 +35,19 @@ static TESTS: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct Fleet {
     /// The hub.
-    pub hub: &'static ControlPlane,
+    pub hub: Arc<ControlPlane>,
     /// The members, in order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
     // The last field: the next test's turn comes when all else of this one is gone.
-    _turn: MutexGuard<'static, ()>,
+    turn: Turn,
 }
 
 /// A member cluster as one test knows it.
 #[derive(Debug)]
 pub struct Member {
     /// Its control plane.
-    pub control_plane: &'static ControlPlane,
+    pub control_plane: Arc<ControlPlane>,
     /// Its name in the fleet, fresh for each test: `member-1-t7`.
     pub cluster_id: String,
     /// Its namespace in the hub: `fleet-member-<cluster id>`.
@@ -62,21 +64,43 @@ impl Fleet {
     /// Where a control plane cannot be started or swept, or more than [`MEMBERS`] are asked for.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
-        let turn = TURN.lock().await;
-        agent::none_left().await;
-        let hub = HUB.get_or_try_init(start_hub);
-        let started = (0..members).map(|index| MEMBER[index].get_or_try_init(move || start_member(index)));
-        let (hub, control_planes) = futures::future::try_join(hub, futures::future::try_join_all(started)).await?;
-        let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
-        let members = control_planes.into_iter().enumerate().map(|(index, it)| Member::new(index, it, test)).collect();
-        let fleet = Self { hub, members, test, _turn: turn };
+        let turn = Turn::of(&TURN).await;
+        let hub = HUB.get_or_try_init(async || start_hub().await.map(Arc::new));
+        let members = (0..members).map(async |index| {
+            let started = MEMBER[index].get_or_try_init(async || start_member(index).await.map(Arc::new));
+            started.await.map(Arc::clone)
+        });
+        let (hub, members) = futures::future::try_join(hub, futures::future::try_join_all(members)).await?;
+        let fleet = Self::of(Arc::clone(hub), members, turn);
         for control_plane in fleet.control_planes() {
             sweep::sweep(control_plane).await?;
         }
-        for member in &fleet.members {
-            admit(hub, &member.cluster_id).await?;
+        fleet.admitted().await
+    }
+
+    /// Starts a fleet that no other test uses, for a test that changes what the tests of the shared one stand on:
+    /// definitions, roles, servers. It ends with the last of the test.
+    ///
+    /// # Errors
+    /// Where a control plane cannot be started.
+    pub async fn own(members: usize) -> anyhow::Result<Self> {
+        let turn = Turn::with_own_servers().await;
+        let started = futures::future::try_join_all((0..members).map(start_member));
+        let (hub, members) = futures::future::try_join(start_hub(), started).await?;
+        Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
+    }
+
+    fn of(hub: Arc<ControlPlane>, members: Vec<Arc<ControlPlane>>, turn: Turn) -> Self {
+        let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
+        let members = members.into_iter().enumerate().map(|(index, it)| Member::new(index, it, test)).collect();
+        Self { hub, members, test, turn }
+    }
+
+    async fn admitted(self) -> anyhow::Result<Self> {
+        for member in &self.members {
+            admit(&self.hub, &member.cluster_id).await?;
         }
-        Ok(fleet)
+        Ok(self)
     }
 
     /// Makes a namespace for user objects, `<name>-t<number of the test>`, in the hub and every member, and tells its name.
@@ -110,7 +134,8 @@ impl Fleet {
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--metrics-bind-address", FREE)
             .flag("--health-probe-bind-address", FREE)
-            .keep(proxy))
+            .keep(proxy)
+            .within(&self.turn))
     }
 
     /// How to start a member's agent: as [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on free ports.
@@ -138,7 +163,8 @@ impl Fleet {
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
             .keep(to_hub)
-            .keep(to_own))
+            .keep(to_own)
+            .within(&self.turn))
     }
 
     /// A mark in every audit log.
@@ -165,8 +191,8 @@ impl Fleet {
         Ok(FleetLedger { hub: self.hub.audit().since(mark.hub).await?, members })
     }
 
-    fn control_planes(&self) -> impl Iterator<Item = &'static ControlPlane> {
-        std::iter::once(self.hub).chain(self.members.iter().map(|member| member.control_plane))
+    fn control_planes(&self) -> impl Iterator<Item = &ControlPlane> {
+        std::iter::once(&*self.hub).chain(self.members.iter().map(|member| &*member.control_plane))
     }
 }
 
@@ -191,7 +217,7 @@ pub(crate) fn on_free_ports(spec: AgentSpec) -> AgentSpec {
 }
 
 impl Member {
-    fn new(index: usize, control_plane: &'static ControlPlane, test: u32) -> Self {
+    fn new(index: usize, control_plane: Arc<ControlPlane>, test: u32) -> Self {
         let number = index + 1;
         let cluster_id = format!("member-{number}-t{test}");
         let hub_namespace = format!("fleet-member-{cluster_id}");

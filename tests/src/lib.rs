@@ -34,6 +34,7 @@ pub mod proxy;
 pub mod routes;
 pub mod scenes;
 pub mod stage;
+pub mod turn;
 pub mod user;
 
 use std::future::Future;

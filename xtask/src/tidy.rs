@@ -18,6 +18,7 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule { asks: "every module begins with a //! line", broken: layout::modules_without_a_first_line },
+    Rule { asks: "every file of Rust is a module of its crate", broken: layout::orphans },
     Rule { asks: "a file is one idea: at most 500 lines without its tests", broken: layout::long_files },
     Rule { asks: "a function is one level of abstraction: at most 70 lines", broken: layout::long_functions },
     Rule { asks: "no spaces at the end of a line, and a line end at the end of a file", broken: layout::loose_ends },

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Writes the file anew where it is set.
 const RENEW_VARIABLE: &str = "CONFORMANCE_RENEW";
-const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test conformance";
+const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube";
 /// Of longer calls only so many characters are shown.
 const SHOWN_CALL: usize = 160;
 /// A longer value of the real server is not kept: it may be in an order that is never twice the same.
@@ -30,7 +30,7 @@ const OURS: &str = "    memkube ";
 const HEADER: &str =
     "# Where memkube answers otherwise than a real kube-apiserver, and all in which it does: see docs/memkube.md.
 # Read what changed here before it is committed. Written by
-#   CONFORMANCE_RENEW=1 cargo test --workspace --test conformance
+#   CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube
 ";
 
 /// A place in an answer, and the values there as JSON.

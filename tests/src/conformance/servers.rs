@@ -4,6 +4,7 @@ use super::normal::normal;
 use super::play::play;
 use super::script::Case;
 use crate::control_plane::{ADMIN, ControlPlane, Options};
+use crate::turn::Turn;
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, yaml};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -13,6 +14,7 @@ use memkube::{MemKube, User};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{Mutex, OnceCell};
 
 /// Custom kinds that show what a schema can say.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
@@ -32,27 +34,40 @@ fn documents() -> Vec<String> {
 /// Between two compactions of a server that forgets soon.
 pub const COMPACTION: Duration = Duration::from_secs(1);
 
-/// Starts a real server with the custom kinds.
+/// A real server with the custom kinds, for one test at a time. What a test leaves there is in namespaces of its own.
+pub struct Real {
+    /// The server.
+    pub server: Arc<ControlPlane>,
+    // The last field: the next test's turn comes when all else of this one is gone.
+    _turn: Turn,
+}
+
+/// The real server that all tests share.
 ///
 /// # Errors
 /// Where it does not come up.
-pub async fn real() -> anyhow::Result<ControlPlane> {
-    real_with(None).await
+pub async fn real() -> anyhow::Result<Real> {
+    static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let turn = Turn::of(&TURN).await;
+    let server = SHARED.get_or_try_init(|| real_with(None)).await?;
+    Ok(Real { server: Arc::clone(server), _turn: turn })
 }
 
 /// Starts a real server that forgets soon.
 ///
 /// # Errors
 /// Where it does not come up.
-pub async fn real_forgetful() -> anyhow::Result<ControlPlane> {
-    real_with(Some(COMPACTION)).await
+pub async fn real_forgetful() -> anyhow::Result<Real> {
+    let turn = Turn::with_own_servers().await;
+    Ok(Real { server: real_with(Some(COMPACTION)).await?, _turn: turn })
 }
 
-async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<ControlPlane> {
+async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Arc<ControlPlane>> {
     let options = Options { name: "conformance".to_owned(), compaction_interval, ..Options::default() };
     let server = ControlPlane::start(options).await?;
     server.apply_definitions(&documents()).await?;
-    Ok(server)
+    Ok(Arc::new(server))
 }
 
 /// Who plays, on both servers.

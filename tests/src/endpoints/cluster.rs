@@ -8,12 +8,13 @@ use crate::eventually::Deadline;
 use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, over};
 use crate::limits::POLL;
 use crate::proxy::Line;
+use crate::turn::Turn;
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::DeleteParams;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::sync::{Mutex, OnceCell};
 
 /// What kind of cluster; there is one of each in a process.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub struct Cluster {
     /// A namespace that no other test uses.
     pub namespace: String,
     // The last field: the next test's turn comes when all else of this one is gone.
-    _turn: MutexGuard<'static, ()>,
+    turn: Turn,
 }
 
 impl Cluster {
@@ -53,7 +54,7 @@ impl Cluster {
     /// Where the control plane cannot be started.
     pub async fn take(kind: Kind, namespace: &str) -> anyhow::Result<Self> {
         let shared = &CLUSTERS[kind as usize];
-        let turn = shared.turn.lock().await;
+        let turn = Turn::of(&shared.turn).await;
         let control_plane = shared.control_plane.get_or_try_init(|| start(kind)).await?;
         // A test before may have taken them away.
         manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
@@ -62,7 +63,7 @@ impl Cluster {
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         let namespace = format!("{namespace}-t{}", TESTS.fetch_add(1, Ordering::Relaxed) + 1);
         control_plane.create_namespace(&namespace).await?;
-        Ok(Self { control_plane, namespace, _turn: turn })
+        Ok(Self { control_plane, namespace, turn })
     }
 
     /// Its namespace with a Node.
@@ -86,7 +87,7 @@ impl Cluster {
     /// # Errors
     /// Where its kubeconfig cannot be written.
     pub async fn agent(&self, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
-        let spec = agent(self.control_plane).await?;
+        let spec = agent(self.control_plane).await?.within(&self.turn);
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 

@@ -22,6 +22,14 @@ pub struct OnProcesses {
 }
 
 impl OnProcesses {
+    /// A stage on a fleet that no other test uses ([`Fleet::own`]).
+    ///
+    /// # Errors
+    /// Where a control plane cannot be started.
+    pub async fn set_apart(cast: Cast) -> anyhow::Result<Self> {
+        Ok(Self { fleet: Fleet::own(cast.members).await?, cast, agents: BTreeMap::new() })
+    }
+
     /// All places where agents belong.
     pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
         std::iter::once(Place::Hub).chain((0..self.fleet.members.len()).map(Place::Member))

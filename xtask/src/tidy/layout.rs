@@ -8,11 +8,34 @@ const FUNCTION_LINES: usize = 70;
 /// Parts of paths that one machine or one workplace has; in two pieces each, so that this file passes.
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
 
+/// Files that Cargo knows by their names, and folders of a package whose files it takes for programs or tests.
+const ROOTS: &[&str] = &["lib", "main", "mod", "build"];
+/// See [`ROOTS`].
+const ROOT_FOLDERS: &[&str] = &["src/bin", "tests", "examples", "benches"];
+
 /// Files that tools write and nobody reads.
 const GENERATED: &[&str] = &["Cargo.lock", "tools/controlplane/go.sum", "tools/controlplane/go.mod"];
 
 pub(super) fn modules_without_a_first_line(tree: &Tree) -> Vec<String> {
     tree.rust().filter(|file| !file.text.starts_with("//! ")).map(|file| file.path.clone()).collect()
+}
+
+/// Files that no other file declares as a module. The compiler does not see them, so their tests never run.
+pub(super) fn orphans(tree: &Tree) -> Vec<String> {
+    let is_orphan = |file: &&File| {
+        let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+        let name = name.trim_end_matches(".rs");
+        let is_root =
+            ROOTS.contains(&name) || folder.split_once('/').is_some_and(|(_, folder)| ROOT_FOLDERS.contains(&folder));
+        let declaration = format!("mod {name};");
+        let parents = ROOTS.iter().map(|root| format!("{folder}/{root}.rs")).chain([format!("{folder}.rs")]);
+        let mut parents = parents.filter_map(|path| tree.file(&path));
+        let at_path = format!("{name}.rs\"]");
+        let has_path =
+            |file: &File| file.uncommented.lines().any(|line| line.contains("#[path") && line.contains(&at_path));
+        !is_root && !parents.any(|parent| parent.code.contains(&declaration)) && !tree.rust().any(has_path)
+    };
+    tree.rust().filter(is_orphan).map(|file| file.path.clone()).collect()
 }
 
 pub(super) fn long_files(tree: &Tree) -> Vec<String> {

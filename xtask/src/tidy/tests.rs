@@ -28,6 +28,24 @@ fn a_module_without_a_first_line_is_found() {
 }
 
 #[test]
+fn a_file_that_is_no_module_is_found() {
+    let tree = tree(&[
+        ("a/src/lib.rs", "mod b;\n// mod lost;\n#[path = \"odd_place.rs\"]\nmod odd;\n"),
+        ("a/src/b.rs", "mod c;\n"),
+        ("a/src/b/c.rs", ""),
+        ("a/src/b/d.rs", ""),
+        ("a/src/odd_place.rs", ""),
+        ("a/src/lost.rs", ""),
+        ("a/src/bin/tool.rs", ""),
+        ("a/tests/one.rs", ""),
+        ("a/tests/many/main.rs", "mod first;\n"),
+        ("a/tests/many/first.rs", ""),
+        ("a/tests/many/second.rs", ""),
+    ]);
+    assert_eq!(layout::orphans(&tree), ["a/src/b/d.rs", "a/src/lost.rs", "a/tests/many/second.rs"]);
+}
+
+#[test]
 fn a_long_file_is_found_but_its_tests_do_not_count() {
     let code = "fn f() {}\n".repeat(499);
     let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "fn f() {}\n".repeat(300));

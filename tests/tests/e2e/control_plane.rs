@@ -1,8 +1,9 @@
 //! The harness itself: control planes start, count exactly and leave nothing behind.
 
 use anyhow::Context as _;
-use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options};
+use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, shared};
 use fleetnet_tests::eventually::{self, Deadline};
+use fleetnet_tests::turn::Turn;
 use fleetnet_tests::{binaries, limits, run};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -14,20 +15,6 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
-use tokio::sync::OnceCell;
-
-/// Shared by the tests here that need no control plane of their own.
-static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-
-async fn shared() -> anyhow::Result<&'static ControlPlane> {
-    let options = || Options {
-        name: "shared".to_owned(),
-        users: ["nobody", "alice", "bob"].map(str::to_owned).to_vec(),
-        controllers: vec!["namespace-controller".to_owned()],
-        ..Options::default()
-    };
-    SHARED.get_or_try_init(|| ControlPlane::start(options())).await
-}
 
 fn config_map(name: &str) -> ConfigMap {
     let mut object = ConfigMap::default();
@@ -136,6 +123,7 @@ fn namespaces_are_deleted_where_their_controller_was_asked_for() -> anyhow::Resu
 #[test]
 fn several_control_planes_start_at_the_same_time() -> anyhow::Result<()> {
     run(async {
+        let _turn = Turn::with_own_servers().await;
         let started =
             try_join_all((1..=2).map(|number| {
                 ControlPlane::start(Options { name: format!("parallel {number}"), ..Options::default() })
@@ -157,6 +145,7 @@ fn several_control_planes_start_at_the_same_time() -> anyhow::Result<()> {
 #[test]
 fn a_control_plane_whose_port_was_taken_takes_another_and_leaves_nothing_when_it_is_ended() -> anyhow::Result<()> {
     run(async {
+        let _turn = Turn::with_own_servers().await;
         let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
         let port = taken.local_addr()?.port();
         let options = Options { name: "unlucky".to_owned(), port: Some(port), ..Options::default() };
@@ -175,6 +164,7 @@ fn a_control_plane_whose_port_was_taken_takes_another_and_leaves_nothing_when_it
 #[test]
 fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<()> {
     run(async {
+        let _turn = Turn::with_own_servers().await;
         let program = binaries::of_harness("fleetnet-control-plane").await?;
         let mut holder =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;

@@ -1,6 +1,7 @@
 //! The bench as a program: tiny, so its figures say nothing, but what it counts is exact and its JSON is whole.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_tests::turn::Turn;
 use fleetnet_tests::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -16,9 +17,15 @@ async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("it prints letters")
 }
 
+/// The same for what starts control planes.
+async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
+    let _turn = Turn::with_own_servers().await;
+    print(arguments).await
+}
+
 #[test]
 fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow::Result<()> {
-    let report: Value = serde_json::from_str(&run(print(&["all", "--smoke"]))?).context("it prints JSON")?;
+    let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
     // For a Service and its slices: what users write, and what the ledgers of a first export and a first import add up to.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
@@ -55,7 +62,8 @@ fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow
 
 #[test]
 fn the_bench_of_controllers_has_both_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
-    let report: Value = serde_json::from_str(&run(print(&["controllers", "--smoke"]))?).context("it prints JSON")?;
+    let report: Value =
+        serde_json::from_str(&run(with_own_servers(&["controllers", "--smoke"]))?).context("it prints JSON")?;
     for contender in ["kube_controller_manager", "member_agent"] {
         let of = &report["figures"][contender];
         assert_eq!((&of["start_writes"], &of["restart_writes"]), (&json!(2), &json!(0)), "a slice a Service: {of}");

@@ -1,5 +1,4 @@
-//! A member agent that makes the EndpointSlices of its cluster and exports them, in one process on one view. (In a binary
-//! of its own: who takes the fleet waits until no other test's agent runs.)
+//! A member agent that makes the EndpointSlices of its cluster and exports them, in one process on one view.
 
 use fleetnet_tests::agent::Agent;
 use fleetnet_tests::endpoints::{PodSketch, Workload, serves};
@@ -23,10 +22,10 @@ struct Scene {
 
 impl Scene {
     async fn set() -> anyhow::Result<Self> {
-        let fleet = Fleet::take(2).await?;
+        let fleet = Fleet::own(2).await?;
         let namespace = fleet.namespace("work").await?;
         let [from, to] = &fleet.members[..] else { panic!("two members") };
-        manifests::apply(from.control_plane, manifests::ENDPOINT_SLICES).await?;
+        manifests::apply(&from.control_plane, manifests::ENDPOINT_SLICES).await?;
         let (hub_agent, of_exporter, of_importer) = (
             fleet.hub_agent().await?,
             fleet.member_agent(from).await?.flag("--endpointslices", "on"),

@@ -60,7 +60,7 @@ async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
 fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_and_what_they_know_is_carried()
 -> anyhow::Result<()> {
     fleetnet_tests::run(async {
-        let ground = OnProcesses::set(CAST).await?;
+        let ground = OnProcesses::set_apart(CAST).await?;
         roll_back(&ground.hub()).await?;
         for member in ground.members() {
             roll_back(&member.client).await?;

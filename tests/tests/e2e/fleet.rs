@@ -32,7 +32,7 @@ fn the_next_test_finds_nothing_of_the_one_before_but_the_same_control_planes() -
         let first = Fleet::take(1).await?;
         let namespace = first.namespace("work").await?;
         make_leftovers(&first, &namespace).await?;
-        let (folder, cluster_id) = (first.hub.folder(), first.members[0].cluster_id.clone());
+        let (folder, cluster_id) = (first.hub.folder().to_path_buf(), first.members[0].cluster_id.clone());
         drop(first);
 
         let second = Fleet::take(2).await?;

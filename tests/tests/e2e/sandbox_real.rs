@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use fleetnet_tests::process::{Ended, Process, Signal, Spec};
+use fleetnet_tests::turn::Turn;
 use fleetnet_tests::{binaries, run};
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,6 +25,7 @@ fn told(part: &'static str) -> impl FnMut(&str) -> Option<()> {
 #[test]
 fn the_sandbox_shows_the_same_on_real_control_planes() -> anyhow::Result<()> {
     run(async {
+        let _turn = Turn::with_own_servers().await;
         let sandbox = sandbox(&["--real", "--once", "--json", "--changes", "4"]).await?;
         sandbox.log().find("a verdict", told(r#""passed":true,"imported":true"#)).await?;
         let lines = sandbox.log().lines();

@@ -6,6 +6,7 @@ use fleetnet_tests::agent::{Agent, AgentSpec};
 use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 use fleetnet_tests::limits::CONTROL_PLANE_START;
+use fleetnet_tests::turn::Turn;
 use fleetnet_tests::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
@@ -129,6 +130,7 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 #[test]
 fn the_guide_s_commands_install_agents_that_do_their_job() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
+        let _turn = Turn::with_own_servers().await;
         // It puts the tokens into the Secrets that ask for them.
         let controllers = vec!["serviceaccount-token-controller".to_owned()];
         let hub = Options { name: "hub".to_owned(), controllers, ..Options::default() };

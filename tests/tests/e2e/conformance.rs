@@ -3,8 +3,8 @@
 use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
 use fleetnet_tests::conformance::script::Case;
+use fleetnet_tests::conformance::servers::Real;
 use fleetnet_tests::conformance::{FORGETFUL_NAME, TABLE_NAME, forgetful_table, pins, servers, table};
-use fleetnet_tests::control_plane::ControlPlane;
 use fleetnet_tests::run;
 use memkube::MemKube;
 
@@ -12,14 +12,12 @@ use memkube::MemKube;
 fn compared(
     table: &str,
     cases: &[Case],
-    real: impl Future<Output = anyhow::Result<ControlPlane>>,
+    real: impl Future<Output = anyhow::Result<Real>>,
     ours: impl Future<Output = anyhow::Result<MemKube>>,
 ) -> anyhow::Result<()> {
     let real = run(async {
-        let server = real.await?;
-        let played = servers::play_real(&server.admin(), cases).await;
-        server.end().await?;
-        played
+        let real = real.await?;
+        servers::play_real(&real.server.admin(), cases).await
     })?;
     let wrong: Vec<String> =
         cases.iter().zip(&real).flat_map(|(case, answers)| unexpected(case, answers, false)).collect();

@@ -1,0 +1,22 @@
+//! The control plane of tests that need a server but no fleet.
+
+use super::{ControlPlane, Options};
+use tokio::sync::OnceCell;
+
+/// Users of [`shared`] who may do nothing until a test binds a role to them; each belongs to one test.
+pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
+
+/// The control plane that all tests share which need a server but no fleet. Namespaces go once they are deleted.
+///
+/// # Errors
+/// Where it cannot be started.
+pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    let options = || Options {
+        name: "shared".to_owned(),
+        users: SHARED_USERS.map(str::to_owned).to_vec(),
+        controllers: vec!["namespace-controller".to_owned()],
+        ..Options::default()
+    };
+    SHARED.get_or_try_init(|| ControlPlane::start(options())).await
+}

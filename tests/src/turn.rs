@@ -1,0 +1,27 @@
+//! Turns: what several tests of a process may not use at once.
+
+use std::sync::Arc;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Tests that start control planes of their own take turns, so that a run never needs memory for two of them.
+static OWN_SERVERS: Mutex<()> = Mutex::const_new(());
+
+/// A test's turn. It lasts until the last clone is gone: agents keep one, so it outlasts each of their processes.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    _guard: Arc<MutexGuard<'static, ()>>,
+}
+
+impl Turn {
+    /// The turn to start control planes that no other test uses. For tests that stop, restore or reconfigure servers;
+    /// all others share ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
+    /// [`crate::conformance::servers::shared`]).
+    pub async fn with_own_servers() -> Self {
+        Self::of(&OWN_SERVERS).await
+    }
+
+    /// The turn to use what `mutex` stands for.
+    pub(crate) async fn of(mutex: &'static Mutex<()>) -> Self {
+        Self { _guard: Arc::new(mutex.lock().await) }
+    }
+}

@@ -1,0 +1,27 @@
+//! The CustomResourceDefinitions of `deploy/crds` on a real API server.
+
+use fleetnet_tests::control_plane::shared;
+use fleetnet_tests::run;
+use fleetnet_tests::scenes::definitions::upgrade;
+use kube::Client;
+use tokio::sync::OnceCell;
+
+static UPGRADED: OnceCell<Client> = OnceCell::const_new();
+
+async fn upgraded() -> anyhow::Result<Client> {
+    let upgrade = || async {
+        let client = shared().await?.admin();
+        upgrade(&client).await?;
+        anyhow::Ok(client)
+    };
+    UPGRADED.get_or_try_init(upgrade).await.cloned()
+}
+
+fn play<S>(scene: impl FnOnce(Client) -> S) -> anyhow::Result<()>
+where
+    S: Future<Output = anyhow::Result<()>>,
+{
+    run(async { scene(upgraded().await?).await })
+}
+
+fleetnet_tests::play_the_definitions!(play);

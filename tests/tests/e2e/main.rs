@@ -1,0 +1,21 @@
+//! End-to-end tests, in one binary: its tests share their control planes.
+
+mod bad_answers;
+mod bench_smoke;
+mod conformance;
+mod conformance_random;
+mod control_plane;
+mod crashes;
+mod definitions;
+mod endpoints;
+mod exported_endpoints;
+mod fleet;
+mod fleet_rules;
+mod install;
+mod kubectl;
+mod main_job;
+mod make_before_break;
+mod old_definitions;
+mod process;
+mod sandbox_real;
+mod settings;
