@@ -7,7 +7,7 @@
 use crate::features::{self, Feature, Features};
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, ServiceImport};
+use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
 use crate::plan::{Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -46,9 +46,8 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let holds_alone = |claim: &InternalServiceImport| {
         !among_many.contains(&claim.meta.name.namespace) && holds_alone(recorded, claim)
     };
-    let alone = claimers()
-        .filter(|claim| !is_shared(claim))
-        .min_by_key(|claim| (!holds_alone(claim), claim.meta.created, claim.meta.name.clone()));
+    let alone =
+        claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_alone(claim), Precedence::of(claim)));
     let kept: BTreeMap<Text, Text> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
@@ -66,6 +65,28 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
     Rightful { importers: claimed.chain(kept).collect(), load_balancer }
+}
+
+/// Order of exclusive claims that nobody holds: first come, first served.
+///
+/// creationTimestamps have whole seconds. Within one second the mark decides: the claim that the hub has begun to grant goes
+/// on, although the record is not in the view yet. Between unmarked claims the resourceVersion decides: nobody but their
+/// members has written to them, so the lower one was created first. A member that writes to its own claim only falls back.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Precedence<'a> {
+    created: Timestamp,
+    unmarked: bool,
+    /// 0 for a marked claim: the hub's own writes change its version.
+    version: u64,
+    name: &'a ObjectName,
+}
+
+impl<'a> Precedence<'a> {
+    fn of(claim: &'a InternalServiceImport) -> Self {
+        let Meta { name, created, resource_version, finalizers, .. } = &claim.meta;
+        let unmarked = !finalizers.ours;
+        Self { created: *created, unmarked, version: if unmarked { *resource_version } else { 0 }, name }
+    }
 }
 
 /// Whether who makes a claim holds one.
@@ -108,28 +129,29 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     let Rightful { importers: rightful, load_balancer } =
         if alive { rightful(view, service, now) } else { Rightful::default() };
     let mut plan = Plan::default();
-    let mut marked: BTreeMap<Text, Text> = BTreeMap::new();
+    let mut recorded: BTreeMap<Text, Text> = BTreeMap::new();
     let names = view.internal_imports_of.get(service);
     for claim in names.filter_map(|name| view.internal_imports.get(name)) {
         let namespace = &claim.meta.name.namespace;
         let granted = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
         match rightful.get(namespace).filter(|_| !claim.meta.deleting) {
-            Some(cluster) if claim.meta.finalizers.ours => {
-                // Without exporters nothing new is granted, and who was granted keeps its claim.
-                if granted || granting.is_some() {
-                    marked.insert(namespace.clone(), cluster.clone());
+            Some(cluster) => {
+                let is_marked = claim.meta.finalizers.ours;
+                // Nothing new is granted without exporters. A recorded claim stays recorded, also while its mark is missing:
+                // marks and record are written one by one, and a plan may see some of these writes before the others.
+                if granted || is_marked && granting.is_some() {
+                    recorded.insert(namespace.clone(), cluster.clone());
+                }
+                if !is_marked && (granted || granting.is_some()) {
+                    plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
                 }
                 // Who was answered before the import was made anew is recorded first.
-                if granted || !offered {
+                if is_marked && (granted || !offered) {
                     let (features, until) = view.features_of(namespace, now);
                     plan.join(answer(claim, granting.filter(|_| granted), features));
                     plan.look_again(until);
                 }
             }
-            Some(_) if granting.is_some() => {
-                plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
-            }
-            Some(_) => {}
             None if offered && !alive && !claim.meta.deleting => {}
             // Where another of that member holds it now, what is granted is not this one's.
             None if claim.meta.deleting => plan.join(release(claim, granted && !rightful.contains_key(namespace))),
@@ -143,11 +165,11 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
         }
     }
     let unreadable = |(namespace, _): &(Text, Text)| may_be(view, service, namespace);
-    marked.extend(rightful.into_iter().filter(unreadable));
+    recorded.extend(rightful.into_iter().filter(unreadable));
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
     {
-        plan.join(record(import, marked, load_balancer));
+        plan.join(record(import, recorded, load_balancer));
     }
     plan
 }

@@ -41,7 +41,8 @@ pub struct Meta {
     pub name: ObjectName,
     /// Its identity: a new object under an old name has another.
     pub uid: Text,
-    /// The version held, for preconditions. Two objects that differ in it only are the same to every rule.
+    /// The version held, for preconditions. Two objects that differ in it only are the same to every rule but one: it orders
+    /// new claims of one second ([`crate::claims`]).
     pub resource_version: u64,
     /// Counts changes of the specification; 0 where the kind has none (Service).
     pub generation: i64,

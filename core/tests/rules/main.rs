@@ -21,6 +21,7 @@ mod histories;
 mod hostile;
 mod hub;
 mod import;
+mod interleavings;
 mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod build;
 pub(crate) mod cluster;
+pub(crate) mod interleavings;
 pub(crate) mod oracle;
 pub(crate) mod random;
 pub(crate) mod server;

@@ -1,0 +1,223 @@
+//! Every interleaving of members' changes, the hub agent's plans, its writes and its view of each object.
+//!
+//! A step is one of these: a member changes an object, the view catches up with one object, the agent plans from its view, the
+//! server carries out a write that is in flight, or such a write is lost. So a plan may be made from a view that lacks the last
+//! write to any of the objects, and writes that were planned together end in any order, or not at all. All states that can be
+//! reached are visited, each once.
+
+use super::build::seconds;
+use super::cluster::{Answer, Cluster};
+use super::view::hub_view;
+use fleetnet_core::hub::Key;
+use fleetnet_core::ids::{ObjectName, Timestamp};
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::plan::{Action, Write};
+use std::collections::{BTreeMap, HashMap};
+
+/// More states than any exploration here has.
+const STATES_MAX: usize = 200_000;
+
+/// A change that a member makes.
+pub(crate) type Change = (&'static str, fn(&mut Cluster));
+
+type Id = (Kind, ObjectName);
+
+/// What is explored, and what must hold.
+pub(crate) struct Exploration {
+    pub(crate) start: Cluster,
+    pub(crate) key: Key,
+    /// What members do, in this order, at any time.
+    pub(crate) changes: Vec<Change>,
+    /// A kind's objects become visible in the order in which they were created, as one watch shows them.
+    pub(crate) in_order: bool,
+    /// What is wrong with a write that the server carries out: objects before and after.
+    pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
+}
+
+#[derive(Clone)]
+struct State {
+    server: Cluster,
+    view: BTreeMap<Id, Object>,
+    in_flight: Vec<Write>,
+    changed: usize,
+}
+
+/// How a state was reached: from which one, by which step.
+struct Node {
+    state: State,
+    from: Option<(usize, String)>,
+    next: Vec<usize>,
+}
+
+impl Exploration {
+    /// Visits everything. Returns the states in which nothing is left to do, and the number of all states. Panics with the
+    /// steps that lead there if a write is wrong, or if the agent can get into a state from which it never settles.
+    pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
+        let start = State {
+            view: self.start.all().map(|object| (id(object), object.clone())).collect(),
+            server: self.start.clone(),
+            in_flight: Vec::new(),
+            changed: 0,
+        };
+        let mut known = HashMap::from([(start.fingerprint(), 0)]);
+        let mut nodes = vec![Node { state: start, from: None, next: Vec::new() }];
+        let mut at = 0;
+        while at < nodes.len() {
+            for (step, state) in self.steps(&nodes[at].state) {
+                if let Some(wrong) = (self.wrong)(&nodes[at].state.server, &state.server) {
+                    panic!("{wrong}, after {:#?}", path(&nodes, at, step));
+                }
+                let index = *known.entry(state.fingerprint()).or_insert_with(|| {
+                    nodes.push(Node { state, from: Some((at, step)), next: Vec::new() });
+                    nodes.len() - 1
+                });
+                nodes[at].next.push(index);
+            }
+            assert!(nodes.len() < STATES_MAX, "no end after {STATES_MAX} states");
+            at += 1;
+        }
+        let ends: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].next.is_empty()).collect();
+        assert_all_settle(&nodes, &ends);
+        (ends.into_iter().map(|at| nodes[at].state.server.clone()).collect(), nodes.len())
+    }
+
+    fn steps(&self, from: &State) -> Vec<(String, State)> {
+        let mut steps = Vec::new();
+        let mut step = |what: String, change: &dyn Fn(&mut State)| {
+            let mut state = from.clone();
+            change(&mut state);
+            steps.push((what, state));
+        };
+        if let Some((what, change)) = self.changes.get(from.changed) {
+            step((*what).to_owned(), &|state| {
+                change(&mut state.server);
+                state.changed += 1;
+            });
+        }
+        for id in from.behind() {
+            if !self.in_order || !from.hides_an_older(&id) {
+                step(format!("visible: {id:?}"), &|state| match state.server.get(id.0, &id.1).cloned() {
+                    Some(object) => drop(state.view.insert(id.clone(), object)),
+                    None => drop(state.view.remove(&id)),
+                });
+            }
+        }
+        for (index, write) in from.in_flight.iter().enumerate() {
+            step(format!("carried out: {}", said(write)), &|state| {
+                let write = state.in_flight.remove(index);
+                let answer = state.server.carry_out(&write, self.now(state));
+                assert!(answer != Answer::NoNamespace, "{write:?}");
+            });
+            step(format!("lost: {}", said(write)), &|state| drop(state.in_flight.remove(index)));
+        }
+        let planned = self.planned(from);
+        if !planned.is_empty() {
+            let what: Vec<String> = planned.iter().map(said).collect();
+            step(format!("planned: {}", what.join(", ")), &|state| state.in_flight.extend(planned.clone()));
+        }
+        steps
+    }
+
+    /// What the plan of a view adds to the writes in flight: one to each object at a time.
+    fn planned(&self, state: &State) -> Vec<Write> {
+        let view = hub_view(state.view.values().cloned());
+        let silent = |write: Write| Write { events: Vec::new(), ..write };
+        let is_free =
+            |write: &Write| state.in_flight.iter().all(|other| (other.kind, &other.at) != (write.kind, &write.at));
+        view.plan(&self.key, self.now(state)).writes.into_iter().map(silent).filter(is_free).collect()
+    }
+
+    /// Time passes with the changes.
+    fn now(&self, state: &State) -> Timestamp {
+        seconds(1_000 + i64::try_from(state.changed).expect("a few"))
+    }
+}
+
+impl State {
+    /// The objects of which the view does not have the newest state.
+    fn behind(&self) -> Vec<Id> {
+        let gone = self.view.keys().filter(|(kind, name)| self.server.get(*kind, name).is_none()).cloned();
+        let newer = self.server.all().filter(|object| self.view.get(&id(object)) != Some(object)).map(id);
+        newer.chain(gone).collect()
+    }
+
+    /// True if the view lacks an object altogether, and an older one of its kind too.
+    fn hides_an_older(&self, id: &Id) -> bool {
+        let version = |of: &Object| of.meta().resource_version;
+        let Some(object) = self.server.get(id.0, &id.1).filter(|_| !self.view.contains_key(id)) else { return false };
+        let hidden = self.server.list(id.0).filter(|other| !self.view.contains_key(&self::id(other)));
+        hidden.into_iter().any(|other| version(other) < version(object))
+    }
+
+    /// Equal for states that behave alike: only the order of versions counts.
+    fn fingerprint(&self) -> String {
+        let mut versions: Vec<u64> =
+            self.server.all().chain(self.view.values()).map(|it| it.meta().resource_version).collect();
+        versions.extend(self.in_flight.iter().filter_map(version_of));
+        versions.sort_unstable();
+        versions.dedup();
+        let rank = |version: u64| versions.binary_search(&version).expect("it is one of them") as u64;
+        let ranked = |object: &Object| {
+            let mut object = object.clone();
+            object.meta_mut().resource_version = rank(object.meta().resource_version);
+            object
+        };
+        let mut in_flight = self.in_flight.clone();
+        for write in &mut in_flight {
+            if let Action::Patch { resource_version, .. } = &mut write.action {
+                *resource_version = rank(*resource_version);
+            }
+        }
+        in_flight.sort_by_key(|write| (write.kind, write.at.clone()));
+        let server: Vec<Object> = self.server.all().map(ranked).collect();
+        let view: Vec<Object> = self.view.values().map(ranked).collect();
+        format!("{server:?} {view:?} {in_flight:?} {}", self.changed)
+    }
+}
+
+fn id(object: &Object) -> Id {
+    (object.kind(), object.meta().name.clone())
+}
+
+fn version_of(write: &Write) -> Option<u64> {
+    match write.action {
+        Action::Patch { resource_version, .. } => Some(resource_version),
+        Action::Create(_) | Action::Delete { .. } => None,
+    }
+}
+
+fn said(write: &Write) -> String {
+    match &write.action {
+        Action::Create(_) => format!("create {:?} {}", write.kind, write.at),
+        Action::Patch { patch, .. } => format!("patch {:?} {} {patch:?}", write.kind, write.at),
+        Action::Delete { .. } => format!("delete {:?} {}", write.kind, write.at),
+    }
+}
+
+fn path(nodes: &[Node], mut at: usize, last: String) -> Vec<String> {
+    let mut steps = vec![last];
+    while let Some((from, step)) = &nodes[at].from {
+        steps.push(step.clone());
+        at = *from;
+    }
+    steps.reverse();
+    steps
+}
+
+/// From every state a state is reached in which nothing is left to do.
+fn assert_all_settle(nodes: &[Node], ends: &[usize]) {
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        node.next.iter().for_each(|next| before[*next].push(at));
+    }
+    let mut settles = vec![false; nodes.len()];
+    let mut rest = ends.to_vec();
+    while let Some(at) = rest.pop() {
+        if !std::mem::replace(&mut settles[at], true) {
+            rest.extend(&before[at]);
+        }
+    }
+    if let Some(at) = settles.iter().position(|settles| !settles) {
+        panic!("it never settles after {:#?}", path(nodes, at, "and so on".to_owned()));
+    }
+}
