@@ -178,16 +178,28 @@ impl Metrics {
 
     /// A Service was planned. To be called before the plan is carried out: it counts whether or not that goes well.
     pub fn planned(&mut self, service: &Service, plan: &Plan) {
+        self.sync_begun(plan);
+        self.counted(service, plan);
+    }
+
+    /// A sync begins with this plan: for who does not carry out every plan to its end before the next, with
+    /// [`Metrics::counted`] for all of its plans.
+    pub fn sync_begun(&self, plan: &Plan) {
         for FamilyPlan { stats, .. } in &plan.families {
             self.endpoints_added.observe(stats.added as f64);
             self.endpoints_removed.observe(stats.removed as f64);
         }
+    }
+
+    /// Sets the gauges to what there is of a Service once this plan is carried out.
+    pub fn counted(&mut self, service: &Service, plan: &Plan) {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
         let counted = match self.options.dual_stack {
             DualStackCount::Both => &plan.families[..],
             DualStackCount::Last => &plan.families[plan.families.len().saturating_sub(1)..],
         };
-        self.counts.set_slices(namespace, name, counted.iter().map(|family| &family.stats.groups[..]));
+        let families = counted.iter().map(|family| (&family.stats.groups[..], family.suppressed_creates));
+        self.counts.set_slices(namespace, name, families);
         self.counts.set_traffic_distribution(namespace, name, traffic_distribution(service));
         self.publish();
     }

@@ -266,6 +266,15 @@ impl Logic for Member {
         self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
     }
 
+    /// A namespace that is being deleted takes no slices, which is no error of theirs.
+    fn not_done(&mut self, key: &Key, failure: &Refusal<Source>) {
+        if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
+            && !glue::is_of_going_namespace(failure)
+        {
+            serving.not_done(service);
+        }
+    }
+
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Source>> {
         match receipt {
             Receipt::Fleet(receipt) => self.fleet.written(receipt, at),
@@ -337,6 +346,10 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
     fn member() -> Member {
+        member_with(&Registry::new())
+    }
+
+    fn member_with(registry: &Registry) -> Member {
         let settings = member::Settings {
             cluster: "member-1".into(),
             hub_namespace: "fleet-member-member-1".into(),
@@ -345,10 +358,9 @@ mod tests {
             derived_service_grace_micros: 0,
             announces: None,
         };
-        let registry = Registry::new();
-        let latencies = Latencies::new("member-1", &registry).expect("the only ones");
-        let serving = Serving::new(&Settings::with_mode(Mode::On), &registry).expect("the only one");
-        let hindrances = Hindrances::new(&registry).expect("the only one");
+        let latencies = Latencies::new("member-1", registry).expect("the only ones");
+        let serving = Serving::new(&Settings::with_mode(Mode::On), registry).expect("the only one");
+        let hindrances = Hindrances::new(registry).expect("the only one");
         let mut member = Member::new(settings, Parts::ALL, latencies, hindrances, Some(serving));
         member.leads(NOON, &mut Vec::new());
         member.plan(&Key::Takeover, NOON);
@@ -389,6 +401,35 @@ mod tests {
         let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
         assert!(member().failed(&key, &going).is_empty());
         assert_eq!(member().failed(&key, &failure(403, "no")).len(), 1);
+    }
+
+    #[test]
+    fn a_namespace_that_goes_is_no_error_of_its_services_syncs() {
+        let key = Key::Endpoints(ObjectName::new("ns", "web"));
+        let errors = |failure: Refusal<Source>| {
+            let registry = Registry::new();
+            let mut member = member_with(&registry);
+            let metadata =
+                Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
+            let spec = ServiceSpec { selector: [("app", "web")].into(), ..ServiceSpec::default() };
+            let service =
+                Change::Applied(Object::Endpoints(Box::new(endpoints::Object::Service(Service { metadata, spec }))));
+            member.observe(Source::Fleet(Kind::Service), service, NOON, &mut Vec::new());
+            for source in [Source::Fleet(Kind::Service), Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node]
+            {
+                member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
+                member.read_anew(source, NOON, &mut Vec::new());
+            }
+            let write = member.plan(&key, NOON).writes.remove(0);
+            member.begun(&key, &write);
+            member.ended(&key, &write, WriteEnd::NotDone, NOON, &mut Vec::new());
+            member.not_done(&key, &failure);
+            let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
+            text.lines().filter(|line| line.contains("_syncs{")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
+        assert_eq!(errors(going), [""; 0]);
+        assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }
 
     #[test]

@@ -607,6 +607,22 @@ async fn what_a_policy_refused_is_tried_again_slowly_where_the_agent_wants_that(
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_agent_is_told_of_each_try_that_fails_and_users_of_the_first_in_a_row() {
+    let mut world = World::new().await;
+    let (status, body) = failure(500, "InternalError", "no space left", ("copies", "a"));
+    world.hub.fault(Method::POST, "copies/a", 3, Fault::Answer(status, &[], body));
+    world.wish("a", "1").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.record().not_done, ["a create: 0", "a create: 0", "a create: 0"]);
+    assert_eq!(world.record().failed, ["a create: 0"]);
+    world.hub.put(Source::Copy, "a", "meddled");
+    world.wish("a", "2").await;
+    world.pass(1).await;
+    assert_eq!(world.record().not_done[3..], ["a patch: 409"], "a conflict is no failure for users");
+    assert_eq!(world.record().failed.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_refused_for_one_version_of_its_target_is_tried_on_the_next() {
     let mut world = World::new().await;
     world.wish("a", "1").await;

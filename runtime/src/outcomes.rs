@@ -35,6 +35,9 @@ impl<L: Logic> Engine<L> {
         let mut keys = Vec::new();
         self.logic.ended(&ended.key, &ended.request, ended.outcome.end(), ended.outcome.at, &mut keys);
         self.mark_dirty(keys);
+        if let Some(failure) = failure(&spec, &ended) {
+            self.logic.not_done(&ended.key, &failure);
+        }
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);
         if ended.outcome.verdict == Verdict::Done
@@ -190,6 +193,17 @@ impl<L: Logic> Engine<L> {
                 );
             }
         }
+    }
+}
+
+/// What kept a write from being carried out.
+fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<Refusal<L::Source>> {
+    match &ended.outcome.verdict {
+        Verdict::Done => None,
+        Verdict::Conflict { message } => Some(refusal(spec, ended, 409, "", message)),
+        Verdict::Refused { status, reason, message } => Some(refusal(spec, ended, *status, reason, message)),
+        Verdict::Denied { status, message } => Some(refusal(spec, ended, *status, "", message)),
+        Verdict::Failed { message, .. } => Some(refusal(spec, ended, 0, "", message)),
     }
 }
 

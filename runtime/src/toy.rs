@@ -126,6 +126,8 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
     pub(crate) failed: Vec<String>,
+    /// Every write that was not carried out, with its status.
+    pub(crate) not_done: Vec<String>,
     /// Keys whose refused writes are tried again.
     pub(crate) retries_refused: BTreeSet<String>,
     pub(crate) removed: Vec<String>,
@@ -317,6 +319,10 @@ impl Logic for Copier {
     ) {
         let told = lock(&self.record).applied.len();
         lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name), end, told));
+    }
+
+    fn not_done(&mut self, key: &String, failure: &Refusal<Source>) {
+        lock(&self.record).not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
     }
 
     fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<EventRecord<Source>> {

@@ -63,16 +63,18 @@ impl SliceCounts {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// A Service has these slices now: groups of equal ports, for each of its address types.
+    /// A Service has these slices now: groups of equal ports, for each of its address types, and how many of their slices
+    /// are not created since the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
         service: &Text,
-        families: impl Iterator<Item = &'a [GroupStats]>,
+        families: impl Iterator<Item = (&'a [GroupStats], usize)>,
     ) {
         let mut totals = Totals::default();
-        for groups in families {
+        for (groups, suppressed) in families {
             totals += self.family(groups);
+            totals.slices -= suppressed.min(totals.slices);
         }
         let counted = self.services.get_or_default(namespace, service);
         self.totals -= std::mem::replace(&mut counted.totals, totals);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     fn set(counts: &mut SliceCounts, service: &str, groups: &[GroupStats]) {
-        counts.set_slices(&"ns1".into(), &service.into(), std::iter::once(groups));
+        counts.set_slices(&"ns1".into(), &service.into(), std::iter::once((groups, 0)));
     }
 
     /// Upstream's `TestNumEndpointsAndSlices`: desired slices, slices, endpoints after each step.

@@ -1,7 +1,7 @@
 //! [`Controller`]: takes changes in, says which Services to plan, and plans them.
 //!
-//! A *sync* of a Service begins with the first plan after news and ends with the first that finds nothing to do: between
-//! them are the phases of its writes, and their repetitions where one failed. What comes of our own writes is planned at
+//! A *sync* of a Service begins with the first write after news. It ends when a write fails, when a plan finds nothing left
+//! to do, or, where changes come faster than writes land, with the next sync ([`Syncs`]). What comes of our own writes is planned at
 //! once. A slice that others have changed is looked at a second later: two who write against each other cost a write a
 //! second and not all that the server can bear.
 //!
@@ -11,6 +11,7 @@
 mod events;
 mod progress;
 mod slices;
+mod syncs;
 
 use super::hands::Hands;
 use super::view::{Input, Object, Touched, View};
@@ -28,6 +29,7 @@ pub use slices::Written;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+use syncs::{Opened, Syncs};
 
 /// After others changed a slice, its Service is planned so much later.
 const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
@@ -265,10 +267,8 @@ impl Controller {
         let uid = service.metadata.uid.clone();
         let mut events = told.into_iter().map(|event| hint_event(&uid, &event)).collect();
         tell_errors(progress, &plan, key, &uid, &mut events);
-        if progress.sync.is_none()
-            && let Some(metrics) = &mut self.metrics
-        {
-            metrics.planned(&service, &plan);
+        if let Some(metrics) = &mut self.metrics {
+            metrics.counted(&service, &plan);
         }
         let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
         let held_back = writes::held_back(&plan);
@@ -281,7 +281,7 @@ impl Controller {
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
             let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
             progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
-            progress.sync.get_or_insert(plan);
+            progress.syncs.plan(plan);
         }
         Planned { writes, events, again: None }
     }
@@ -293,11 +293,16 @@ impl Controller {
         }
     }
 
-    /// A write was refused, or has failed otherwise. Says what to tell.
-    pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
-        if let Some(metrics) = &self.metrics {
+    /// A write was not carried out: called for each try, after [`Controller::write_ended`].
+    pub fn not_done(&mut self, key: &ObjectName) {
+        let has_failed = self.progress.get_mut(key).is_some_and(|progress| progress.syncs.fails());
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| has_failed) {
             metrics.synced(SyncResult::Error);
         }
+    }
+
+    /// The first in a row of writes that were refused, or have failed otherwise. Says what to tell.
+    pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let uid = self.view.service(&key.namespace, &key.name)?.state.service().metadata.uid.clone();
         let message = match operation {
             "create" => format!("failed to create EndpointSlice for Service {key}: {why}"),
@@ -310,13 +315,35 @@ impl Controller {
     /// Nothing is left to do for a Service, save for pods that wait for their Node.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan) {
         let is_done = plan.errors().next().is_none();
-        let sync = self.progress.get_mut(key).and_then(Progress::rest);
-        let Some(metrics) = &self.metrics else { return };
-        let first = sync.unwrap_or(plan);
-        if let Some(known) = self.view.service(&key.namespace, &key.name) {
-            metrics.completed(known.state.service(), &first.families);
+        let Some(progress) = self.progress.get_mut(key) else { return };
+        progress.rest();
+        if !progress.syncs.rests() {
+            return;
         }
+        let begun = progress.syncs.end();
+        let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) else {
+            return;
+        };
+        if begun.is_none() {
+            metrics.sync_begun(&plan);
+        }
+        metrics.completed(known.state.service(), &begun.unwrap_or(plan).families);
         metrics.synced(if is_done { SyncResult::Success } else { SyncResult::Error });
+    }
+
+    /// The first write of a plan leaves. It may begin a sync.
+    fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
+        let Some(Opened { over, first }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
+            return;
+        };
+        let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) else {
+            return;
+        };
+        if let Some(over) = over {
+            metrics.completed(known.state.service(), &over.families);
+            metrics.synced(SyncResult::Success);
+        }
+        metrics.sync_begun(first);
     }
 
     fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {

@@ -220,6 +220,11 @@ impl Serving {
         self.controller.written(operation);
     }
 
+    /// A write was not carried out: called for each try.
+    pub fn not_done(&mut self, service: &ObjectName) {
+        self.controller.not_done(service);
+    }
+
     /// A write was refused, or has failed otherwise. Says what to tell.
     #[must_use]
     pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {

@@ -2,6 +2,7 @@
 
 use super::super::due::Due;
 use super::super::writes;
+use super::Syncs;
 use endpointslice::Text;
 use endpointslice::plan::{Plan as SlicePlan, PlanError};
 use fleetnet_runtime::clock::Timestamp;
@@ -12,8 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) due: Due,
-    /// What the present sync began with, if it has writes to make.
-    pub(super) sync: Option<SlicePlan>,
+    pub(super) syncs: Syncs,
     /// When the writes of the latest plan began.
     pub(super) wrote: Option<Timestamp>,
     /// Since the latest plan with writes, or since it rested, nothing has changed but slices, by other hands.
@@ -65,6 +65,7 @@ impl Progress {
     /// When to write again what met another hand's change: at once, and after that as others' changes are put right.
     pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
         self.has_no_news = false;
+        self.syncs.has_news();
         self.conflicts += 1;
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
@@ -72,14 +73,14 @@ impl Progress {
     /// Something else has changed than slices by other hands, to be planned by that time.
     pub(super) const fn news(&mut self, by: Timestamp) -> Timestamp {
         self.has_no_news = false;
+        self.syncs.has_news();
         by
     }
 
-    /// There is nothing left to do. What the sync began with that is over.
-    pub(super) fn rest(&mut self) -> Option<SlicePlan> {
+    /// There is nothing left to do.
+    pub(super) fn rest(&mut self) {
         (self.has_no_news, self.carries_news) = (true, false);
         self.news_for.clear();
-        self.sync.take()
     }
 
     /// A plan has writes to these slices.

@@ -50,12 +50,16 @@ impl Controller {
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.hands.begin(slice, receipt.operation);
         self.view.write_begun(service, slice, receipt);
+        self.sync(service, slice);
     }
 
     /// A write for a Service has ended, and what its answer shows has been applied. Pushes the Services to plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
+        if let Some(progress) = self.progress.get_mut(service) {
+            progress.syncs.ended(&slice.name);
+        }
         if let WriteEnd::Done { version } = end {
             if let Some(progress) = self.progress.get_mut(service) {
                 progress.written(&slice.name);

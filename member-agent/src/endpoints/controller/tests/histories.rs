@@ -108,6 +108,10 @@ impl History {
         if !self.dice.one_in(3) {
             self.world.settle();
         }
+        if self.world.is_settled() {
+            self.note("metrics compared");
+            self.compare_metrics();
+        }
         let sign = self.world.controller.take_foreign_change();
         assert!(self.is_spoiled || sign.is_none(), "an own write was taken for another's");
     }
@@ -318,6 +322,8 @@ impl History {
         }
         self.world.done.clear();
         self.check();
+        assert!(self.world.is_settled(), "nothing is waited for");
+        self.compare_metrics();
         self.world.advance(SECOND * 60);
         assert_eq!(self.world.take_done(), [], "it is settled");
         self.world.restart();
@@ -341,6 +347,44 @@ impl History {
                 self.note("several slices");
             }
         }
+    }
+}
+
+impl History {
+    /// The gauges are what there is. Each try counts once.
+    fn compare_metrics(&self) {
+        let world = &self.world;
+        let served: Vec<_> = world.services.values().filter(|service| model::is_served(service)).collect();
+        let endpoints: usize = served.iter().map(|service| model::endpoints(world, service).len()).sum();
+        let slices: usize = served.iter().map(|service| world.slices_of(&service.metadata.name).len()).sum();
+        let fewest: usize = served.iter().map(|service| model::fewest_slices(world, service)).sum();
+        let mut expected = BTreeMap::from([
+            ("endpoints_desired".to_owned(), endpoints),
+            ("num_endpoint_slices".to_owned(), slices),
+            ("desired_endpoint_slices".to_owned(), fewest),
+            ("syncs{result=\"error\"}".to_owned(), world.counted.errors),
+        ]);
+        for (operation, name) in
+            [(Operation::Create, "create"), (Operation::Update, "update"), (Operation::Delete, "delete")]
+        {
+            let changes = world.counted.changes.iter().filter(|change| **change == operation).count();
+            expected.insert(format!("changes{{operation=\"{name}\"}}"), changes);
+        }
+        for value in ["PreferSameZone", "PreferSameNode"] {
+            let follows = |service: &&Service| {
+                let metadata = &service.metadata;
+                let is_auto = metadata.annotations.get("service.kubernetes.io/topology-mode").is_some();
+                service.spec.traffic_distribution.as_deref() == Some(value) && !is_auto
+            };
+            let name = format!("services_count_by_traffic_distribution{{traffic_distribution=\"{value}\"}}");
+            expected.insert(name, world.services.values().filter(follows).count());
+        }
+        let found: BTreeMap<_, _> =
+            expected.keys().map(|name| (name.clone(), world.metric(name).unwrap_or_default() as usize)).collect();
+        assert_eq!(found, expected);
+        let successes = world.metric("syncs{result=\"success\"}").unwrap_or_default() as usize;
+        assert!(successes >= world.counted.rests, "{successes} syncs for {} rests", world.counted.rests);
+        assert_eq!(world.metric("syncs{result=\"stale\"}"), None);
     }
 }
 
@@ -404,6 +448,7 @@ fn whatever_happens_everything_is_published_and_nothing_is_lost_on_the_way() {
         ("clock steps", 80),
         ("spoiled", 100),
         ("several slices", 120),
+        ("metrics compared", 1_000),
     ] {
         assert!(seen.get(what).is_some_and(|count| *count >= least), "{what}: {seen:?}");
     }

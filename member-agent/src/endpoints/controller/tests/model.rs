@@ -3,7 +3,7 @@
 use super::world::World;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
 use endpointslice::names;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Whether slices are made for the Service.
@@ -31,6 +31,31 @@ pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
         wanted(world, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
     endpoints.sort();
     endpoints
+}
+
+/// True if a pod of the Service is left out until its Node is there.
+pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
+    let has_address = |pod: &&Pod| !pod.status.pod_ips.is_empty();
+    let mut pods = world.pods.values().filter(|pod| is_eligible(pod, service)).filter(has_address);
+    !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
+}
+
+/// How many slices the endpoints of the Service would fit in: for each address type and list of ports as few as can be,
+/// and one for an address type without endpoints.
+pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
+    let max = world.config.max_endpoints_per_slice();
+    let slices = families(service).into_iter().map(|family| {
+        let mut by_ports: BTreeMap<String, usize> = BTreeMap::new();
+        for (identity, _) in wanted(world, service) {
+            let (_, of_family) = identity.split_once(' ').expect("name, family and so on");
+            if let Some(rest) = of_family.strip_prefix(family) {
+                let ports = rest.rsplitn(3, ' ').last().expect("ports, pod and addresses");
+                *by_ports.entry(ports.to_owned()).or_default() += 1;
+            }
+        }
+        by_ports.values().map(|endpoints| endpoints.div_ceil(max)).sum::<usize>().max(1)
+    });
+    slices.sum()
 }
 
 fn wanted(world: &World, service: &Service) -> Vec<(String, String)> {

@@ -1,8 +1,9 @@
 //! Events and metrics.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
-use super::world::{Fate, SECOND, World};
-use crate::endpoints::{Controller, SliceWrite};
+use super::world::{Fate, MILLISECOND, SECOND, World};
+use crate::endpoints::{Controller, SliceWrite, Timing};
+use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 use fleetnet_runtime::Verb;
 
@@ -145,8 +146,9 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
+/// As kube-controller-manager does, which makes a sync of each try.
 #[test]
-fn a_sync_of_several_phases_and_failures_counts_once() {
+fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();
     world.make_slice(&slice("web-old", &service("web")).holding([&pod(1)]).owned_by("an-earlier-one"));
     world.set(pod(1));
@@ -158,14 +160,77 @@ fn a_sync_of_several_phases_and_failures_counts_once() {
     world.set(service("web"));
     world.advance(SECOND);
     let expected = [
+        ("syncs{result=\"error\"}", 2.0),
         ("syncs{result=\"success\"}", 1.0),
-        ("endpoints_added_per_sync_count", 1.0),
+        ("endpoints_added_per_sync_count", 3.0),
         ("changes{operation=\"create\"}", 1.0),
         ("changes{operation=\"delete\"}", 1.0),
         ("endpointslices_changed_per_sync_sum{topology=\"Disabled\",traffic_distribution=\"\"}", 2.0),
         ("endpointslices_changed_per_sync_count{topology=\"Disabled\",traffic_distribution=\"\"}", 1.0),
     ];
     check(&world, &expected);
+}
+
+#[test]
+fn a_failure_that_lasts_counts_each_try_and_is_told_once() {
+    let mut world = World::new();
+    world.set(pod(1));
+    world.writes_are(|_| Fate::Failed);
+    world.set(service("web"));
+    for tries in 1..=20 {
+        world.settle();
+        check(&world, &[("syncs{result=\"error\"}", f64::from(tries))]);
+        world.advance(MILLISECOND * 20);
+    }
+    assert_eq!(world.metric("syncs{result=\"success\"}"), None);
+    let told = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: failed to \
+                create EndpointSlice for Service testing/web: the connection was reset";
+    assert_eq!(world.take_events(), [told]);
+}
+
+#[test]
+fn writes_that_fail_together_are_one_sync_that_failed() {
+    let config = Config::default().with_max_endpoints_per_slice(1).expect("a limit of a test");
+    let mut world = World::with(config, Timing::default());
+    world.set_all((1..=4).map(pod));
+    world.writes_are(|_| Fate::Failed);
+    world.set(service("web"));
+    world.settle();
+    check(&world, &[("syncs{result=\"error\"}", 1.0)]);
+}
+
+/// Before each write lands the next pod is there.
+#[test]
+fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    world.writes_are(|_| Fate::Slow);
+    world.set(pod(1));
+    world.settle();
+    for number in 2..=6 {
+        world.set(pod(number));
+        world.settle();
+        check(&world, &[("endpoints_desired", number as f64)]);
+        world.land();
+        assert_eq!(world.flights_of("web").len(), 1, "the write for pod {number}");
+    }
+    let expected = [
+        ("num_endpoint_slices", 1.0),
+        ("syncs{result=\"success\"}", 6.0),
+        ("endpoints_added_per_sync_sum", 6.0),
+        ("endpointslices_changed_per_sync_count{topology=\"Disabled\",traffic_distribution=\"\"}", 6.0),
+    ];
+    check(&world, &expected);
+}
+
+#[test]
+fn slices_that_a_service_that_goes_is_not_given_are_not_counted() {
+    let mut world = World::new();
+    world.set(pod(1));
+    world.set(service("web").terminating());
+    world.settle();
+    check(&world, &[("endpoints_desired", 1.0), ("desired_endpoint_slices", 1.0), ("num_endpoint_slices", 0.0)]);
 }
 
 #[test]

@@ -57,12 +57,25 @@ pub(crate) struct Done {
     pub(crate) after: Option<EndpointSlice>,
 }
 
+/// What the world counts itself, for the metrics to be compared with, since the process was started.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counted {
+    /// Plans that had nothing left to do.
+    pub(crate) rests: usize,
+    /// Tries that failed, and plans that had nothing left to do but leave out pods without a Node.
+    pub(crate) errors: usize,
+    /// Writes that were answered as carried out.
+    pub(crate) changes: Vec<Operation>,
+}
+
 struct Flight {
     key: ObjectName,
     write: SliceWrite,
     fate: Fate,
     /// It was carried out, and this is on its way.
     answer: Option<Answer>,
+    /// Its Service is still the one that it was planned for, and serving has not ended since.
+    is_current: bool,
     /// What the test wants to know of the time of its plan.
     note: BTreeSet<String>,
 }
@@ -100,6 +113,11 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
+    /// What the latest write of each slice asked for and why it failed, until one succeeds.
+    failing: BTreeMap<ObjectName, (u64, String)>,
+    /// Services of which a write has left since one failed last, or since there was nothing to do.
+    tries: BTreeSet<ObjectName>,
+    pub(crate) counted: Counted,
     flights: VecDeque<Flight>,
     fates: Box<dyn FnMut(&SliceWrite) -> Fate>,
     guard: Option<(Note, Guard)>,
@@ -146,6 +164,9 @@ impl World {
             again: BTreeMap::new(),
             retries: BTreeMap::new(),
             troubles: Vec::new(),
+            failing: BTreeMap::new(),
+            tries: BTreeSet::new(),
+            counted: Counted::default(),
             flights: VecDeque::new(),
             fates: Box::new(|_| Fate::Done),
             guard: None,
@@ -185,6 +206,9 @@ impl World {
 
     pub(crate) fn remove_service(&mut self, name: &str) {
         self.services.remove(&(NAMESPACE.to_owned(), name.to_owned()));
+        let key = ObjectName::new(NAMESPACE, name);
+        self.tries.remove(&key);
+        self.flights.iter_mut().filter(|flight| flight.key == key).for_each(|flight| flight.is_current = false);
         self.learn(|controller, now, dirty| controller.remove(Input::Service, NAMESPACE, name, now, dirty));
     }
 

@@ -1,7 +1,8 @@
 //! What the engine does, repeated: it brings news, plans, writes, and takes in what comes of it.
 
+use super::super::model;
 use super::super::server::{Answer, Watched, decoded};
-use super::{AGAIN_SOONEST, BACK_OFF, Done, Fate, Flight, World, controller};
+use super::{AGAIN_SOONEST, BACK_OFF, Counted, Done, Fate, Flight, World, controller};
 use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite, Written};
 use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
@@ -56,6 +57,9 @@ impl World {
         assert!(writes.is_empty() || may_write, "it does not serve, or does not know all, and writes {writes:?}");
         assert_eq!(self.controller.is_ready(), may_write);
         self.events.extend(events);
+        if writes.is_empty() && again.is_none() {
+            self.count_rest(key);
+        }
         self.again.remove(key);
         if let Some(again) = again {
             assert!(again > self.now, "it asks to be planned in the past");
@@ -84,12 +88,13 @@ impl World {
             return;
         }
         let fate = (self.fates)(&write);
+        self.tries.insert(key.clone());
         self.controller.write_begun(key, &target(&write), &write.receipt);
-        self.flights.push_back(Flight { key: key.clone(), write, fate, answer: None, note });
+        self.flights.push_back(Flight { key: key.clone(), write, fate, answer: None, is_current: true, note });
     }
 
     pub(super) fn end(&mut self, flight: Flight) {
-        let Flight { key, write, fate, answer, note } = flight;
+        let Flight { key, write, fate, answer, is_current, note } = flight;
         match (fate, answer) {
             (Fate::Done, Some(answer)) => self.take_answer(&key, &write, answer),
             (Fate::Done, None) => {
@@ -98,16 +103,17 @@ impl World {
             }
             (Fate::AnsweredLate, _) => {
                 let answer = Some(self.carry_out(&write, &note));
-                self.flights.push_back(Flight { key: key.clone(), write, fate: Fate::Slow, answer, note });
+                let fate = Fate::Slow;
+                self.flights.push_back(Flight { key: key.clone(), write, fate, answer, is_current, note });
             }
             (Fate::Failed | Fate::Slow, _) => {
                 self.ended(&key, &write, WriteEnd::Unknown);
-                self.fail(&key, write);
+                self.fail(&key, write, "the connection was reset");
             }
             (Fate::Unanswered, _) => {
                 self.carry_out(&write, &note);
                 self.ended(&key, &write, WriteEnd::Unknown);
-                self.fail(&key, write);
+                self.fail(&key, write, "no answer came");
             }
             (Fate::Refused, _) => {
                 self.ended(&key, &write, WriteEnd::NotDone);
@@ -164,21 +170,66 @@ impl World {
         self.ended(key, write, end);
         match answer {
             Answer::Invalid(why) => self.refuse(key, write.clone(), &why),
-            Answer::Conflict(_) if !is_news => self.fail(key, write.clone()),
-            _ if end != WriteEnd::NotDone => self.controller.written(write.receipt.operation),
-            _ => {}
+            _ if end != WriteEnd::NotDone => {
+                self.failing.remove(&target(write));
+                self.counted.changes.push(write.receipt.operation);
+                self.controller.written(write.receipt.operation);
+            }
+            Answer::Conflict(_) if !is_news => {
+                self.not_done(key);
+                self.hold_back(key, write.clone());
+            }
+            _ => self.not_done(key),
         }
     }
 
-    pub(super) fn fail(&mut self, key: &ObjectName, write: SliceWrite) {
+    /// A write has failed and is tried again.
+    fn fail(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
+        self.not_done(key);
+        self.tell(key, &write, why);
+        self.hold_back(key, write);
+    }
+
+    fn refuse(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
+        self.not_done(key);
+        self.tell(key, &write, why);
+        self.troubles.push((write, None));
+    }
+
+    fn hold_back(&mut self, key: &ObjectName, write: SliceWrite) {
         let until = self.now + BACK_OFF;
         self.troubles.push((write, Some(until)));
         self.retries.insert(key.clone(), until);
     }
 
-    pub(super) fn refuse(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
-        self.events.extend(self.controller.refused(key, write.verb.as_str(), &write.name, why));
-        self.troubles.push((write, None));
+    /// Every failure is told to the controller. The first since a write left is an error of a sync.
+    fn not_done(&mut self, key: &ObjectName) {
+        self.counted.errors += usize::from(self.tries.remove(key));
+        self.controller.not_done(key);
+    }
+
+    /// Users are told of the first failure in a row, and of one of another content or for another reason.
+    fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
+        let failure = (content(write), why.to_owned());
+        if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
+            self.events.extend(self.controller.refused(key, write.verb.as_str(), &write.name, why));
+        }
+    }
+
+    /// A plan that has nothing to do ends a sync, unless a write is still under way.
+    fn count_rest(&mut self, key: &ObjectName) {
+        let name = (key.namespace.to_string(), key.name.to_string());
+        let Some(service) = self.services.get(&name).filter(|_| self.controller.is_ready()) else { return };
+        if self.flights.iter().any(|flight| flight.key == *key && flight.is_current) {
+            return;
+        }
+        let is_done = !model::waits_for_a_node(self, service);
+        self.tries.remove(key);
+        if is_done {
+            self.counted.rests += 1;
+        } else {
+            self.counted.errors += 1;
+        }
     }
 
     /// Another process takes the place of this one, with nothing in its memory.
@@ -193,6 +244,9 @@ impl World {
         self.again.clear();
         self.retries.clear();
         self.troubles.clear();
+        self.failing.clear();
+        self.tries.clear();
+        self.counted = Counted::default();
         self.flights.clear();
         self.server.watch.clear();
         self.list_always_watched();
@@ -252,6 +306,10 @@ impl World {
     /// The controller begins or ends to serve, and the engine to watch what it wants for that.
     pub(crate) fn serve(&mut self, serves: bool) {
         let was_serving = std::mem::replace(&mut self.serves, serves);
+        if serves != was_serving {
+            self.tries.clear();
+            self.flights.iter_mut().for_each(|flight| flight.is_current = false);
+        }
         self.controller.set_serving(serves);
         self.follow_reading();
         if !serves {

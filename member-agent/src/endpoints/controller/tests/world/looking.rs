@@ -54,6 +54,14 @@ impl World {
         lines
     }
 
+    /// True if nothing is under way, held back or waited for.
+    pub(crate) fn is_settled(&self) -> bool {
+        let is_held_back = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
+        let is_quiet = self.dirty.is_empty() && self.flights.is_empty() && !is_held_back;
+        let is_seen = !self.watch_is_held && self.server.watch.is_empty();
+        is_quiet && is_seen && self.again.is_empty() && self.retries.is_empty() && self.controller.is_ready()
+    }
+
     /// A metric as Prometheus is told it: its value under that name and those labels.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather()).expect("metrics are text");

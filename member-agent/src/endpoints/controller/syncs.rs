@@ -1,0 +1,94 @@
+//! [`Syncs`]: where one sync of a Service ends and the next begins, for the metrics.
+//!
+//! kube-controller-manager carries out a plan before it makes the next. Here a Service is planned while writes are under
+//! way, so a sync is what those metrics can mean: the writes of one plan, and of those that follow it without news.
+
+use endpointslice::plan::Plan;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The syncs of one Service.
+#[derive(Debug, Default)]
+pub(super) struct Syncs {
+    /// The latest plan that has writes, until the first of them leaves.
+    planned: Option<Plan>,
+    current: Option<Sync>,
+    /// The latest plan of which a write has left began the current sync.
+    is_first: bool,
+    /// Something else than slices has changed since the current sync began.
+    has_news: bool,
+    /// Slices that writes are under way to.
+    under_way: BTreeSet<Arc<str>>,
+}
+
+/// A sync that has not ended.
+#[derive(Debug)]
+struct Sync {
+    first: Plan,
+    /// Slices that its first plan writes and whose writes have not ended.
+    outstanding: BTreeSet<Arc<str>>,
+}
+
+/// A sync that begins.
+#[derive(Debug)]
+pub(super) struct Opened<'a> {
+    /// The first plan of the sync before it, if that has gone well until now.
+    pub(super) over: Option<Plan>,
+    /// Its first plan.
+    pub(super) first: &'a Plan,
+}
+
+impl Syncs {
+    /// A plan has writes. Those that are held back do not leave.
+    pub(super) fn plan(&mut self, plan: Plan) {
+        self.planned = Some(plan);
+    }
+
+    pub(super) const fn has_news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// A write to this slice leaves.
+    pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
+        self.under_way.insert(Arc::clone(slice));
+        let Some(plan) = self.planned.take() else {
+            if let Some(sync) = self.current.as_mut().filter(|_| self.is_first) {
+                sync.outstanding.insert(Arc::clone(slice));
+            }
+            return None;
+        };
+        self.is_first = self.current.as_ref().is_none_or(|sync| sync.outstanding.is_empty() && self.has_news);
+        if !self.is_first {
+            return None;
+        }
+        self.has_news = false;
+        let over = self.current.take().map(|sync| sync.first);
+        let outstanding = BTreeSet::from([Arc::clone(slice)]);
+        let Sync { first, .. } = self.current.insert(Sync { first: plan, outstanding });
+        Some(Opened { over, first })
+    }
+
+    /// A write to this slice has ended.
+    pub(super) fn ended(&mut self, slice: &str) {
+        self.under_way.remove(slice);
+        if let Some(sync) = &mut self.current {
+            sync.outstanding.remove(slice);
+        }
+    }
+
+    /// A write has failed. True if it ends a sync: the others that were under way with it have failed with it.
+    pub(super) fn fails(&mut self) -> bool {
+        self.current.take().is_some()
+    }
+
+    /// A plan has nothing left to do. True if that ends a sync: a write that is under way may still fail.
+    pub(super) fn rests(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// The first plan of the sync that ends, if it had writes.
+    pub(super) fn end(&mut self) -> Option<Plan> {
+        self.planned = None;
+        self.current.take().map(|sync| sync.first)
+    }
+}
