@@ -30,7 +30,8 @@ use crate::plan::{AssignHints, Draft, ServiceName};
 /// Which of the two ways a Service asks for, and nothing else if it asks for none.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
-    /// The shares of zones; none where the annotation is not served, which then only turns hints off.
+    /// The shares of zones. Without them `Auto` in the annotation only turns hints off, those of a traffic distribution
+    /// too.
     pub topology: Option<Topology>,
     /// By each endpoint's own place.
     pub traffic_distribution: TrafficDistribution,
@@ -67,6 +68,7 @@ impl AssignHints for ServiceHints {
         match &mut self.topology {
             Some(topology) if is_topology_aware(service) => return topology.assign(service, draft),
             Some(topology) => topology.turned_off(service, &draft.address_type),
+            None if is_topology_aware(service) => return strip(draft),
             None => {}
         }
         self.traffic_distribution.assign(service, draft);

@@ -26,7 +26,7 @@ const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0
 /// The scenario is not what it should be, or its event leads elsewhere than a reconcile over everything.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>> {
     let Some(event) = event(scenario)? else { return Ok(None) };
-    let mut world = World::before(scenario, &event)?;
+    let Some(mut world) = World::before(scenario, &event)? else { return Ok(None) };
     let full_plans = world.state.full_plans();
     let counts = world.take(&event.before, &event.after)?;
     let outcome = Outcome::of(&world.state.slices());
@@ -66,7 +66,7 @@ fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     let Some((gone, new)) = exchanged(update) else { return Ok(None) };
     let target = new.target_ref.as_deref().context("an endpoint of a pod names it")?;
     let after = pods.iter().find(|pod| pod.metadata.name == target.name).context("an endpoint names a pod")?;
-    Ok(Some(Event { before: shown_by(gone, after)?, after: after.clone() }))
+    Ok(shown_by(gone, after).map(|before| Event { before, after: after.clone() }))
 }
 
 /// The endpoint that goes and the one that comes, if it is one each.
@@ -79,11 +79,9 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// The pod that `endpoint` shows, otherwise like `pod`.
-fn shown_by(endpoint: &Endpoint, pod: &Pod) -> anyhow::Result<Pod> {
-    let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else {
-        anyhow::bail!("an endpoint of a pod has one address and names it");
-    };
+/// The pod that `endpoint` shows, otherwise like `pod`. None if that is not all of a pod.
+fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
+    let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;
     let mut pod = pod.clone();
     pod.metadata.name = name.clone();
@@ -92,7 +90,7 @@ fn shown_by(endpoint: &Endpoint, pod: &Pod) -> anyhow::Result<Pod> {
     pod.status.pod_ip = ip.clone();
     pod.status.pod_ips = vec![PodIp { ip: ip.clone() }];
     pod.status.readiness.is_ready = endpoint.is_ready();
-    Ok(pod)
+    Some(pod)
 }
 
 /// A state, and what it is fed and planned with.
@@ -105,8 +103,8 @@ struct World {
 }
 
 impl World {
-    /// As it is before `event`: there is nothing to write.
-    fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Self> {
+    /// As it is before `event`: there is nothing to write. None if there is, since other pods differ too.
+    fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
         let memory = Memory::new(&config, &scenario.existing)?;
         let state = Incremental::new(Arc::new(scenario.service.clone()), Arc::new(config));
@@ -119,8 +117,8 @@ impl World {
         for slice in &scenario.existing {
             world.state.set_slice(Arc::clone(slice));
         }
-        ensure!(world.state.plan(None, &mut world.hints).is_empty(), "something else than one pod differs");
-        Ok(world)
+        let is_settled = world.state.plan(None, &mut world.hints).is_empty();
+        Ok(is_settled.then_some(world))
     }
 
     /// A pod's event: it changes, that is planned and written, and the answers are taken in.
@@ -139,5 +137,45 @@ impl World {
             }
         }
         Ok(plan.counts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slices::scenario::fixtures::{pod, settled};
+    use std::time::Duration;
+
+    fn is_measured(change: impl FnOnce(&mut Scenario)) -> bool {
+        let mut scenario = settled(6, 3);
+        change(&mut scenario);
+        measure(&scenario, Meter::new(Duration::ZERO)).unwrap().is_some()
+    }
+
+    #[test]
+    fn only_what_is_about_one_pod_is_measured_and_nothing_else_is_an_error() {
+        assert!(is_measured(|scenario| scenario.pods[1].status.readiness.is_ready = false));
+        assert!(is_measured(|scenario| scenario.pods[1] = pod(8)));
+        assert!(!is_measured(|_| ()));
+        assert!(!is_measured(|scenario| {
+            scenario.pods[1].status.readiness.is_ready = false;
+            scenario.pods[2].status.readiness.is_ready = false;
+        }));
+        // One endpoint is exchanged, and each time something else differs.
+        assert!(!is_measured(|scenario| {
+            scenario.pods[1].status.readiness.is_ready = false;
+            Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");
+        }));
+        assert!(!is_measured(|scenario| {
+            scenario.pods[1].status.readiness.is_ready = false;
+            scenario.pods[1].status.pod_ips = vec![PodIp { ip: "10.0.0.77".into() }];
+            let endpoints = &mut Arc::make_mut(&mut scenario.existing[0]).endpoints;
+            endpoints.iter_mut().for_each(|endpoint| endpoint.conditions.terminating = None);
+            endpoints.truncate(1);
+        }));
+        assert!(!is_measured(|scenario| {
+            let slice = Arc::make_mut(&mut scenario.existing[0]);
+            slice.endpoints[0].target_ref = None;
+        }));
     }
 }

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// How many slices there are in the beginning: those that are created are numbered from there.
-    existing: u64,
+    /// Slices that are created are numbered from here: no slice that there is in the beginning has a higher number.
+    created: u64,
 }
 
 impl Memory {
@@ -31,7 +31,7 @@ impl Memory {
     /// None: the metrics are registered once.
     pub fn new(config: &Config, existing: &[Arc<EndpointSlice>]) -> anyhow::Result<Self> {
         let metrics = Metrics::new(&prometheus::Registry::new(), config, MetricsOptions::default())?;
-        Ok(Self { tracker: Tracker::default(), metrics, existing: existing.len().try_into()? })
+        Ok(Self { tracker: Tracker::default(), metrics, created: highest_number(existing) })
     }
 
     /// Carries out `plan`. Slices that it creates have the same names whenever it is carried out.
@@ -40,13 +40,23 @@ impl Memory {
     /// None that memory makes: it answers at once and refuses nothing.
     pub fn apply(&mut self, service: &Service, plan: &Plan) -> anyhow::Result<Vec<Written>> {
         self.metrics.planned(service, plan);
-        let server = Server { created: self.existing.into() };
+        let server = Server { created: self.created.into() };
         let writer = TrackedWriter::new(&server, &self.tracker, service);
         let applied = apply(plan, &writer, NonZeroUsize::MIN).now_or_never().context("memory answers at once")?;
         self.metrics.applied(service, plan, &applied);
         self.metrics.synced(SyncResult::Success);
         Ok(applied.written)
     }
+}
+
+/// The highest number that the name of a slice ends with.
+fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
+    let number = |slice: &Arc<EndpointSlice>| {
+        let name = slice.metadata.name.as_str();
+        name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
+    };
+    // A number that leaves no room for more is of no slice that memory has named.
+    slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
 /// A tracker behind a lock.
@@ -104,4 +114,32 @@ pub fn slices(existing: &[Arc<EndpointSlice>], written: Vec<Written>) -> Vec<Arc
         };
     }
     slices.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slices::full;
+    use crate::slices::scenario::fixtures::{pod, settled};
+
+    /// The slices of a Service, of two endpoints each, after two more pods have come to those of these names.
+    fn lengths_after(existing: &[&str]) -> Vec<(String, usize)> {
+        let mut scenario = settled(2 * existing.len(), 2);
+        for (slice, name) in scenario.existing.iter_mut().zip(existing) {
+            Arc::make_mut(slice).metadata.name = (*name).into();
+        }
+        scenario.pods.extend([pod(90), pod(91)]);
+        let (slices, counts) = full::reconcile(&scenario).unwrap();
+        assert_eq!((counts.creates, counts.updates, counts.deletes), (1, 0, 0));
+        slices.iter().map(|slice| (slice.metadata.name.to_string(), slice.endpoints.len())).collect()
+    }
+
+    #[test]
+    fn a_slice_that_is_created_takes_no_name_that_there_is() {
+        let lengths = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 2)).collect::<Vec<_>>();
+        assert_eq!(lengths_after(&["web-00002"]), lengths(&["web-00002", "web-00003"]));
+        assert_eq!(lengths_after(&["web-00003", "web-00004"]), lengths(&["web-00003", "web-00004", "web-00005"]));
+        assert_eq!(lengths_after(&["web-x7k2p"]), lengths(&["web-00001", "web-x7k2p"]));
+        assert_eq!(lengths_after(&["web-9z", "web-00001"]), lengths(&["web-00001", "web-00002", "web-9z"]));
+    }
 }

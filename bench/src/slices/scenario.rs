@@ -106,3 +106,46 @@ fn shared_slices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<E
 fn write_shared_slices<S: Serializer>(slices: &[Arc<EndpointSlice>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(slices.iter().map(|slice| &**slice))
 }
+
+#[cfg(test)]
+pub(crate) mod fixtures {
+    //! Scenarios for tests.
+
+    use super::*;
+    use crate::slices::full;
+    use serde_json::{from_value, json};
+
+    /// A pod that the Service selects.
+    pub(crate) fn pod(number: usize) -> Pod {
+        from_value(json!({
+            "metadata": {"namespace": "ns", "name": format!("pod-{number}"), "uid": format!("uid-{number}")},
+            "spec": {"nodeName": "node"},
+            "status": {
+                "phase": "Running", "podIPs": [{"ip": format!("10.0.0.{}", 1 + number)}],
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }))
+        .unwrap()
+    }
+
+    /// A Service of so many pods, with the slices that it should have.
+    pub(crate) fn settled(pods: usize, max_endpoints_per_slice: usize) -> Scenario {
+        let service = json!({
+            "metadata": {"namespace": "ns", "name": "web", "uid": "service"},
+            "spec": {
+                "clusterIP": "10.9.9.9", "ipFamilies": ["IPv4"], "selector": {"app": "web"},
+                "ports": [{"port": 80, "targetPort": 80}],
+            },
+        });
+        let mut scenario = Scenario {
+            name: "settled".to_owned(),
+            max_endpoints_per_slice,
+            service: from_value(service).unwrap(),
+            pods: (0..pods).map(pod).collect(),
+            nodes: vec![from_value(json!({"metadata": {"name": "node"}})).unwrap()],
+            ..Scenario::default()
+        };
+        scenario.existing = full::reconcile(&scenario).unwrap().0;
+        scenario
+    }
+}

@@ -132,6 +132,9 @@ impl<'a> PodBackends<'a> {
                 Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
             }
         }
+        // As upstream: which of them the kubelet names first makes no difference.
+        ipv4.sort_unstable();
+        ipv6.sort_unstable();
         (ipv4.into_iter().collect(), ipv6.into_iter().collect())
     }
 }

@@ -82,7 +82,7 @@ impl Topology {
         let metadata = &service.metadata;
         let Some(states) = self.services.get_mut(&metadata.namespace, &metadata.name) else { return };
         let was = states.remove(address_type);
-        keep_supported(service, states);
+        keep_supported(service, address_type, states);
         if states.is_empty() {
             self.services.remove(&metadata.namespace, &metadata.name);
         }
@@ -94,7 +94,7 @@ impl Topology {
     fn enter(&mut self, service: &Service, address_type: &AddressType, state: State) {
         let metadata = &service.metadata;
         let states = self.services.get_or_default(&metadata.namespace, &metadata.name);
-        keep_supported(service, states);
+        keep_supported(service, address_type, states);
         let change = match (states.get(address_type), &state) {
             (Some(State::Hinted(_)), State::Hinted(_)) => None,
             (_, State::Hinted(_)) => Some(HintChange::Enabled),
@@ -169,9 +169,9 @@ impl AssignHints for Topology {
     }
 }
 
-/// Forgets address types that the Service does not have any more.
-fn keep_supported(service: &Service, states: &mut BTreeMap<AddressType, State>) {
-    if states.len() > 1 {
+/// Forgets address types that the Service does not have any more; `planned` is one that it has.
+fn keep_supported(service: &Service, planned: &AddressType, states: &mut BTreeMap<AddressType, State>) {
+    if states.keys().any(|address_type| address_type != planned) {
         let supported = families(service);
         states.retain(|address_type, _| supported.iter().any(|family| family.address_type() == *address_type));
     }

@@ -42,6 +42,31 @@ fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
     assert_eq!(endpoint(&pod, &service).zone, None);
 }
 
+/// In the order of their text, as upstream has them: 10 before 9.
+#[test]
+fn two_addresses_of_one_family_are_in_the_same_order_however_the_pod_names_them() {
+    let service = service("web");
+    let check = |ips: &[&str]| {
+        let backend = backend(&pod(1).with_ips(ips), &service).expect("a backend");
+        let shown = [Family::V4, Family::V6].map(|family| backend.addresses(family).join(" "));
+        assert_eq!(shown, ["10.1.0.10 10.1.0.9", "2001:db8::1 2001:db8::2"], "{ips:?}");
+    };
+    check(&["10.1.0.9", "10.1.0.10", "2001:db8::1", "2001:db8::2"]);
+    check(&["2001:db8::2", "10.1.0.10", "2001:db8::1", "10.1.0.9"]);
+}
+
+#[test]
+fn addresses_in_another_order_are_no_reason_to_write_a_slice() {
+    let ips = ["10.1.0.9", "10.1.0.10"];
+    let mut world = crate::world::world(vec![pod(1).with_ips(&ips)]);
+    world.reconcile();
+    let mut slice = (*world.memory.slices()[0]).clone();
+    let unsorted = ips.iter().map(|ip| endpointslice::Text::from(*ip));
+    slice.endpoints[0].addresses = unsorted.collect();
+    world = world.with_slices([slice]);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+}
+
 #[test]
 fn only_the_service_that_a_pod_names_as_subdomain_gives_it_a_hostname() {
     let check = |pod: Pod, expected: Option<&str>| {

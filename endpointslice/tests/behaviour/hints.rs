@@ -149,6 +149,21 @@ fn hints_of_a_service_that_asks_for_none_are_removed_once() {
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
+/// As upstream without its topology cache.
+#[test]
+fn where_shares_are_not_served_the_annotation_turns_the_hints_of_a_traffic_distribution_off() {
+    let nodes = vec![small_node("node-1", "zone-a")];
+    let preferring = || service("web").with_traffic_distribution(Some("PreferSameZone"));
+    let hints = ServiceHints { topology: None, ..ServiceHints::new() };
+    let mut world = world(vec![pod(0)]).with_service(preferring()).with_nodes(nodes).with_hints(hints);
+    world.reconcile();
+    check_distribution(&world, &[("zone-a", 1)], 0);
+    world.service = preferring().with_topology_hints("Auto");
+    assert_eq!(world.reconcile().writes(), [0, 1, 0]);
+    check_distribution(&world, &[("-", 1)], 0);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+}
+
 #[test]
 fn turning_the_annotation_off_gives_way_to_the_traffic_distribution_and_is_told_once() {
     let nodes = vec![small_node("node-1", "zone-a"), small_node("node-2", "zone-b")];

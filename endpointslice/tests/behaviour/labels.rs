@@ -2,6 +2,7 @@
 
 use crate::builders::BuildSlice as _;
 use crate::builders::{BuildService as _, planned_labels, pods, service, slice};
+use crate::world::world;
 use endpointslice::address::Family;
 use endpointslice::model::{AddressType, EndpointSlice, Service};
 use endpointslice::plan::families;
@@ -77,6 +78,17 @@ fn a_slice_is_written_for_labels_of_the_service_but_not_for_the_reserved_ones() 
     check(with_address().with_labels([("foo", "baz")]), &[("foo", "bar")], &[("foo", "baz")], true);
     check(with_address().with_labels([(NAME, "x"), (MANAGER, "y")]), &[], &[], false);
     check(with_address().with_labels([(NAME, "x"), ("foo", "bar")]), &[], &[("foo", "bar")], true);
+}
+
+/// Upstream keeps the labels of a slice that it only adds endpoints to.
+#[test]
+fn a_stale_headless_label_goes_with_the_next_write() {
+    let stale = slice(1, &with_address()).with_pods(&pods(0..1)).with_label(HEADLESS, "");
+    let mut world = world(pods(0..1)).with_service(with_address()).with_slices([stale]);
+    assert_eq!(world.reconcile().writes(), [0, 0, 0], "it is worth no write of its own");
+    world.pods = pods(0..2);
+    assert_eq!(world.reconcile().writes(), [0, 1, 0]);
+    assert_eq!(world.memory.slices()[0].metadata.labels, with_well_known(&[]));
 }
 
 #[test]

@@ -69,6 +69,27 @@ fn name_and_age_of_a_placeholder_do_not_matter_but_its_labels_do() {
     assert_eq!(six.reconcile().calls, ["create web-00001", "delete web-1"]);
 }
 
+/// Upstream compares by key and takes a missing one for "".
+#[test]
+fn a_placeholder_whose_labels_differ_by_an_empty_value_is_corrected() {
+    let labelled = service("web").with_labels([("team", "")]);
+    let too_many = slice(1, &service("web")).with_slice_ports(&[]).with_label("team", "");
+    let too_few = slice(1, &service("web")).with_slice_ports(&[]);
+    for (service, placeholder) in [(service("web"), too_many), (labelled, too_few)] {
+        let world = world(vec![]).with_service(service).with_slices([placeholder]);
+        assert_eq!(world.reconcile().calls, ["update web-1"]);
+        assert_eq!(world.reconcile().writes(), [0, 0, 0]);
+    }
+}
+
+#[test]
+fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
+    let earlier = slice(1, &service("web")).with_slice_ports(&[]).with_owner_uid("earlier");
+    let world = world(vec![]).with_slices([earlier]);
+    assert_eq!(world.reconcile().calls, ["create web-00001", "delete web-1"]);
+    assert_eq!(world.lengths(), [0]);
+}
+
 /// A pod with an address of each family and a name that nobody asks for, in a zone.
 fn one_pod(service: Service) -> World {
     let addresses = ["1.2.3.4", "1234::5678:0000:0000:9abc:def0"];

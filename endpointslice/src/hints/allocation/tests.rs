@@ -106,6 +106,20 @@ fn a_part_that_divides_evenly_is_not_rounded_up() {
     assert!(Allocation::new(ZoneShares::of(&nodes(&fifths)).as_ref(), 6).is_ok());
 }
 
+/// Upstream's floating point refuses each of these.
+#[test]
+fn at_the_limit_of_overload_parts_are_exact() {
+    let shared = |zones: &[(&'static str, u32)], endpoints| {
+        let allocation = Allocation::new(ZoneShares::of(&nodes(zones)).as_ref(), endpoints).expect("hints");
+        allocation.zones.values().map(|quota| quota.maximum).collect::<Vec<_>>()
+    };
+    assert_eq!(shared(&[("a", 3), ("b", 2)], 3), [2, 1]);
+    let three = [("a", 2), ("b", 2), ("c", 1)];
+    assert_eq!(shared(&three, 3), [1, 1, 1]);
+    assert_eq!(shared(&three, 6), [3, 3, 2]);
+    assert_eq!(shared(&three, 12), [6, 6, 4]);
+}
+
 #[test]
 fn endpoints_are_allocated_by_exact_parts() {
     let shares = ZoneShares::of(&nodes(&[("zone-a", 350), ("zone-b", 350), ("zone-c", 300)]));

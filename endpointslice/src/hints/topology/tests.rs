@@ -212,6 +212,21 @@ fn address_types_have_hints_on_their_own() {
 }
 
 #[test]
+fn an_address_type_that_goes_together_with_the_annotation_is_forgotten() {
+    let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
+    let mut service = annotated("Auto");
+    service.spec.ip_families = vec![ClusterIpFamily::IPv4, ClusterIpFamily::IPv6];
+    for address_type in [AddressType::IPv4, AddressType::IPv6] {
+        topology
+            .assign(&service, &mut Draft { address_type, ..draft(vec![ready(&["zone-a", "zone-b"])], vec![], vec![]) });
+    }
+    service.spec.ip_families = vec![ClusterIpFamily::IPv4];
+    topology.turned_off(&service, &AddressType::IPv4);
+    assert!(topology.is_empty(), "nothing is planned for IPv6 any more");
+    assert_eq!(topology.set_nodes(&[]), []);
+}
+
+#[test]
 fn nothing_is_left_of_a_service_that_is_gone_or_asks_no_more() {
     let service = annotated("Auto");
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
