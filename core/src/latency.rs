@@ -53,9 +53,8 @@ mod tests {
 
     #[test]
     fn the_old_bounds_are_kept() {
-        for bound in [1_000.0, 2_500.0, 5_000.0, 10_000.0, 25_000.0, 50_000.0] {
-            assert!(BUCKETS_MILLISECONDS.contains(&bound));
-        }
-        assert!(BUCKETS_MILLISECONDS.is_sorted());
+        let go_agents = [1_000.0, 2_500.0, 5_000.0, 10_000.0, 25_000.0, 50_000.0];
+        let finer = [1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 75.0, 100.0, 150.0, 250.0, 500.0, 750.0];
+        assert_eq!(BUCKETS_MILLISECONDS.to_vec(), [&finer[..], &go_agents].concat());
     }
 }

@@ -253,15 +253,37 @@ mod tests {
         }
     }
 
+    fn port(name: &str, number: i32) -> ServicePort {
+        ServicePort { name: name.into(), protocol: "TCP".into(), app_protocol: None, port: number, target_port: None }
+    }
+
+    /// The hub keeps fingerprints in `ports-offered-since`. An upgrade that changed one would stamp every export again and
+    /// so change who wins conflicts.
+    #[test]
+    fn fingerprints_and_names_that_are_stored_never_change() {
+        let (http, admin) = (port("http", 80), port("admin", 81));
+        let mut http2 = port("http", 80);
+        http2.app_protocol = Some("h2c".into());
+        let mut dns = port("", 53);
+        dns.protocol = "UDP".into();
+        for (ports, fingerprint) in [
+            (vec![http, admin], "d4d98a9ff6"),
+            (vec![http2], "c81f54f166"),
+            (vec![dns], "484bb95ee2"),
+            (vec![], "e3b0c44298"),
+        ] {
+            assert_eq!(&*offer_fingerprint(&ports, false), fingerprint);
+            assert_eq!(&*offer_fingerprint(&ports, true), format!("{fingerprint}-headless"));
+        }
+        assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short), "member-1-work-app-x7k2p-2e6cd");
+        assert_eq!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long), "member-1-work-app-x7k2p-2e6cd637eb");
+        assert_eq!(&*member_namespace("member-1"), "fleet-member-member-1");
+        let long = "w".repeat(63);
+        assert_eq!(&*joined_with_uid(&long, "app", "0F1e2d3c-4b"), format!("{}-0f1e2", "w".repeat(57)));
+    }
+
     #[test]
     fn ports_are_the_same_in_any_order_and_whatever_their_target() {
-        let port = |name: &str, number| ServicePort {
-            name: name.into(),
-            protocol: "TCP".into(),
-            app_protocol: None,
-            port: number,
-            target_port: None,
-        };
         let one = ports_fingerprint(&[port("http", 80), port("admin", 81)]);
         assert_eq!(one, ports_fingerprint(&[port("admin", 81), port("http", 80)]));
         assert_ne!(one, ports_fingerprint(&[port("http", 80), port("admin", 82)]));

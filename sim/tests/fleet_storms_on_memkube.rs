@@ -135,6 +135,8 @@ async fn storms(seed: u64) -> anyhow::Result<()> {
         trusted::name(&stage, whom, None).await?;
     }
     sleep(WEATHERED).await;
+    // First as it is: a change would repair what a lost update left behind.
+    rich::arrives(&stage.user(1), &shown.imported()).await?;
     shown.four += 1;
     stage.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
     rich::arrives(&stage.user(1), &shown.imported()).await?;

@@ -11,7 +11,7 @@ use crate::support::world::{Who, World};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Kind, Service};
 use fleetnet_core::plan::{Action, Patch, Write};
-use fleetnet_core::{hub, member, names as core_names};
+use fleetnet_core::{hub, member};
 
 /// Two Services whose namespace and name join to the same text.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
@@ -77,6 +77,14 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
     }
 }
 
+/// A name that a Service may have, with the first five hex digits of the UID at its end.
+fn assert_is_label_ending_in_uid(name: &str, uid: &str) {
+    let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
+    assert!(name.ends_with(&format!("-{digits}")), "{name} ends in {digits} of {uid}");
+    assert!(name.len() <= 63 && name.starts_with(|first: char| first.is_ascii_lowercase()), "{name}");
+    assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
+}
+
 #[test]
 fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid() {
     let (long, digit) = ("w".repeat(63), "1work");
@@ -88,7 +96,10 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
         world.run();
         assert_eq!(wish_says(&world, 1, &path), "FoundServiceImport", "{path}");
         let [derived] = &names(&world, Who::Member(1), Kind::Service)[..] else { panic!("one derived Service") };
-        assert!(core_names::is_dns_1035_label(derived), "{derived}");
+        let [request] = &world.members[1].cluster.list(Kind::MultiClusterService).collect::<Vec<_>>()[..] else {
+            panic!("one MultiClusterService")
+        };
+        assert_is_label_ending_in_uid(derived, &request.meta().uid);
         assert_eq!(bound(&world, 1, derived), ["10.0.0.1"], "{path}");
         for kind in [Kind::InternalServiceExport, Kind::InternalServiceImport] {
             let [name] = &names(&world, Who::Hub, kind)[..] else { panic!("one {kind:?}") };

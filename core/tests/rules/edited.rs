@@ -5,9 +5,10 @@
 //! import, and what the API server keeps from changing.
 
 use crate::hindered::{Hindered, Hindrances, a_hindered_event};
-use crate::histories::{MEMBERS, cases, happen, prelude};
+use crate::histories::{MEMBERS, happen, prelude};
 use crate::support::build::{content, named, seconds};
 use crate::support::oracle::assert_settled;
+use crate::support::property::cases;
 use crate::support::world::{Who, World};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{
@@ -220,3 +221,9 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
         edits().into_iter().map(|(what, kind, _)| (what, kind)).filter(|it| done.get(it).is_none_or(|it| *it < 5));
     assert_eq!(seldom.collect::<Vec<_>>(), [], "every edit is made, and not by chance");
 }
+
+/// The history tests of this file, for the proof that they can fail.
+pub(crate) const HISTORIES: &[(&str, fn())] = &[(
+    "a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history",
+    a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history,
+)];

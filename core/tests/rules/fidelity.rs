@@ -1,12 +1,12 @@
 //! What a Service and its slices are in the exporter they are in the importer, as far as all on the way understand it.
 
-use crate::histories::cases;
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, accepted_export, content,
     derived_service, found, internal_export, member_agent, named, no_conflict, pending, port, resolved, seconds,
     service, service_export, service_import, slice, slice_export, slice_import, valid, wish,
 };
 use crate::support::oracle::assert_settled;
+use crate::support::property::for_any;
 use crate::support::view::{hub_view, member_view, planned, told, writes};
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
@@ -20,7 +20,7 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, DerivedService, Desired, Offer, Patch, Plan, Write};
 use fleetnet_core::watches::WatchState;
 use proptest::option;
-use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
 
@@ -328,43 +328,43 @@ fn imports(world: &World) -> Vec<SliceContent> {
     world.members[1].cluster.all().filter_map(slice).collect()
 }
 
-proptest! {
-    #![proptest_config(cases(200))]
+/// What the cases of fidelity must show.
+const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
-    #[test]
-    fn export_then_import_gives_back_every_field_that_all_on_the_way_understand(
-        content in any_content(),
-        sticky in any::<bool>(),
-        hub in any_features(),
-        importer in any_features(),
-    ) {
+#[test]
+fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
+    let input = (any_content(), any::<bool>(), any_features(), any_features());
+    for_any(200, &input, (&SHOWN, 5), |(content, sticky, hub, importer)| {
         let affinity = if sticky { STICKY } else { SessionAffinity::None };
         let mut world = imported(&content, affinity, hub, importer);
         let expected: Vec<_> = common(&content, hub, importer).into_iter().collect();
-        prop_assert_eq!(&imports(&world), &expected);
+        assert_eq!(&imports(&world), &expected);
         let derived = world.members[1].cluster.all().find_map(|object| match object {
             Object::Service(service) => service.derived_from.is_some().then_some(service),
             _ => None,
         });
         let derived = derived.expect("one is derived");
         let understood = hub.has(Feature::SessionAffinity) && importer.has(Feature::SessionAffinity);
-        prop_assert_eq!(derived.session_affinity, if understood { affinity } else { SessionAffinity::None });
+        assert_eq!(derived.session_affinity, if understood { affinity } else { SessionAffinity::None });
         let is_any = |content: &SliceContent| content.endpoints.len() + content.draining.len() > 0;
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
-        prop_assert_eq!(derived.dual_stack, given_six);
+        assert_eq!(derived.dual_stack, given_six);
 
         // What it comes to is a function of what is understood now, whatever was before; and then costs nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
             world.run();
-            prop_assert_eq!(imports(&world), common(&content, hub, importer).into_iter().collect::<Vec<_>>());
+            assert_eq!(imports(&world), common(&content, hub, importer).into_iter().collect::<Vec<_>>());
             let mark = world.ledger.len();
             world.restart_all();
             world.run();
-            prop_assert_eq!(world.lines_since(mark), Vec::<String>::new());
+            assert_eq!(world.lines_since(mark), Vec::<String>::new());
         }
-    }
+        let arrives = !expected.is_empty();
+        let shown = [arrives, !arrives, given_six, understood && sticky];
+        SHOWN.into_iter().zip(shown).filter_map(|(class, shown)| shown.then_some(class)).collect()
+    });
 }
 
 fn announce(world: &mut World, member: usize, change: impl FnOnce(&mut MemberAgent)) {
@@ -385,3 +385,9 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_eq!(imports(&world), [rich]);
     assert_settled(&world);
 }
+
+/// The history tests of this file, for the proof that they can fail.
+pub(crate) const HISTORIES: &[(&str, fn())] = &[(
+    "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
+    export_then_import_gives_back_every_field_that_all_on_the_way_understand,
+)];

@@ -4,11 +4,11 @@
 //!
 //! The test counts what its cases cover, and fails where something was hardly seen.
 
-use crate::histories::cases;
 use crate::scenes::{derived, wish_of};
 use crate::support::build::{
     BuildWish, IntoObject, content, in_hub_of, member_agent, named, service, service_export, slice, wish,
 };
+use crate::support::property::cases;
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::model::{
@@ -344,3 +344,9 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert_eq!(seen.len(), CLASSES, "every class is seen: {seen:#?}");
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
+
+/// The history tests of this file, for the proof that they can fail.
+pub(crate) const HISTORIES: &[(&str, fn())] = &[(
+    "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
+    whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,
+)];

@@ -25,6 +25,7 @@ mod interleavings;
 mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;
+mod proved;
 mod rights;
 mod scenes;
 mod succession;

@@ -1,7 +1,9 @@
 //! What a view is: a function of what it was told, whatever the order; and what it may decide while it is half-filled.
 
-use crate::histories::{Event, MEMBERS, an_event, cases, happen, prelude};
+use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, View};
+use crate::support::oracle::{CLASSES, classes};
+use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
 use fleetnet_core::ids::Timestamp;
@@ -10,7 +12,7 @@ use fleetnet_core::model::{HubSliceSpec, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
-use proptest::prelude::{any, prop, proptest};
+use proptest::prelude::{any, prop};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -77,14 +79,9 @@ fn same_targets(one: &Plan, other: &Plan) -> bool {
     targets(one) == targets(other)
 }
 
-proptest! {
-    #![proptest_config(cases(60))]
-
-    #[test]
-    fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_dirty(
-        events in prop::collection::vec(an_event(), 1..25),
-        seed in any::<u64>(),
-    ) {
+#[test]
+fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_dirty() {
+    for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         world.tick_micros = 0;
         let mut random = Random::new(seed);
@@ -105,7 +102,8 @@ proptest! {
                 }
             }
         }
-    }
+        classes(&world)
+    });
 }
 
 fn next_news(world: &World) -> Option<(Who, Kind)> {
@@ -155,14 +153,9 @@ fn assert_order_does_not_matter<V: View>(
     assert_eq!(wanted(&one, now), wanted(&other, now), "{who:?}: the same plans");
 }
 
-proptest! {
-    #![proptest_config(cases(60))]
-
-    #[test]
-    fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans(
-        events in prop::collection::vec(an_event(), 1..25),
-        seed in any::<u64>(),
-    ) {
+#[test]
+fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
+    for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         world.told = Some(Vec::new());
         for event in prelude(seed).iter().chain(&events) {
@@ -175,7 +168,8 @@ proptest! {
         for (index, member) in world.members.iter().enumerate() {
             assert_order_does_not_matter(&member.agent.view, &told, Who::Member(index), now, &mut random);
         }
-    }
+        classes(&world)
+    });
 }
 
 /// A view of all objects but some of one kind, whose watch has not told them yet.
@@ -287,14 +281,9 @@ fn assert_all_patient(world: &World, settled: bool, random: &mut Random) {
     }
 }
 
-proptest! {
-    #![proptest_config(cases(60))]
-
-    #[test]
-    fn nothing_is_taken_away_while_a_required_watch_is_incomplete(
-        events in prop::collection::vec(an_event(), 1..25),
-        seed in any::<u64>(),
-    ) {
+#[test]
+fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
+    for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         let mut random = Random::new(seed);
         for event in prelude(seed).iter().chain(&events) {
@@ -303,7 +292,8 @@ proptest! {
         assert_all_patient(&world, false, &mut random);
         world.run_for(DAY_MICROS);
         assert_all_patient(&world, true, &mut random);
-    }
+        classes(&world)
+    });
 }
 
 /// A view that was told of every object but one, which it was told cannot be read: what an agent knows that starts then.
@@ -356,14 +346,9 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     }
 }
 
-proptest! {
-    #![proptest_config(cases(40))]
-
-    #[test]
-    fn an_agent_that_starts_while_an_object_cannot_be_read_writes_nothing_because_of_it(
-        events in prop::collection::vec(an_event(), 1..25),
-        seed in any::<u64>(),
-    ) {
+#[test]
+fn an_agent_that_starts_while_an_object_cannot_be_read_writes_nothing_because_of_it() {
+    for_any(40, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         for event in prelude(seed).iter().chain(&events) {
             happen(&mut world, event);
@@ -373,5 +358,6 @@ proptest! {
         for member in &world.members {
             assert_bears_blindness(&member.agent.view, world.now);
         }
-    }
+        classes(&world)
+    });
 }

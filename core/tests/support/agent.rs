@@ -1,6 +1,7 @@
 //! An agent as the engine runs it: watches that lag, own writes seen at once, one write in flight for each object.
 
 use super::cluster::Cluster;
+use super::sabotage;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
@@ -239,7 +240,7 @@ impl<V: View> Agent<V> {
     /// Plans a key; what is new of its writes is now in flight.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.dirty.remove(key);
-        let plan = self.view.decide(key, now);
+        let plan = sabotage::spoil(self.view.decide(key, now));
         assert_targets_are_distinct(&plan);
         match plan.again {
             Some(at) => self.again.insert(key.clone(), at),

@@ -1,11 +1,14 @@
-//! What must be true of a settled fleet, told from the objects alone and without the rules' own functions.
+//! What must be true of a settled fleet, derived from users' objects alone and without the rules' own functions.
+//!
+//! Both directions are asserted: whatever users ask for must be there (an agent that does nothing fails), and nothing else
+//! may be (`rules/proved.rs` shows that the oracle can fail).
 
 use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, Kind, Meta, MultiClusterService, Object, Reference,
-    ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
+    AddressType, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta, MultiClusterService,
+    Object, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
 };
 use fleetnet_core::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +26,7 @@ macro_rules! all {
 pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_stuck(world);
     assert_exports_are_judged_alike(world);
+    assert_imports_are_made(world);
     assert_imported_equals_exported(world);
     assert_claims_are_fair(world);
     assert_nothing_is_left_over(world);
@@ -68,9 +72,23 @@ fn wanted_exports<'a>(
     wanted
 }
 
+/// Every Service that a user exports or imports, or that the hub imports.
 fn services(world: &World) -> BTreeSet<ObjectName> {
     let exported = world.members.iter().flat_map(|member| member.cluster.list(Kind::ServiceExport));
-    exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone()).collect()
+    let imported = exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone());
+    let requests = (0..world.members.len()).flat_map(|index| requests(world, index)).map(target);
+    imported.chain(requests).collect()
+}
+
+/// The MultiClusterServices of a member that import something.
+fn requests(world: &World, index: usize) -> impl Iterator<Item = &MultiClusterService> {
+    let all = all!(world.members[index].cluster, MultiClusterService);
+    all.filter(|request| !request.meta.deleting && !request.import_name.is_empty())
+}
+
+/// The Service that a MultiClusterService asks for.
+fn target(request: &MultiClusterService) -> ObjectName {
+    ObjectName::new(request.meta.name.namespace.clone(), request.import_name.clone())
 }
 
 /// The weight annotation of an export says something usable.
@@ -89,7 +107,10 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
+        // An unusable weight begins nothing and ends nothing: such an export may be in the hub or not.
+        let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && weighs(export)).count();
         let Some(import) = import else {
+            assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
             assert!(offered.is_empty(), "{service} is offered and has no import");
             continue;
         };
@@ -149,6 +170,26 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
     all!(cluster, MultiClusterService).find(|wish| wish.meta.uid == owner.uid)
 }
 
+/// Each Service that a member's users ask for has a ServiceImport there, controlled by one of the MultiClusterServices that
+/// ask for it; and its claim is in the hub.
+fn assert_imports_are_made(world: &World) {
+    for (index, _) in world.members.iter().enumerate() {
+        for service in requests(world, index).map(target).collect::<BTreeSet<_>>() {
+            let request = importer(world, index, &service);
+            let cluster = cluster_id(index);
+            let request = request.unwrap_or_else(|| panic!("{service} is asked for in {cluster} and not imported"));
+            assert_eq!(target(request), service, "{cluster}: imported for one that asks for something else");
+            let is_claim = |claim: &InternalServiceImport| {
+                claim.meta.name.namespace == settings(index).hub_namespace
+                    && claim.reference.source == service
+                    && claim.consumer_type == request.consumer_type
+            };
+            let claimed = all!(world.hub, InternalServiceImport).any(is_claim);
+            assert!(claimed, "{cluster}: {service} is asked for as {:?} and not claimed so", request.consumer_type);
+        }
+    }
+}
+
 fn assert_imported_equals_exported(world: &World) {
     for import in all!(world.hub, ServiceImport) {
         let service = &import.meta.name;
@@ -196,6 +237,42 @@ fn assert_claims_are_fair(world: &World) {
         assert_eq!(holding(ConsumerType::LoadBalancer), asking(ConsumerType::LoadBalancer).min(1), "one LoadBalancer");
         assert!(claims.keys().all(|namespace| wanting.contains_key(namespace)), "{claims:?} of {wanting:?}");
     }
+}
+
+/// What users of a history must have met for it to show anything: the coverage of most properties.
+pub(crate) const CLASSES: &[&str] = &[
+    "endpoints are imported",
+    "two exporters are accepted",
+    "two importers share",
+    "an export is in conflict",
+    "an exclusive claim waits",
+];
+
+/// The classes of [`CLASSES`] that a fleet shows now.
+pub(crate) fn classes(world: &World) -> Vec<&'static str> {
+    let imports = || all!(world.hub, ServiceImport);
+    let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
+    let waits = |index: usize| {
+        let waits_for = |request: &MultiClusterService, import: &ServiceImport| {
+            let namespace = settings(index).hub_namespace;
+            target(request) == import.meta.name
+                && request.consumer_type == ConsumerType::LoadBalancer
+                && !import.claims.importers.contains_key(&namespace)
+                && !import.claims.importers.is_empty()
+        };
+        requests(world, index).any(|request| imports().any(|import| waits_for(request, import)))
+    };
+    let conflicts = |export: &fleetnet_core::model::InternalServiceExport| {
+        says(&export.conditions, "Conflict").as_deref() == Some("True")
+    };
+    let shown = [
+        world.members.iter().any(|member| all!(member.cluster, EndpointSlice).any(imports_endpoints)),
+        imports().any(|import| import.status.clusters.len() > 1),
+        imports().any(|import| import.claims.importers.len() > 1),
+        all!(world.hub, InternalServiceExport).any(conflicts),
+        (0..world.members.len()).any(waits),
+    ];
+    CLASSES.iter().zip(shown).filter_map(|(class, shown)| shown.then_some(*class)).collect()
 }
 
 fn assert_nothing_is_left_over(world: &World) {

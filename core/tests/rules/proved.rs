@@ -1,0 +1,40 @@
+//! Proof that the history tests can fail: each of them does, with agents that are broken on purpose.
+
+use crate::support::sabotage::{self, Sabotage};
+use crate::{conflicts, edited, fidelity, flips, hindered, histories, hostile, told_once};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Every test that plays random histories and looks at their end.
+fn histories() -> Vec<(&'static str, fn())> {
+    [
+        conflicts::HISTORIES,
+        edited::HISTORIES,
+        fidelity::HISTORIES,
+        flips::HISTORIES,
+        hindered::HISTORIES,
+        histories::HISTORIES,
+        hostile::HISTORIES,
+        told_once::HISTORIES,
+    ]
+    .concat()
+}
+
+fn passes(history: fn(), broken: Sabotage) -> bool {
+    sabotage::with(broken, || catch_unwind(AssertUnwindSafe(history)).is_ok())
+}
+
+fn assert_all_fail(broken: Sabotage) {
+    let passed: Vec<&str> =
+        histories().into_iter().filter(|(_, history)| passes(*history, broken)).map(|(name, _)| name).collect();
+    assert_eq!(passed, Vec::<&str>::new(), "these pass with agents that are {broken:?}: they assert too little");
+}
+
+#[test]
+fn every_history_fails_with_agents_that_do_nothing() {
+    assert_all_fail(Sabotage::Idle);
+}
+
+#[test]
+fn every_history_fails_with_agents_that_forget_every_tenth_create() {
+    assert_all_fail(Sabotage::ForgetsCreates);
+}

@@ -1,0 +1,55 @@
+//! Agents that are broken on purpose. A history test that passes with one of them asserts too little.
+
+use fleetnet_core::plan::{Action, Plan};
+use std::cell::Cell;
+
+/// How all agents of this thread are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sabotage {
+    /// They watch and plan, and write nothing.
+    Idle,
+    /// They lose every tenth create without a trace.
+    ForgetsCreates,
+}
+
+/// One create in this many is lost.
+const LOST_ONE_IN: u32 = 10;
+
+thread_local! {
+    static PRESENT: Cell<Option<Sabotage>> = const { Cell::new(None) };
+    static CREATES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Breaks the agents of this thread while `work` runs, also where it panics.
+pub(crate) fn with<R>(sabotage: Sabotage, work: impl FnOnce() -> R) -> R {
+    struct Repair;
+    impl Drop for Repair {
+        fn drop(&mut self) {
+            PRESENT.set(None);
+        }
+    }
+    PRESENT.set(Some(sabotage));
+    CREATES.set(0);
+    let _repair = Repair;
+    work()
+}
+
+/// True while the agents of this thread are broken.
+pub(crate) fn is_present() -> bool {
+    PRESENT.get().is_some()
+}
+
+/// The plan as a broken agent carries it out.
+pub(super) fn spoil(mut plan: Plan) -> Plan {
+    match PRESENT.get() {
+        None => {}
+        Some(Sabotage::Idle) => plan.writes.clear(),
+        Some(Sabotage::ForgetsCreates) => plan.writes.retain(|write| {
+            let is_create = matches!(write.action, Action::Create(_));
+            let number = CREATES.get() + u32::from(is_create);
+            CREATES.set(number);
+            !is_create || number % LOST_ONE_IN != 0
+        }),
+    }
+    plan
+}
