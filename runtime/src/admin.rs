@@ -373,9 +373,12 @@ mod tests {
         let address = server.addresses()[0];
         assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
         drop(server);
-        while TcpStream::connect(address).await.is_ok() {
-            tokio::task::yield_now().await;
-        }
+        let closed = async {
+            while TcpStream::connect(address).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(std::time::Duration::from_secs(60), closed).await.expect("it still listens a minute later");
     }
 
     #[test]

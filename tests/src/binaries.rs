@@ -1,5 +1,6 @@
 //! Where the binaries are that tests start, and that they are what the sources say.
 
+use crate::watchdog;
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -32,6 +33,7 @@ pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
 }
 
 async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> anyhow::Result<PathBuf> {
+    let _pause = watchdog::pause();
     let mut found = FOUND.lock().await;
     if let Some(binary) = found.get(name) {
         return Ok(binary.clone());

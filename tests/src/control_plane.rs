@@ -10,6 +10,7 @@ use crate::eventually::{self, Deadline};
 use crate::kubeconfig::Access;
 use crate::limits::{CONTROL_PLANE_START, POLL, PORT_ATTEMPTS};
 use crate::process::{Process, Signal, Spec};
+use crate::watchdog;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -29,12 +30,12 @@ pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The user that a kube-controller-manager with Leases of its own works as; its controllers are service accounts of
 /// kube-system by their names.
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-/// How long such a one holds its Lease without renewing it, between two renewals, and how long it tries: as short as
-/// whole seconds allow, on a machine that is busy with other work.
+/// How long such a one holds its Lease without renewing it, how long it tries to, and how often: so long that one that
+/// has no processor for some seconds keeps it.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
-    "--leader-elect-lease-duration=3s",
-    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-lease-duration=10s",
+    "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
 /// How long a service account's token is good for: longer than anything here runs.
@@ -91,8 +92,11 @@ impl ControlPlane {
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
         // Found here and not within the runtime's threads: it may be a build of minutes, for which others wait.
+        let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;
+        drop(pause);
+        watchdog::waits_for(|| format!("the control plane {} to be ready", options.name));
         let folder = TempDir::with_prefix("fleetnet-control-plane-")?;
         write_policy(folder.path())?;
         let tokens = write_tokens(folder.path(), &options.users)?;

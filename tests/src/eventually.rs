@@ -2,6 +2,7 @@
 
 use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
+use crate::watchdog;
 use anyhow::{Context as _, bail};
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::panic::Location;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -28,13 +30,17 @@ pub struct Deadline {
 impl Deadline {
     /// [`EVENTUALLY`] from now.
     #[must_use]
+    #[track_caller]
     pub fn start() -> Self {
         Self::after(EVENTUALLY)
     }
 
     /// That long from now.
     #[must_use]
+    #[track_caller]
     pub fn after(after: Duration) -> Self {
+        let place = Location::caller();
+        watchdog::waits_for(|| format!("what {place} looks for"));
         Self { at: Instant::now() + after, after }
     }
 
@@ -122,6 +128,7 @@ pub async fn objects_within<K: Shown>(
     what: &str,
     mut condition: impl FnMut(&BTreeMap<String, K>) -> bool,
 ) -> anyhow::Result<BTreeMap<String, K>> {
+    watchdog::waits_for(|| what.to_owned());
     let mut held = BTreeMap::new();
     match tokio::time::timeout(limit, hold(api, selection, &mut held, &mut condition)).await {
         Ok(()) => Ok(held),

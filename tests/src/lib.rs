@@ -10,7 +10,8 @@
 //!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
 //! endpoints (a cluster whose EndpointSlices an agent makes; pods and Nodes as nobody but the test reports them)
 //! kubectl (the real one)
-//! eventually (waits on a watch, and tells what it saw last)
+//! eventually (waits on a watch, and tells what it saw last) ── watchdog (a time limit for each test)
+//! turn (what several tests may not use at once)
 //! scenes (what is played and asserted) ── stage (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
 //! ```
@@ -36,9 +37,11 @@ pub mod scenes;
 pub mod stage;
 pub mod turn;
 pub mod user;
+mod watchdog;
 
 use std::future::Future;
 use std::sync::LazyLock;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// One runtime for all tests of a process: what they share (clients, log readers) outlives the test that made it.
@@ -51,6 +54,17 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// Runs a test to its end.
+///
+/// # Panics
+/// Where it takes longer than [`limits::TEST`], with what it waited for.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
-    RUNTIME.block_on(test)
+    run_within(limits::TEST, test)
+}
+
+/// As [`run`], with a limit of its own, for a test that has much to do.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_within<T>(limit: Duration, test: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(watchdog::watched(limit, test))
 }

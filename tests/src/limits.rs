@@ -9,7 +9,15 @@ pub const LOG_LINES: usize = 20_000;
 /// Log lines of each process that a failure shows.
 pub const LOG_LINES_SHOWN: usize = 40;
 /// How long a thing that must come may take, on a machine that is busy with other work.
-pub const EVENTUALLY: Duration = Duration::from_secs(30);
+pub const EVENTUALLY: Duration = Duration::from_secs(120);
+/// How long a test may take, its turns and builds left out.
+pub const TEST: Duration = Duration::from_secs(600);
+/// How much longer a test may take that blocks its thread, before its process is ended.
+pub const STUCK: Duration = Duration::from_secs(30);
+/// Between two looks at the time that a test has taken.
+pub const WATCH: Duration = Duration::from_millis(500);
+/// Waits that are shown of a test that takes too long.
+pub const WAITS_SHOWN: usize = 8;
 /// How long a control plane may take to be ready.
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(120);
 /// How long a process may take to start or to end.

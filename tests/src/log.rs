@@ -1,6 +1,7 @@
 //! What a process under test says, line by line.
 
 use crate::limits::{EVENTUALLY, LOG_LINES, LOG_LINES_SHOWN};
+use crate::watchdog;
 use anyhow::{Context as _, bail};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ impl Log {
     /// # Errors
     /// Where the log ends, or [`EVENTUALLY`] passes, before there is one. The error shows the last lines.
     pub async fn find<T>(&self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
+        watchdog::waits_for(|| format!("{} to say {what}", self.name));
         let mut seen = 0;
         let mut found = None;
         let mut receiver = self.lines.subscribe();
@@ -68,6 +70,7 @@ impl Log {
     /// # Errors
     /// Where it does not within [`EVENTUALLY`].
     pub async fn ended(&self) -> anyhow::Result<()> {
+        watchdog::waits_for(|| format!("{} to close its output", self.name));
         let mut receiver = self.lines.subscribe();
         let ended = receiver.wait_for(|lines| lines.ended);
         tokio::time::timeout(EVENTUALLY, ended)

@@ -3,6 +3,7 @@
 use crate::binaries;
 use crate::limits::PROCESS;
 use crate::log::Log;
+use crate::watchdog;
 use anyhow::{Context as _, bail};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -95,6 +96,7 @@ impl Process {
             let _ = supervisor.wait().await;
             sender.send_modify(|state| state.gone = true);
         });
+        watchdog::waits_for(|| format!("{} to start", spec.name));
         let started = wait(&mut state, |state| state.pid.is_some() || state.gone).await;
         match started.map(|state| state.pid) {
             Ok(Some(pid)) => {
@@ -150,6 +152,7 @@ impl Process {
     /// # Errors
     /// Where it has not ended in [`PROCESS`]; the error shows its last lines.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
+        watchdog::waits_for(|| format!("{} to end", self.name));
         let mut state = self.state.clone();
         wait(&mut state, |state| state.ended.is_some() || state.gone)
             .await
@@ -164,6 +167,7 @@ impl Process {
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { name, orders, mut state, .. } = self;
         drop(orders);
+        watchdog::waits_for(|| format!("the supervisor of {name} to end"));
         wait(&mut state, |state| state.gone)
             .await
             .with_context(|| format!("the supervisor of {name} has not ended in {PROCESS:?}"))?;

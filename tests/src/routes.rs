@@ -2,6 +2,7 @@
 //! sees them.
 
 use crate::limits::EVENTUALLY;
+use crate::watchdog;
 use anyhow::{Context as _, bail, ensure};
 use futures::StreamExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -53,6 +54,7 @@ impl Routes {
     pub async fn are_within(&mut self, limit: Duration, addresses: &[&str]) -> anyhow::Result<()> {
         let expected: Addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
         let arrived = async { self.seen.wait_for(|seen| seen.last() == Some(&expected)).await.is_ok() };
+        watchdog::waits_for(|| format!("routes to {addresses:?}"));
         match tokio::time::timeout(limit, arrived).await {
             Ok(true) => Ok(()),
             Ok(false) => bail!("the watch has ended after {:?}", *self.seen.borrow()),

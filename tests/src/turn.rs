@@ -1,5 +1,6 @@
 //! Turns: what several tests of a process may not use at once.
 
+use crate::watchdog;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -20,8 +21,9 @@ impl Turn {
         Self::of(&OWN_SERVERS).await
     }
 
-    /// The turn to use what `mutex` stands for.
+    /// The turn to use what `mutex` stands for. The test's time limit does not count until then.
     pub(crate) async fn of(mutex: &'static Mutex<()>) -> Self {
+        let _pause = watchdog::pause();
         Self { _guard: Arc::new(mutex.lock().await) }
     }
 }

@@ -12,6 +12,42 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// How long a sandbox may run in a test, on a machine that is busy with other work.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Kills a sandbox that runs for longer than [`LIMIT`]. What the test waits for then ends, and the test fails.
+struct Limit {
+    passed: Arc<AtomicBool>,
+    _running: SyncSender<()>,
+}
+
+impl Limit {
+    fn of(child: &Child) -> Self {
+        let (passed, pid) = (Arc::new(AtomicBool::new(false)), pid(child));
+        let ((running, ended), is_passed) = (sync_channel(0), Arc::clone(&passed));
+        std::thread::spawn(move || {
+            if ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                is_passed.store(true, Ordering::Relaxed);
+                kill_process(pid, Signal::KILL).unwrap();
+            }
+        });
+        Self { passed, _running: running }
+    }
+
+    /// Says what the test waited for, where the limit has passed.
+    fn check(&self, what: &str) {
+        assert!(!self.passed.load(Ordering::Relaxed), "waited for {what}; it was killed after {LIMIT:?}");
+    }
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
+}
 
 fn sandbox(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
@@ -20,7 +56,16 @@ fn sandbox(arguments: &[&str]) -> Command {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    sandbox(arguments).output().unwrap()
+    output(sandbox(arguments).stdout(Stdio::piped()))
+}
+
+/// Runs it to its end.
+fn output(command: &mut Command) -> Output {
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let limit = Limit::of(&child);
+    let output = child.wait_with_output().unwrap();
+    limit.check(&format!("the end of {command:?}"));
+    output
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -153,13 +198,15 @@ fn names(folder: &Path) -> Vec<String> {
 struct Running {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
+    limit: Limit,
 }
 
 impl Running {
     fn start(arguments: &[&str]) -> Self {
         let mut child = sandbox(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output }
+        let limit = Limit::of(&child);
+        Self { child, output, limit }
     }
 
     /// Reads on until a line has this in it.
@@ -167,18 +214,20 @@ impl Running {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended before it told {part:?}");
+            let read = self.output.read_line(&mut line).unwrap();
+            self.limit.check(part);
+            assert!(read > 0, "it ended before it told {part:?}");
         }
     }
 
     /// Signals it, and tells its exit code and what it complained of.
     fn end(mut self, signal: Signal) -> (Option<i32>, String) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(pid(&self.child), signal).unwrap();
         // It is never blocked on a pipe that nobody reads.
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
         let output = self.child.wait_with_output().unwrap();
+        self.limit.check(&format!("its end after {signal:?}"));
         (output.status.code(), text(&output.stderr).to_owned())
     }
 }

@@ -1,10 +1,11 @@
 //! What is refused, and how.
 
-use super::{names, run, sandbox, text};
+use super::{names, output, run, sandbox, text};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
+use std::process::Stdio;
 
 /// Expects a refusal on one line with exit code 2.
 fn refuses(arguments: &[&str], named: &str) {
@@ -34,7 +35,7 @@ fn what_cannot_be_is_refused_on_one_line() {
 #[test]
 fn a_folder_whose_name_is_not_utf_8_is_refused_on_one_line() {
     let mut command = sandbox(&["--json", "--kubeconfigs"]);
-    let output = command.arg(OsStr::from_bytes(b"/tmp/fleetnet-\xff")).output().unwrap();
+    let output = output(command.arg(OsStr::from_bytes(b"/tmp/fleetnet-\xff")).stdout(Stdio::piped()));
     let error = text(&output.stderr);
     assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
     assert!(error.contains("UTF-8"), "{error}");
@@ -44,7 +45,7 @@ fn a_folder_whose_name_is_not_utf_8_is_refused_on_one_line() {
 fn an_output_that_cannot_be_written_is_told() {
     for view in [&["--once"][..], &["--once", "--json"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let output = sandbox(view).stdout(full).output().unwrap();
+        let output = output(sandbox(view).stdout(full));
         let error = text(&output.stderr);
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
         assert!(error.starts_with("error: standard output cannot be written to: "), "{error}");

@@ -1,7 +1,7 @@
 //! The picture, on a terminal of its own.
 
-use super::sandbox;
-use rustix::process::{Pid, Signal, kill_process};
+use super::{Limit, pid, sandbox};
+use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::Read as _;
@@ -23,6 +23,7 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let limit = Limit::of(&child);
     // Its copy of the screen would keep the terminal open.
     drop(command);
     let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
@@ -30,12 +31,13 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
     while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
         written.extend_from_slice(&piece[..bytes]);
         if !asked && String::from_utf8_lossy(&written).contains(until) {
-            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-            kill_process(pid, Signal::INT).unwrap();
+            kill_process(pid(&child), Signal::INT).unwrap();
             asked = true;
         }
     }
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let status = child.wait().unwrap();
+    limit.check(until);
+    assert_eq!(status.code(), Some(0));
     String::from_utf8(written).unwrap()
 }
 

@@ -1,0 +1,235 @@
+//! A time limit for each test. It fails the test and says what the test waited for.
+//!
+//! The limit counts the time of the test itself: not that in which it waits for its turn, and not that in which Cargo
+//! builds a program for it. A test that does not even let its runtime see the time ends the process.
+
+use crate::agent;
+use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The tests that run.
+static RUNNING: Mutex<Vec<Arc<Watched>>> = Mutex::new(Vec::new());
+/// The file that each test adds its time to, as `<seconds> <name>`, for `cargo xtask test`.
+const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
+
+tokio::task_local! {
+    static WATCHED: Arc<Watched>;
+}
+
+/// A test that runs.
+struct Watched {
+    name: String,
+    limit: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    clock: Clock,
+    /// What the test waited for, and when it began to, the last one last.
+    waits: VecDeque<(Instant, String)>,
+}
+
+/// The time of a test. It stands still while anything pauses it.
+#[derive(Debug)]
+struct Clock {
+    pauses: usize,
+    before: Duration,
+    since: Instant,
+}
+
+impl Clock {
+    fn started(now: Instant) -> Self {
+        Self { pauses: 0, before: Duration::ZERO, since: now }
+    }
+
+    fn elapsed(&self, now: Instant) -> Duration {
+        let since = if self.pauses == 0 { now.duration_since(self.since) } else { Duration::ZERO };
+        self.before + since
+    }
+
+    fn pause(&mut self, now: Instant) {
+        self.before = self.elapsed(now);
+        self.pauses += 1;
+    }
+
+    fn go_on(&mut self, now: Instant) {
+        self.pauses = self.pauses.saturating_sub(1);
+        self.since = now;
+    }
+}
+
+impl Watched {
+    fn elapsed(&self) -> Duration {
+        self.state.lock().clock.elapsed(Instant::now())
+    }
+
+    /// What the test waits for, for messages.
+    fn waits(&self) -> String {
+        let (now, state) = (Instant::now(), self.state.lock());
+        let shown = state.waits.iter().rev();
+        let shown =
+            shown.map(|(since, what)| format!("  {:.1} s ago: {what}\n", now.duration_since(*since).as_secs_f64()));
+        shown.collect()
+    }
+
+    fn complaint(&self) -> String {
+        format!(
+            "{} takes longer than {:?}. It began to wait, the last first:\n{}{}",
+            self.name,
+            self.limit,
+            self.waits(),
+            agent::tails()
+        )
+    }
+}
+
+/// Runs a test within its limit.
+///
+/// # Panics
+/// After the limit, with what the test waited for.
+pub(crate) async fn watched<T>(limit: Duration, test: impl Future<Output = T>) -> T {
+    static GUARD: Once = Once::new();
+    GUARD.call_once(guard);
+    let name = std::thread::current().name().unwrap_or("a test without a name").to_owned();
+    let state = State { clock: Clock::started(Instant::now()), waits: VecDeque::new() };
+    let watched = Arc::new(Watched { name, limit, state: Mutex::new(state) });
+    let _registered = Registered::new(&watched);
+    WATCHED.scope(Arc::clone(&watched), within_limit(&watched, test)).await
+}
+
+async fn within_limit<T>(watched: &Watched, test: impl Future<Output = T>) -> T {
+    let mut test = std::pin::pin!(test);
+    loop {
+        match tokio::time::timeout(WATCH, &mut test).await {
+            Ok(ended) => return ended,
+            Err(_) => assert!(watched.elapsed() <= watched.limit, "{}", watched.complaint()),
+        }
+    }
+}
+
+/// Says what this test begins to wait for. Outside of a test it does nothing.
+pub(crate) fn waits_for(what: impl FnOnce() -> String) {
+    // An error means that this is not a test: the bench and the sandbox use the harness too.
+    let _ = WATCHED.try_with(|watched| {
+        let mut state = watched.state.lock();
+        if state.waits.len() == WAITS_SHOWN {
+            state.waits.pop_front();
+        }
+        state.waits.push_back((Instant::now(), what()));
+    });
+}
+
+/// Stops the clock of this test until it is dropped.
+pub(crate) struct Pause(Option<Arc<Watched>>);
+
+/// Stops the clock of this test, which waits for others.
+pub(crate) fn pause() -> Pause {
+    let watched = WATCHED.try_with(Arc::clone).ok();
+    if let Some(watched) = &watched {
+        watched.state.lock().clock.pause(Instant::now());
+    }
+    Pause(watched)
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        if let Some(watched) = &self.0 {
+            watched.state.lock().clock.go_on(Instant::now());
+        }
+    }
+}
+
+/// A test as one of those that run, until this is dropped.
+struct Registered(Arc<Watched>);
+
+impl Registered {
+    fn new(watched: &Arc<Watched>) -> Self {
+        RUNNING.lock().push(Arc::clone(watched));
+        Self(Arc::clone(watched))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        RUNNING.lock().retain(|running| !Arc::ptr_eq(running, &self.0));
+        let Some(path) = std::env::var_os(TIMES_VARIABLE) else { return };
+        let line = format!("{:.3} {}\n", self.0.elapsed().as_secs_f64(), self.0.name);
+        let file = std::fs::File::options().create(true).append(true).open(&path);
+        if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+            eprintln!("the time of a test cannot be written to {}: {error}", path.display());
+        }
+    }
+}
+
+/// Looks after tests that block their thread, so that nothing can fail them.
+fn guard() {
+    let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
+    std::thread::spawn(move || {
+        loop {
+            std::thread::park_timeout(WATCH);
+            if let Some(watched) = stuck() {
+                // Not `eprintln`: that is kept until the test ends.
+                let _ = writeln!(std::io::stderr(), "{}", watched.complaint());
+                std::process::exit(STUCK_EXIT_CODE);
+            }
+        }
+    });
+}
+
+/// That of a test binary whose tests failed.
+const STUCK_EXIT_CODE: i32 = 101;
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, pause, waits_for, watched};
+    use std::future::pending;
+    use std::time::Duration;
+    use tokio::time::{Instant, sleep};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "0.5 s ago: a ship\n  2.5 s ago: a train")]
+    async fn a_test_beyond_its_limit_fails_and_says_what_it_waited_for() {
+        watched(2 * SECOND, async {
+            waits_for(|| "a train".to_owned());
+            sleep(2 * SECOND).await;
+            waits_for(|| "a ship".to_owned());
+            pending::<()>().await;
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_its_turn_is_in_no_hurry() {
+        let ended = watched(2 * SECOND, async {
+            sleep(SECOND).await;
+            {
+                let _pause = pause();
+                sleep(100 * SECOND).await;
+            }
+            sleep(SECOND / 2).await;
+            "ended"
+        });
+        assert_eq!(ended.await, "ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_stands_still_until_its_last_pause_is_over() {
+        let mut clock = Clock::started(Instant::now());
+        sleep(SECOND).await;
+        clock.pause(Instant::now());
+        sleep(SECOND).await;
+        clock.pause(Instant::now());
+        clock.go_on(Instant::now());
+        assert_eq!(clock.elapsed(Instant::now()), SECOND);
+        clock.go_on(Instant::now());
+        sleep(2 * SECOND).await;
+        assert_eq!(clock.elapsed(Instant::now()), 3 * SECOND);
+    }
+}
