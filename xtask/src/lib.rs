@@ -4,6 +4,7 @@
 
 pub mod controlplane;
 mod crds;
+mod limited;
 mod mutants;
 mod stopwatch;
 mod test;
@@ -28,7 +29,7 @@ enum Command {
     Crds(crds::CrdsArgs),
     /// Plant the faults of core/tests/mutants.yaml, each alone in a copy of this tree, and tell which the tests do not see.
     Mutants(mutants::MutantsArgs),
-    /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took.
+    /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
     Tidy,

@@ -70,9 +70,7 @@ fn chosen(mutants: Vec<Mutant>, ids: &[String]) -> anyhow::Result<Vec<Mutant>> {
 
 /// Where faults are planted: beside what Cargo builds.
 fn folder() -> anyhow::Result<PathBuf> {
-    let metadata = test::metadata()?;
-    let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
-    Ok(PathBuf::from(target).join("mutants"))
+    Ok(test::target_folder()?.join("mutants"))
 }
 
 /// Runs the named tests on the copy as it is: a test that fails anyway sees nothing.

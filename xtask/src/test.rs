@@ -2,27 +2,49 @@
 //!
 //! Every call of Cargo is for the whole workspace and chooses targets, never packages: the features of dependencies depend
 //! on the packages that are chosen, and another choice would build kube and tokio a second time.
+//!
+//! Cargo builds the programs of tests, and we run them: so the time of each test is known, and one that hangs is named
+//! and ended.
+
+mod play;
+mod programs;
+mod select;
+mod times;
 
 use crate::controlplane::{self, Program};
-use crate::stopwatch::{Stopwatch, human};
-use crate::{root, tidy};
+use crate::stopwatch::human;
+use crate::{limited, root, tidy};
 use anyhow::{Context as _, bail, ensure};
+use play::Manner;
+pub(crate) use select::Selection;
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use times::Times;
 
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
     /// Leave out the end-to-end suite, which starts control planes and other processes.
     #[arg(long)]
-    pub(crate) fast: bool,
+    fast: bool,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// The packages whose integration tests are the end-to-end suite: they start processes and wait for them in real time.
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
+/// A program of the fast suite in which no test ends for so long is ended: each takes seconds, on a machine that is busy.
+const FAST_SILENCE: Duration = Duration::from_secs(180);
+/// The same for the end-to-end suite, whose tests have limits of their own that this one is beyond.
+const END_TO_END_SILENCE: Duration = Duration::from_secs(25 * 60);
+/// How long all examples in docs may take, builds included.
+const EXAMPLES: Duration = Duration::from_secs(20 * 60);
+/// End-to-end tests at once. They mostly wait, for a fleet as for their turn to have it.
+const END_TO_END_THREADS: usize = 4;
 
-/// Runs the suites until one fails, and says what each took.
+/// Runs the suites until one fails, and says what each took, and the slowest tests.
 ///
 /// # Errors
 /// The first suite that fails.
@@ -34,19 +56,93 @@ pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
 }
 
 fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
+    let TestArgs { fast: only_fast, selection } = arguments;
     let Suites { fast, end_to_end } = Suites::of(&metadata()?)?;
-    times.measure("tidy", tidy::run)?;
+    if selection.has_the_rest() {
+        times.measure("tidy", tidy::run)?;
+    }
     let fast = with_targets(&["test", "--workspace", "--lib", "--bins"], &fast);
-    times.measure("build", || cargo(&[&fast[..], &["--no-run", "--quiet"]].concat()))?;
-    times.measure("fast suite", || cargo(&fast))?;
-    times.measure("examples in docs", || cargo(&["test", "--quiet", "--workspace", "--doc"]))?;
-    if arguments.fast {
-        return Ok(());
+    let fast = times.measure("build", || programs::build(&fast))?;
+    let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None };
+    let mut played = suite(times, "fast suite", &fast, selection, manner)?;
+    if selection.has_the_rest() {
+        times.measure("examples in docs", examples)?;
+    }
+    if !only_fast {
+        played += end_to_end_suite(selection, times, &end_to_end)?;
+    }
+    ensure!(played > 0, "no test is selected by {}", selection.told());
+    Ok(())
+}
+
+fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) -> anyhow::Result<usize> {
+    let tests = with_targets(&["test", "--workspace"], names);
+    let programs = times.measure("end-to-end build", || programs::build(&tests))?;
+    if !programs.iter().any(|program| program.tests.iter().any(|test| selection.has(&program.name, test))) {
+        return Ok(0);
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
     // The suite starts the agents as processes; a build of its tests does not build them.
     times.measure("agents", || cargo(&["build", "--workspace", "--bins"]))?;
-    times.measure("end-to-end suite", || cargo(&with_targets(&["test", "--workspace"], &end_to_end)))
+    let folder = target_folder()?;
+    let own_times = folder.join("test-times");
+    let manner = Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times) };
+    suite(times, "end-to-end suite", &programs, selection, manner)
+}
+
+/// Runs what is selected of all programs of a suite; how many tests that was.
+fn suite(
+    times: &mut Times,
+    name: &'static str,
+    programs: &[programs::Program],
+    selection: &Selection,
+    manner: Manner<'_>,
+) -> anyhow::Result<usize> {
+    let (mut count, mut failed, mut tests_times) = (0, Vec::new(), Vec::new());
+    let outcome = times.measure(name, || {
+        for program in programs {
+            let tests = program.tests.iter().map(String::as_str);
+            let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
+            if tests.is_empty() {
+                continue;
+            }
+            if let Some(times) = manner.times {
+                forget(times)?;
+            }
+            count += tests.len();
+            let played = play::play(program, &tests, manner)?;
+            let full = |test: String| format!("{}::{test}", program.name);
+            failed.extend(played.failed.into_iter().map(full));
+            tests_times.extend(played.times.into_iter().map(|(test, time)| (full(test), time)));
+        }
+        ensure!(
+            failed.is_empty(),
+            "{} of {count} tests of the {name} failed:\n  {}",
+            failed.len(),
+            failed.join("\n  ")
+        );
+        Ok(())
+    });
+    times.add_tests(tests_times);
+    outcome.map(|()| count)
+}
+
+/// Removes a file that an earlier program wrote.
+fn forget(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.with_context(|| format!("cannot remove {}", path.display())),
+    }
+}
+
+fn examples() -> anyhow::Result<()> {
+    let arguments = ["test", "--quiet", "--workspace", "--doc"];
+    let mut child = command(&arguments).spawn().context("cannot call cargo")?;
+    let status = limited::wait(&mut child, EXAMPLES)?;
+    let status = status.with_context(|| format!("the examples in docs take longer than {}", human(EXAMPLES)))?;
+    ensure!(status.success(), "the examples in docs failed ({status})");
+    Ok(())
 }
 
 /// The names of the integration tests.
@@ -91,6 +187,16 @@ pub(crate) fn metadata() -> anyhow::Result<Value> {
     serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
 
+/// Where Cargo builds.
+///
+/// # Errors
+/// Where Cargo cannot be asked.
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
+    Ok(PathBuf::from(target))
+}
+
 /// Calls the Cargo that runs us.
 ///
 /// # Errors
@@ -109,26 +215,6 @@ fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
     command
-}
-
-/// What each step took, in order.
-#[derive(Default)]
-struct Times(Vec<(&'static str, Duration, bool)>);
-
-impl Times {
-    fn measure(&mut self, step: &'static str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let stopwatch = Stopwatch::start();
-        let outcome = work();
-        self.0.push((step, stopwatch.elapsed(), outcome.is_ok()));
-        outcome
-    }
-
-    fn print(&self) {
-        println!();
-        for (step, duration, passed) in &self.0 {
-            println!("{step:<18} {:>14}{}", human(*duration), if *passed { "" } else { "  FAILED" });
-        }
-    }
 }
 
 #[cfg(test)]

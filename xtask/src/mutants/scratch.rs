@@ -1,19 +1,19 @@
 //! The copy of the tree in which faults are planted, its test programs, and what becomes of a test.
 
 use super::list::Mutant;
+use crate::limited;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// What is not copied, in the root or below.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 /// A test that has not ended by then runs in a circle: the fault is seen.
 const LONGEST: Duration = Duration::from_secs(300);
-const POLL: Duration = Duration::from_millis(10);
 
 /// What became of a fault.
 pub(super) enum Outcome {
@@ -198,27 +198,7 @@ fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
     let mut command = command(program);
     command.args(["--exact", "--quiet"]).args(tests).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot run {}", program.executable.display()))?;
-    wait(&mut child)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "std waits for a process with no limit only, and this is the only thread"
-)]
-fn wait(child: &mut Child) -> anyhow::Result<bool> {
-    let mut left = LONGEST;
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a test")? {
-            return Ok(status.success());
-        }
-        if left.is_zero() {
-            child.kill().context("cannot end a test")?;
-            child.wait().context("cannot wait for a test")?;
-            return Ok(false);
-        }
-        std::thread::sleep(POLL);
-        left = left.saturating_sub(POLL);
-    }
+    Ok(limited::wait(&mut child, LONGEST)?.is_some_and(|status| status.success()))
 }
 
 /// Makes `to` a copy of `from`; what is equal is left alone, so that Cargo does not build it anew.

@@ -1,0 +1,59 @@
+//! The programs of tests that Cargo builds, and the tests in them.
+
+use super::command;
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program of tests.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// What Cargo calls it: `rules`, `e2e`.
+    pub(super) name: String,
+    /// The folder of its package, where its tests run.
+    folder: PathBuf,
+    executable: PathBuf,
+    /// The paths of its tests, in the order in which they are begun.
+    pub(super) tests: Vec<String>,
+}
+
+/// Builds the targets that the arguments name.
+///
+/// # Errors
+/// Where they do not compile.
+pub(super) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Program>> {
+    let mut command = command(arguments);
+    command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]).stderr(Stdio::inherit());
+    let output = command.output().context("cannot call cargo")?;
+    ensure!(output.status.success(), "the tests do not compile");
+    let messages = String::from_utf8(output.stdout).context("cargo's messages are not text")?;
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let programs =
+        messages.filter(|message| message["profile"]["test"] == true).filter_map(|message| program(&message));
+    programs.map(Program::listed).collect()
+}
+
+fn program(message: &Value) -> Option<Program> {
+    let (name, manifest) = (message["target"]["name"].as_str()?, Path::new(message["manifest_path"].as_str()?));
+    let (folder, executable) = (manifest.parent()?.to_owned(), message["executable"].as_str()?.into());
+    Some(Program { name: name.to_owned(), folder, executable, tests: Vec::new() })
+}
+
+impl Program {
+    /// How to run it, as Cargo does.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).stdin(Stdio::null());
+        command
+    }
+
+    fn listed(mut self) -> anyhow::Result<Self> {
+        let context = || format!("{} does not list its tests", self.executable.display());
+        let output = self.command().args(["--list", "--format", "terse"]).output().with_context(context)?;
+        ensure!(output.status.success(), context());
+        let tests = String::from_utf8(output.stdout).with_context(context)?;
+        self.tests = tests.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+        Ok(self)
+    }
+}

@@ -1,0 +1,99 @@
+//! Which tests are run: `--only` and `--shard`.
+
+use anyhow::{Context as _, ensure};
+use std::str::FromStr;
+
+/// The tests that are asked for. A test is named as `program::path::of::test`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Selection {
+    /// Run only the tests whose name contains this. A name is the program's with the test's path:
+    /// `e2e::bad_answers::a_hub_that_…`.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// Run only the tests of part I of N, from 1. Each test is in one part, in the same one every time.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+}
+
+/// A part of the tests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Shard {
+    index: u64,
+    count: u64,
+}
+
+impl Selection {
+    /// True if a test is asked for.
+    pub(super) fn has(&self, program: &str, test: &str) -> bool {
+        let name = format!("{program}::{test}");
+        self.only.as_ref().is_none_or(|only| name.contains(only)) && self.shard.is_none_or(|shard| shard.has(&name))
+    }
+
+    /// True if what has no names to choose by is run too: `tidy`, and the examples in docs.
+    pub(super) fn has_the_rest(&self) -> bool {
+        self.only.is_none() && self.shard.is_none_or(|shard| shard.index == 0)
+    }
+
+    /// What was asked for, for messages.
+    pub(super) fn told(&self) -> String {
+        let only = self.only.as_ref().map(|only| format!("--only {only}"));
+        let shard = self.shard.map(|Shard { index, count }| format!("--shard {}/{count}", index + 1));
+        only.into_iter().chain(shard).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Shard {
+    fn has(self, name: &str) -> bool {
+        fnv_1a(name) % self.count == self.index
+    }
+}
+
+impl FromStr for Shard {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (index, count) = text.split_once('/').context("it is not I/N")?;
+        let (index, count): (u64, u64) = (index.parse()?, count.parse()?);
+        ensure!((1..=count).contains(&index), "I is from 1 to N");
+        Ok(Self { index: index - 1, count })
+    }
+}
+
+/// FNV-1a of 64 bits: the same on every machine and with every version of Rust.
+fn fnv_1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Selection, Shard, fnv_1a};
+
+    #[test]
+    fn a_pattern_is_looked_for_in_the_whole_name() {
+        let selection = Selection { only: Some("rules::claims::a".to_owned()), shard: None };
+        assert!(selection.has("rules", "claims::a_claim_is_fair"));
+        assert!(!selection.has("rules", "claims::no_claim_is_lost"));
+        assert!(!selection.has("ledger", "claims::a_claim_is_fair"));
+        assert!(!selection.has_the_rest());
+    }
+
+    #[test]
+    fn each_test_is_in_one_part_and_only_the_first_part_has_what_has_no_name() {
+        let parts = ["1/3", "2/3", "3/3"].map(|part| Selection { only: None, shard: part.parse().ok() });
+        for number in 0..100 {
+            let test = format!("test_{number}");
+            assert_eq!(parts.iter().filter(|part| part.has("rules", &test)).count(), 1, "{test}");
+        }
+        assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
+        assert_eq!(parts[1].told(), "--shard 2/3");
+        // From the FNV reference: the part of a test must not move between machines.
+        assert_eq!(fnv_1a("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_is_refused() {
+        for text in ["", "1", "0/2", "3/2", "1/0", "a/b"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}
