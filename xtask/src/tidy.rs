@@ -2,6 +2,7 @@
 
 mod architecture;
 mod behaviour;
+mod docs;
 mod layout;
 mod reasons;
 mod source;
@@ -41,6 +42,11 @@ const RULES: &[Rule] = &[
         broken: behaviour::rules_of_core_without_faults,
     },
     Rule { asks: "each fault of cargo xtask mutants can be planted", broken: behaviour::faults_that_cannot_be_planted },
+    Rule { asks: "each test that the docs name is one", broken: docs::tests_that_are_not_there },
+    Rule {
+        asks: "each block of commands in the docs says which test runs it, or why none does",
+        broken: docs::commands_that_nothing_runs,
+    },
     Rule {
         asks: "docs/events.md explains each reason that users are told",
         broken: reasons::reasons_that_are_not_explained,

@@ -1,15 +1,18 @@
-//! The commands of `docs/install.md`, as they stand there, with the real kubectl on real API servers; then the agents as
+//! The commands of the guides in `docs/`, as they stand there, with the real kubectl on real API servers; then the agents as
 //! the Deployments have kubelets start them.
 
 use anyhow::{Context as _, bail, ensure};
+use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
 use fleetnet_tests::agent::{Agent, AgentSpec};
 use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
+use fleetnet_tests::eventually;
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 use fleetnet_tests::limits::CONTROL_PLANE_START;
+use fleetnet_tests::process::Ended;
 use fleetnet_tests::turn::Turn;
 use fleetnet_tests::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
+use k8s_openapi::api::core::v1::{EnvVar, Namespace, PodSpec, Secret};
 use kube::Api;
 use serde_json::{Value, json};
 use std::fs;
@@ -25,10 +28,17 @@ const MEMBER: &str = "west";
 /// The namespace in the guide.
 const USERS: &str = "work";
 
-/// The guide's blocks of commands; those that are only shown are marked otherwise.
-fn commands(guide: &str) -> Vec<&str> {
-    let blocks = guide.split("\n```sh\n").skip(1);
-    blocks.filter_map(|block| block.split_once("\n```").map(|(commands, _)| commands)).collect()
+/// Stands before each block of commands that is run here.
+const MARK: &str =
+    "\n<!-- run by install::the_guides_commands_install_use_and_remove_agents_that_do_their_job -->\n```";
+
+/// The marked blocks of commands in a language, `sh` or `console`, of a document of `docs`.
+fn commands(document: &str, language: &str) -> anyhow::Result<Vec<String>> {
+    let text = fs::read_to_string(xtask::root().join("docs").join(document))?;
+    let blocks = text.split(MARK).skip(1).filter_map(|block| block.split_once("\n```")?.0.split_once('\n'));
+    let blocks = blocks.filter(|(found, _)| *found == language);
+    let lines = |block: &str| block.lines().map(|line| format!("{}\n", line.trim_start_matches("$ "))).collect();
+    Ok(blocks.map(|(_, block)| lines(block)).collect())
 }
 
 /// A kubeconfig with the contexts that the guide expects.
@@ -43,7 +53,8 @@ async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String
         users.push(json!({"name": name, "user": {"token": access.token}}));
     }
     let config: Value = json!({
-        "apiVersion": "v1", "kind": "Config", "contexts": contexts, "clusters": servers, "users": users,
+        "apiVersion": "v1", "kind": "Config", "current-context": MEMBER, "contexts": contexts,
+        "clusters": servers, "users": users,
     });
     Ok(config.to_string())
 }
@@ -52,7 +63,7 @@ async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String
 async fn run(script: &str, folder: &Path) -> anyhow::Result<()> {
     let kubectl = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
     let programs = folder.join("programs");
-    fs::create_dir(&programs)?;
+    fs::create_dir_all(&programs)?;
     let file = programs.join("kubectl");
     let first_argument = kubectl.first_argument.unwrap_or_default();
     fs::write(&file, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", kubectl.file.display()))?;
@@ -128,29 +139,47 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 }
 
 #[test]
-fn the_guide_s_commands_install_agents_that_do_their_job() -> anyhow::Result<()> {
+fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let _turn = Turn::with_own_servers().await;
-        // It puts the tokens into the Secrets that ask for them.
-        let controllers = vec!["serviceaccount-token-controller".to_owned()];
-        let hub = Options { name: "hub".to_owned(), controllers, ..Options::default() };
-        let member = Options { name: MEMBER.to_owned(), ..Options::default() };
+        // One puts the tokens into the Secrets that ask for them, the other ends namespaces.
+        let controllers = ["serviceaccount-token-controller", "namespace-controller"].map(str::to_owned).to_vec();
+        let hub = Options { name: "hub".to_owned(), controllers: controllers.clone(), ..Options::default() };
+        let member = Options { name: MEMBER.to_owned(), controllers, ..Options::default() };
         let (hub, member) = futures::future::try_join(ControlPlane::start(hub), ControlPlane::start(member)).await?;
         let folder = TempDir::with_prefix("fleetnet-install-")?;
         fs::write(folder.path().join("kubeconfig"), kubeconfig(&[("hub", &hub), (MEMBER, &member)]).await?)?;
 
-        let guide = fs::read_to_string(xtask::root().join("docs/install.md"))?;
-        let commands = commands(&guide);
-        ensure!(commands.len() >= 5, "the guide has lost its commands: {commands:?}");
-        run(&commands.join("\n"), folder.path()).await.with_context(|| hub.tail())?;
+        let guide = commands("install.md", "sh")?;
+        ensure!(guide.len() >= 5, "the guide has lost its commands: {guide:?}");
+        run(&guide.concat(), folder.path()).await.with_context(|| hub.tail())?;
 
-        let _hub_agent = start(&hub, "hub-agent", folder.path()).await?;
-        let _member_agent = start(&member, "member-agent", folder.path()).await?;
+        let hub_agent = start(&hub, "hub-agent", folder.path()).await?;
+        let member_agent = start(&member, "member-agent", folder.path()).await?;
         member.create_namespace(USERS).await?;
         let user = User::new(member.admin(), USERS);
         user.create_service("app").await?;
         user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
         user.export("app").await?;
-        user.sees_export("app", "Conflict", "False", "NoConflictFound").await
+        user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+
+        hub.create_namespace("shop").await?;
+        let [looks, removes] = &commands("install.md", "console")?[..] else { bail!("two blocks of the guide") };
+        let others =
+            [commands("carried.md", "console")?, commands("trust.md", "sh")?, commands("endpointslices.md", "sh")?];
+        ensure!(others.each_ref().map(Vec::len) == [2, 1, 1], "the other guides have lost commands: {others:?}");
+        let (seen, others) = (looks.clone(), others.concat().concat());
+        run(&(seen + &others), folder.path()).await.with_context(|| hub.tail())?;
+        let shop = Api::<Namespace>::all(hub.admin()).get("shop").await?.metadata.annotations.unwrap_or_default();
+        ensure!(shop["networking.fleet.azure.com/exporters"] == "west,east", "{shop:?}");
+
+        user.delete::<ServiceExport>("app").await?;
+        let exports: Api<InternalServiceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
+        eventually::gone(&exports, "work-app").await?;
+        ensure!(member_agent.terminate().await? == Ended::Exited(0), "{}", member_agent.log().tail());
+        run(removes, folder.path()).await.with_context(|| hub.tail())?;
+        eventually::gone(&Api::<Namespace>::all(hub.admin()), "fleet-member-west").await?;
+        ensure!(hub_agent.ended().is_none(), "{}", hub_agent.log().tail());
+        Ok(())
     })
 }

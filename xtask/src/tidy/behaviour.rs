@@ -1,6 +1,6 @@
 //! docs/behaviour.md and the faults of `cargo xtask mutants` hold to the tree.
 
-use super::source::Tree;
+use super::source::{self, File, Tree};
 use crate::mutants::list::{self, Mutant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,16 @@ struct Row {
     tests: Vec<String>,
 }
 
-/// Where the functions are of files that are named: from `file::name` to the folders of their packages.
-type Functions = BTreeMap<String, BTreeSet<String>>;
+/// Where tests are, and scenes that are played: from `file::name` to the folders of their packages.
+pub(super) type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// Where scenes are: functions that tests play on a fleet.
+const SCENES: &str = "tests/src/scenes/";
+/// Where tests play them, and where the macros are that do.
+const STAGES: [&str; 3] = ["tests/src/scenes.rs", "tests/tests/", "sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
-    let functions = functions(tree);
+    let known = tests_of(tree);
     let mut places = Vec::new();
     let mut ids = BTreeSet::new();
     for row in rows(tree) {
@@ -29,16 +34,16 @@ pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
         if row.tests.is_empty() {
             places.push(place("names no test"));
         }
-        let unknown = row.tests.iter().filter(|test| !functions.contains_key(*test));
-        places.extend(unknown.map(|test| place(&format!("names {test}, which is not there"))));
+        let unknown = row.tests.iter().filter(|test| !known.contains_key(*test));
+        places.extend(unknown.map(|test| place(&format!("names {test}, which is no test"))));
     }
     places
 }
 
 pub(super) fn rules_of_core_without_faults(tree: &Tree) -> Vec<String> {
-    let (functions, mutants) = (functions(tree), mutants(tree).unwrap_or_default());
+    let (known, mutants) = (tests_of(tree), mutants(tree).unwrap_or_default());
     let faulty: BTreeSet<&str> = mutants.iter().map(Mutant::rule).collect();
-    let of_core = |row: &Row| row.tests.iter().any(|test| functions.get(test).is_some_and(|it| it.contains("core")));
+    let of_core = |row: &Row| row.tests.iter().any(|test| known.get(test).is_some_and(|it| it.contains("core")));
     let rows = rows(tree);
     let without = rows.iter().filter(|row| of_core(row) && !faulty.contains(row.id.as_str()));
     without.map(|row| format!("{DOCUMENT}:{}: {}", row.line, row.id)).collect()
@@ -49,7 +54,7 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
         Ok(mutants) => mutants,
         Err(error) => return vec![format!("{error:#}")],
     };
-    let functions = functions(tree);
+    let known = tests_of(tree);
     let rules: BTreeSet<String> = rows(tree).into_iter().map(|row| row.id).collect();
     let mut ids = BTreeSet::new();
     let mut places = Vec::new();
@@ -64,7 +69,7 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
         if tree.file(&mutant.file).and_then(|file| mutant.applied(&file.text)).is_none() {
             places.push(place(&format!("what it changes is not in {} exactly once", mutant.file)));
         }
-        if !functions.get(&mutant.test).is_some_and(|folders| folders.contains(mutant.folder())) {
+        if !known.get(&mutant.test).is_some_and(|folders| folders.contains(mutant.folder())) {
             places.push(place(&format!("{} has no test {}", mutant.folder(), mutant.test)));
         }
     }
@@ -75,21 +80,23 @@ fn mutants(tree: &Tree) -> anyhow::Result<Vec<Mutant>> {
     tree.file(list::PATH).map_or_else(|| Ok(Vec::new()), |file| list::parse(&file.text))
 }
 
-fn functions(tree: &Tree) -> Functions {
-    let mut functions = Functions::new();
-    let texts: Vec<&str> =
-        [DOCUMENT, list::PATH].into_iter().filter_map(|path| Some(tree.file(path)?.text.as_str())).collect();
+/// All tests, and all scenes that a test plays.
+pub(super) fn tests_of(tree: &Tree) -> Tests {
+    let mut tests = Tests::new();
+    let is_stage = |file: &&File| STAGES.iter().any(|stage| file.path.starts_with(stage));
+    let stages: Vec<&File> = tree.rust().filter(is_stage).collect();
+    let is_played = |name: &str| stages.iter().any(|stage| source::contains_words(&stage.code, name));
     for file in tree.rust() {
         let stem = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
-        if !texts.iter().any(|text| text.contains(&format!("{stem}::"))) {
-            continue; // nobody names a test of it
-        }
         let folder = file.path.split('/').next().unwrap_or_default();
+        let has_scenes = file.path.starts_with(SCENES);
         for function in file.functions() {
-            functions.entry(format!("{stem}::{}", function.name)).or_default().insert(folder.to_owned());
+            if function.is_test || has_scenes && is_played(&function.name) {
+                tests.entry(format!("{stem}::{}", function.name)).or_default().insert(folder.to_owned());
+            }
         }
     }
-    functions
+    tests
 }
 
 /// The rows of all tables that end in a column of tests.

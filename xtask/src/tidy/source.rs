@@ -36,6 +36,8 @@ pub(super) struct Function {
     pub(super) line: usize,
     /// How many lines it has, from `fn` to its last brace.
     pub(super) lines: usize,
+    /// It stands under `#[test]` or `#[tokio::test]`.
+    pub(super) is_test: bool,
 }
 
 impl Tree {
@@ -111,10 +113,19 @@ impl File {
                 (starts, name.is_empty(), item(&self.code, at).filter(|item| item.has_body))
             {
                 let line = self.code[..at].matches('\n').count() + 1;
-                functions.push(Function { name, line, lines: self.code[at..body.end].matches('\n').count() + 1 });
+                let (lines, is_test) = (self.code[at..body.end].matches('\n').count() + 1, self.is_test(at));
+                functions.push(Function { name, line, lines, is_test });
             }
         }
         functions
+    }
+
+    /// True if the function whose `fn` is there is a test: one of the attributes before it says so.
+    fn is_test(&self, at: usize) -> bool {
+        let before = &self.code[..line_begin(&self.code, at)];
+        // Comments and texts are blank, so this is where the item before ends, or the one around it begins.
+        let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
+        attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
 
     /// The files of modules that are declared for tests only.
@@ -160,7 +171,7 @@ fn is_word(letter: char) -> bool {
 }
 
 /// Whether `needle` stands in `line` and, where it begins or ends with a letter, no word goes on there.
-fn contains_words(line: &str, needle: &str) -> bool {
+pub(super) fn contains_words(line: &str, needle: &str) -> bool {
     line.match_indices(needle).any(|(at, _)| {
         let before = needle.starts_with(is_word) && line[..at].ends_with(is_word);
         let after = needle.ends_with(is_word) && line[at + needle.len()..].starts_with(is_word);

@@ -1,7 +1,7 @@
 //! This tree keeps every rule, and every rule finds what breaks it.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, layout, reasons};
+use super::{RULES, Rule, architecture, behaviour, docs, layout, reasons};
 use crate::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -153,7 +153,7 @@ fn ruled(rows: &str, faults: &str) -> Tree {
         ("docs/behaviour.md", &table),
         ("core/tests/mutants.yaml", faults),
         ("core/src/sum.rs", "fn sum() { 1 + 2 }\n"),
-        ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"),
+        ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() { helps() }\nfn helps() {}\n"),
         ("runtime/src/waits.rs", "#[test]\nfn a_wait_ends() {}\n"),
     ])
 }
@@ -168,14 +168,16 @@ const RULE: &str = "| S1 | it adds | `sums::a_sum_is_right` (core) |\n";
 
 #[test]
 fn a_rule_without_a_test_that_is_there_is_found() {
-    let rows =
-        format!("{RULE}| S2 | it | none, `sum` |\n| S1 | it | `waits::a_wait_ends` |\n| S3 | it | `sums::lost` |\n");
+    let rows = format!(
+        "{RULE}| S2 | it | none, `sum` |\n| S1 | it | `waits::a_wait_ends` |\n| S3 | it | `sums::lost`, `sums::helps` |\n"
+    );
     assert_eq!(
         behaviour::rules_without_tests(&ruled(&rows, "[]")),
         [
             "docs/behaviour.md:6: S2 names no test",
             "docs/behaviour.md:7: S1 is there twice",
-            "docs/behaviour.md:8: S3 names sums::lost, which is not there"
+            "docs/behaviour.md:8: S3 names sums::lost, which is no test",
+            "docs/behaviour.md:8: S3 names sums::helps, which is no test"
         ]
     );
 }
@@ -209,6 +211,55 @@ fn a_fault_that_cannot_be_planted_is_found() {
     );
     let unreadable = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "- nonsense"));
     assert!(unreadable[0].contains("is not a list of faults"), "{unreadable:?}");
+}
+
+#[test]
+fn a_scene_is_a_test_where_a_test_plays_it() {
+    let tree = tree(&[
+        ("tests/src/scenes/told.rs", "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n"),
+        ("tests/src/scenes.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
+        ("sim/tests/told_on_memkube.rs", "#[tokio::test(start_paused = true)]\nasync fn it() { called().await }\n"),
+        (
+            "core/src/told.rs",
+            "// Says why.\n#[test]\n#[expect(\n    clippy::x,\n    reason = \"y\"\n)]\nfn odd() {}\nfn lost() {}\n",
+        ),
+    ]);
+    let known: Vec<String> = behaviour::tests_of(&tree).into_keys().collect();
+    assert_eq!(known, ["told::called", "told::odd", "told::played", "told_on_memkube::it"]);
+}
+
+#[test]
+fn a_test_that_the_docs_name_and_nobody_wrote_is_found() {
+    let rows = "| what | test |\n|---|---|\n| it | `a_sum_is_right`, `a_sum_is_lost` (real) |\n| it | the same |\n";
+    let other = "\n| name | column |\n|---|---|\n| x | `a_metric_of_ours_in_seconds` |\n";
+    let prose = "\nHeld by `sums::a_sum_is_right_and_kept`; `fleet::Fleet` is code.\n";
+    let tree = tree(&[
+        ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"),
+        ("docs/failures.md", &format!("{rows}{other}{prose}")),
+    ]);
+    assert_eq!(
+        docs::tests_that_are_not_there(&tree),
+        ["docs/failures.md:3: a_sum_is_lost", "docs/failures.md:10: sums::a_sum_is_right_and_kept"]
+    );
+}
+
+#[test]
+fn a_block_of_commands_that_nothing_runs_is_found() {
+    let block = |before: &str, language: &str| format!("{before}\n```{language}\nrm x\n```\n");
+    let run = block("<!-- run by sums::a_sum_is_right -->", "sh");
+    let lost = block("<!-- run by sums::lost -->", "console");
+    let needs = block("<!-- not run: it needs a cloud -->", "console");
+    let text = [run, lost, needs, block("<!-- not run:  -->", "sh"), block("Then:", "sh"), block("", "yaml")].concat();
+    let tree = tree(&[("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"), ("README.md", &text)]);
+    let silent = "no line before it says `<!-- run by file::test -->` or `<!-- not run: why -->`";
+    assert_eq!(
+        docs::commands_that_nothing_runs(&tree),
+        [
+            "README.md:6: sums::lost is no test".to_owned(),
+            format!("README.md:14: {silent}"),
+            format!("README.md:18: {silent}"),
+        ]
+    );
 }
 
 #[test]

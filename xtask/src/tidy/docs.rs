@@ -1,0 +1,88 @@
+//! The tests and commands that the docs speak of.
+
+use super::behaviour::{Tests, tests_of};
+use super::source::{File, Tree};
+use std::collections::BTreeSet;
+
+/// Before a block of commands: the test that runs it, as `file::test`.
+const RUN_BY: &str = "<!-- run by ";
+/// Before a block of commands: what it needs that the tests lack.
+const NOT_RUN: &str = "<!-- not run: ";
+const END: &str = " -->";
+/// Languages of blocks that people type.
+const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
+/// A name with so many underscores after `::` is a sentence, and so a test's.
+const SENTENCE: usize = 3;
+
+/// Names of tests in the docs that are none: in a column of tests, or as `file::test` anywhere.
+pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
+    let known = tests_of(tree);
+    let bare: BTreeSet<&str> = known.keys().filter_map(|test| Some(test.split_once("::")?.1)).collect();
+    let mut places = Vec::new();
+    for file in documents(tree) {
+        let mut of_tests = false;
+        for (number, line) in file.text.lines().enumerate() {
+            let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |"));
+            let last = cells.and_then(|cells| cells.rsplit(" | ").next()).unwrap_or_default();
+            of_tests = line.starts_with('|') && (of_tests || last == "test");
+            let in_column = if of_tests { quoted(last) } else { Vec::new() };
+            let is_sentence = |code: &&str| code.split_once("::").is_some_and(|(_, name)| sentence(name));
+            let anywhere = quoted(line).into_iter().filter(is_sentence);
+            let named: BTreeSet<&str> = in_column.into_iter().filter(|code| is_name(code)).chain(anywhere).collect();
+            let unknown = named.into_iter().filter(|test| !known.contains_key(*test) && !bare.contains(test));
+            places.extend(unknown.map(|test| format!("{}:{}: {test}", file.path, number + 1)));
+        }
+    }
+    places
+}
+
+/// Blocks of commands that do not say which test runs them, or what they need that the tests lack.
+pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
+    let known = tests_of(tree);
+    let mut places = Vec::new();
+    for file in documents(tree) {
+        let (mut before, mut is_open) = ("", false);
+        for (number, line) in file.text.lines().enumerate() {
+            if let Some(language) = line.strip_prefix("```") {
+                is_open = !is_open;
+                if is_open
+                    && COMMANDS.contains(&language)
+                    && let Some(wrong) = wrong(before, &known)
+                {
+                    places.push(format!("{}:{}: {wrong}", file.path, number + 1));
+                }
+            }
+            before = line;
+        }
+    }
+    places
+}
+
+/// What is wrong with the line before a block of commands.
+fn wrong(line: &str, known: &Tests) -> Option<String> {
+    let said = |word: &str| line.strip_prefix(word)?.strip_suffix(END);
+    match (said(RUN_BY), said(NOT_RUN)) {
+        (Some(test), _) if known.contains_key(test) => None,
+        (Some(test), _) => Some(format!("{test} is no test")),
+        (None, Some(why)) if !why.is_empty() => None,
+        _ => Some(format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`")),
+    }
+}
+
+fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| file.path.ends_with(".md"))
+}
+
+/// What stands between backquotes.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+fn is_name(code: &str) -> bool {
+    let name = code.rsplit("::").next().unwrap_or_default();
+    name.contains('_') && code.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | ':'))
+}
+
+fn sentence(name: &str) -> bool {
+    name.matches('_').count() >= SENTENCE && is_name(name)
+}
