@@ -36,9 +36,9 @@ pub struct LeaseTimes {
 }
 
 impl LeaseTimes {
-    /// For who wants to see a successor take over soon.
+    /// For who wants to see a successor take over soon. Still, an agent that has no processor for some seconds goes on.
     pub const SHORT: Self =
-        Self { lease: Duration::from_secs(3), renew: Duration::from_secs(2), retry: Duration::from_millis(500) };
+        Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
 }
 
 /// The agents' own.

@@ -33,7 +33,8 @@ pub(crate) struct Fleet {
     pub(crate) hub: Server,
     /// The members, in order of their numbers.
     pub(crate) members: Vec<Member>,
-    lease_times: LeaseTimes,
+    /// The agent of the last member is going to be killed.
+    has_a_victim: bool,
     /// By the index of the member; that of the hub has none.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
@@ -63,12 +64,9 @@ impl Fleet {
             (Server::Memory(started.0), started.1.into_iter().map(Server::Memory).collect::<Vec<_>>())
         };
         let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
-        let lease_times = match options.scenario {
-            Some(Scenario::AgentKilled) => LeaseTimes::SHORT,
-            _ => LeaseTimes::default(),
-        };
+        let has_a_victim = options.scenario == Some(Scenario::AgentKilled);
         let (agents, failures) = (Mutex::default(), Failures::default());
-        let fleet = Self { hub, members, lease_times, agents, failures, stage: stage.clone() };
+        let fleet = Self { hub, members, has_a_victim, agents, failures, stage: stage.clone() };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
@@ -147,8 +145,8 @@ impl Fleet {
 
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
-        let (hub, lease) = (self.hub.cluster(HUB, HUB_AGENT).await?, self.lease_times);
-        let start = move || sim::agent::of_hub(Arc::clone(&hub), Setup { lease, ..Setup::usual("hub-agent") });
+        let hub = self.hub.cluster(HUB, HUB_AGENT).await?;
+        let start = move || sim::agent::of_hub(Arc::clone(&hub), Setup::usual("hub-agent"));
         agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
         for index in 0..self.members.len() {
             agents.insert(Some(index), self.member_agent(index).await?);
@@ -162,7 +160,8 @@ impl Fleet {
         let Member { name, server } = &self.members[index];
         let member = server.cluster("member", MEMBER_AGENT).await?;
         let hub = self.hub.cluster(HUB, &hub_user(&member_namespace(name))).await?;
-        let (name, lease) = (name.clone(), self.lease_times);
+        let is_victim = self.has_a_victim && index + 1 == self.members.len();
+        let (name, lease) = (name.clone(), if is_victim { LeaseTimes::SHORT } else { LeaseTimes::default() });
         let start = move || {
             let setup = Setup { lease, ..Setup::usual("member-agent") };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)

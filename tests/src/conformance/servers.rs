@@ -31,8 +31,8 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
-/// Between two compactions of a server that forgets soon.
-pub const COMPACTION: Duration = Duration::from_secs(1);
+/// Between two compactions of a server that forgets soon. What is asked of the last moment must come within it.
+pub const COMPACTION: Duration = Duration::from_secs(5);
 
 /// A real server with the custom kinds, for one test at a time. What a test leaves there is in namespaces of its own.
 pub struct Real {

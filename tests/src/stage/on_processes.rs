@@ -3,13 +3,15 @@
 use super::{Cast, Ground, Member, Place};
 use crate::agent::{Agent, AgentSpec};
 use crate::audit::{FleetLedger, FleetMark};
-use crate::fleet::Fleet;
+use crate::fleet::{FLEET_SYSTEM, Fleet};
 use crate::kubeconfig::Access;
 use crate::process::Ended;
 use crate::proxy::Line;
 use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -85,6 +87,21 @@ impl OnProcesses {
     /// Where none runs, or it does not end.
     pub async fn kill(&mut self, place: Place) -> anyhow::Result<()> {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
+    }
+
+    /// Deletes the Leases of the agent of a place that was killed, so that its successor need not wait until they run
+    /// out: how long that takes depends on the time of day, and what comes of it does not.
+    ///
+    /// # Errors
+    /// Where the server refuses.
+    pub async fn forget_leases(&self, place: Place) -> anyhow::Result<()> {
+        let control_plane = match place {
+            Place::Hub => &self.fleet.hub,
+            Place::Member(index) => &self.fleet.members[index].control_plane,
+        };
+        let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+        leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        Ok(())
     }
 
     /// Stops the agent of a place as an operator does.

@@ -195,10 +195,20 @@ fn a_wait_in_vain_shows_what_was_seen_last() -> anyhow::Result<()> {
     run(async {
         let api: Api<Namespace> = Api::all(shared().await?.admin());
         let selection = WatchParams::default().fields("metadata.name=default");
-        let limit = Duration::from_millis(500);
-        let waited = eventually::objects_within(limit, &api, &selection, "a green namespace", |_| false).await;
-        let message = waited.err().context("no error")?.to_string();
-        assert!(message.contains("waited 500ms for a green namespace"), "{message}");
+        let (mut limit, mut is_seen) = (Duration::from_millis(500), false);
+        // A wait that ends before the watch has answered shows nothing.
+        let message = loop {
+            let see = |_: &_| {
+                is_seen = true;
+                false
+            };
+            let waited = eventually::objects_within(limit, &api, &selection, "a green namespace", see).await;
+            if is_seen {
+                break waited.err().context("no error")?.to_string();
+            }
+            limit *= 2;
+        };
+        assert!(message.contains(&format!("waited {limit:?} for a green namespace")), "{message}");
         assert!(message.contains("\"kubernetes.io/metadata.name\": \"default\""), "{message}");
         Ok(())
     })

@@ -3,7 +3,6 @@
 //! be at peace. (On memkube every single write is tried, on both sides of its commit.)
 
 use anyhow::{Context as _, ensure};
-use fleetnet_tests::agent::AgentSpec;
 use fleetnet_tests::eventually::Deadline;
 use fleetnet_tests::limits::{EVENTUALLY, POLL};
 use fleetnet_tests::picture::{Picture, differences, draw};
@@ -16,6 +15,9 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
+
+/// Each of the agents that are killed takes some seconds.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A kind of write of one agent, and an action that has it made.
 #[derive(Clone, Debug)]
@@ -49,7 +51,7 @@ impl Theatre {
     /// Starts the agent of a place anew over a line.
     async fn rewire(&mut self, place: Place, line: &Line) -> anyhow::Result<()> {
         self.stage.ground.stop(place).await?;
-        let spec = with_a_lease_of_a_second(self.stage.ground.spec(place, Some(line)).await?);
+        let spec = self.stage.ground.spec(place, Some(line)).await?;
         self.stage.ground.start(place, &spec).await
     }
 
@@ -81,6 +83,7 @@ impl Theatre {
         point.action.act(&self.stage).await?;
         timeout(EVENTUALLY, line.stopped()).await.context("the write never comes")?;
         self.stage.ground.kill(place).await?;
+        self.stage.ground.forget_leases(place).await?;
         let successor = self.stage.ground.spec(place, None).await?;
         self.stage.ground.start(place, &successor).await?;
         point.action.came_true(&self.stage).await?;
@@ -102,12 +105,6 @@ fn line() -> Line {
     Line::but_for(Some(MARKER))
 }
 
-fn with_a_lease_of_a_second(spec: AgentSpec) -> AgentSpec {
-    spec.flag("--leader-election-lease-duration", "1s")
-        .flag("--leader-election-renew-deadline", "900ms")
-        .flag("--leader-election-retry-period", "200ms")
-}
-
 /// One point for each kind of write of each agent, with the sides of the commit in turn.
 fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
     let mut known = BTreeSet::new();
@@ -121,7 +118,7 @@ fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
 
 #[test]
 fn an_agent_killed_at_any_kind_of_write_is_succeeded_by_one_that_ends_what_it_began() -> anyhow::Result<()> {
-    fleetnet_tests::run(async {
+    fleetnet_tests::run_within(LIMIT, async {
         let mut theatre = Theatre::open().await?;
         let lines: Vec<(Place, Line)> = theatre.stage.ground.places().map(|place| (place, line())).collect();
         for (place, line) in &lines {

@@ -19,7 +19,8 @@ fleetnet_tests::play_the_rules_of_the_fleet!(play);
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
-    let age = Regex::new(r"^\d+s$")?;
+    // kubectl prints `119s` and then `2m`, `2m1s`.
+    let age = Regex::new(r"^(\d+[dhms]){1,2}$")?;
     let cell = |(start, end): (&usize, usize)| {
         let cell = line.get(*start..end.min(line.len())).unwrap_or_default().trim();
         if age.is_match(cell) { "<age>".to_owned() } else { cell.to_owned() }

@@ -13,14 +13,14 @@ use tokio::sync::watch;
 
 /// The one that holds it writes.
 const LEASE: &str = "fleetnet-endpointslices";
-/// How long a replica waits after the last renewal that it saw, and then looks on before it serves, is together far longer
-/// than what the test does in the meantime.
+/// How long a replica waits after the last renewal that it saw, and then looks on before it serves, is together 30 s: far
+/// longer than what the test does in the meantime, also on a machine that is busy.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
-    ("--endpointslices-takeover-after", "4s"),
+    ("--endpointslices-takeover-after", "15s"),
     ("--max-endpoints-per-slice", "2"),
-    ("--leader-election-lease-duration", "4s"),
-    ("--leader-election-renew-deadline", "3s"),
+    ("--leader-election-lease-duration", "15s"),
+    ("--leader-election-renew-deadline", "10s"),
     ("--leader-election-retry-period", "500ms"),
 ];
 /// Those that are ready from the beginning to the end.
