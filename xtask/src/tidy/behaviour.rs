@@ -81,7 +81,11 @@ fn mutants(tree: &Tree) -> anyhow::Result<Vec<Mutant>> {
 }
 
 /// All tests, and all scenes that a test plays.
-pub(super) fn tests_of(tree: &Tree) -> Tests {
+pub(super) fn tests_of(tree: &Tree) -> &Tests {
+    tree.tests.get_or_init(|| collect(tree))
+}
+
+fn collect(tree: &Tree) -> Tests {
     let mut tests = Tests::new();
     let is_stage = |file: &&File| STAGES.iter().any(|stage| file.path.starts_with(stage));
     let stages: Vec<&File> = tree.rust().filter(is_stage).collect();

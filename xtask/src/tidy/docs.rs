@@ -47,7 +47,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
                 is_open = !is_open;
                 if is_open
                     && COMMANDS.contains(&language)
-                    && let Some(wrong) = wrong(before, &known)
+                    && let Some(wrong) = wrong(before, known)
                 {
                     places.push(format!("{}:{}: {wrong}", file.path, number + 1));
                 }

@@ -1,6 +1,8 @@
 //! The tree as the rules see it: its text files, and of Rust files what is comment, what is text and what is test.
 
+use super::behaviour::Tests;
 use anyhow::Context as _;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
@@ -12,6 +14,8 @@ const LEFT_OUT: &[&str] = &[".git", "target"];
 /// The text files of a work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
+    /// Its tests, once a rule has asked for them.
+    pub(super) tests: OnceCell<Tests>,
 }
 
 /// A text file.
@@ -57,7 +61,7 @@ impl Tree {
             let below = |module: &String| file.path.starts_with(&format!("{}/", module.trim_end_matches(".rs")));
             file.only_test |= test_modules.contains(&file.path) || test_modules.iter().any(below);
         }
-        Self { files }
+        Self { files, tests: OnceCell::new() }
     }
 
     /// The Rust files.

@@ -224,7 +224,7 @@ fn a_scene_is_a_test_where_a_test_plays_it() {
             "// Says why.\n#[test]\n#[expect(\n    clippy::x,\n    reason = \"y\"\n)]\nfn odd() {}\nfn lost() {}\n",
         ),
     ]);
-    let known: Vec<String> = behaviour::tests_of(&tree).into_keys().collect();
+    let known: Vec<String> = behaviour::tests_of(&tree).keys().cloned().collect();
     assert_eq!(known, ["told::called", "told::odd", "told::played", "told_on_memkube::it"]);
 }
 
