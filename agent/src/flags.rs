@@ -53,7 +53,8 @@ pub struct CommonFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     pub cloud_config: Option<PathBuf>,
 
-    /// Log level as klog counts it: 0 and 1 information, 2 and 3 also each write, 4 and more also each plan and watch.
+    /// Log level as klog counts it: 0 and 1 information; 2 and 3 also each write, each latency sample and what is skipped;
+    /// 4 and more also what watches bring, what is queued, and each plan and sync with its duration.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     pub v: u8,
 

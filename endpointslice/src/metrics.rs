@@ -91,7 +91,9 @@ pub enum SyncResult {
 }
 
 impl SyncResult {
-    const fn as_str(self) -> &'static str {
+    /// The value of the label `result`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
             Self::Stale => "stale",

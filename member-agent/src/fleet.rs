@@ -12,6 +12,7 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
+use tracing::debug;
 
 const COMPONENT: &str = "member-agent";
 
@@ -135,11 +136,30 @@ impl Fleet {
             return Plan::default();
         }
         let mut plan = self.view.plan(key, glue::core_time(now));
+        if tracing::enabled!(tracing::Level::DEBUG) && plan.writes.is_empty() {
+            self.log_skipped(key);
+        }
         if says_itself(key).is_some_and(|kind| plan.writes.iter().all(|write| write.kind == kind)) {
             self.view.nothing_refused(key);
         }
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         plan
+    }
+
+    /// Logs why a slice that the hub gives is not imported yet.
+    fn log_skipped(&self, key: &Key) {
+        let Key::SliceImport(slice) = key else { return };
+        let Some(owner) = self.view.owner_of_slice_import(slice) else { return };
+        let imported = ObjectName::new(self.view.settings.fleet_system_namespace.clone(), slice.clone());
+        let kinds = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::MultiClusterService, Kind::Service];
+        if !self.view.watches.complete(&kinds) || self.view.slices.get(&imported).is_some() {
+            return;
+        }
+        if self.view.wishes_for(&owner).next().is_none() {
+            debug!(%slice, service = %owner, "not imported: no MultiClusterService imports this Service");
+        } else {
+            debug!(%slice, service = %owner, "not imported yet: the derived Service is not there");
+        }
     }
 
     /// One lane for each namespace of exports, and for each cluster that slices come from.

@@ -6,7 +6,7 @@ use fleetnet_core::latency::{BUCKETS_MILLISECONDS, latency};
 use fleetnet_core::member::ServiceLatency;
 use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
-use tracing::debug;
+use tracing::{debug, trace};
 
 /// The histograms, with this cluster's id.
 #[derive(Clone)]
@@ -55,13 +55,23 @@ impl Latencies {
     }
 
     /// A slice was imported just now.
-    pub fn slice_imported(&mut self, origin: &Text, first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
+    pub fn slice_imported(&mut self, origin: &Text, is_first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = exported_since else {
-            debug!(%origin, "an imported slice says nothing of when it was exported: no latency sample");
+            trace!(%origin, "an imported slice does not say since when it is exported: no latency sample");
             return;
         };
         let sample = latency(since, now);
-        let first = if first { "true" } else { "false" };
+        let destination = &*self.cluster;
+        if since >= now {
+            trace!(
+                %origin,
+                destination,
+                is_first,
+                "an import came before its export: the clocks of the two clusters differ, and the sample is 1 s"
+            );
+        }
+        debug!(milliseconds = sample.milliseconds, %origin, destination, is_first, "latency of an imported slice");
+        let first = if is_first { "true" } else { "false" };
         self.slices.with_label_values(&[origin, &*self.cluster, first]).observe(sample.milliseconds);
         if !self.origins.contains(origin) {
             self.origins.insert(origin.clone());
@@ -85,6 +95,7 @@ impl Latencies {
     pub fn service_exported(&self, exported: &ServiceLatency) {
         let Some(since) = exported.exported_since else { return };
         let sample = latency(since, exported.judged_at);
+        debug!(milliseconds = sample.milliseconds, origin = self.cluster, "latency of an exported Service");
         self.services.with_label_values(&[&self.cluster]).observe(sample.milliseconds);
         self.count("service_export", sample.clamped);
     }
@@ -97,6 +108,48 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fleetnet_runtime::logging::Captured;
+
+    #[test]
+    fn each_sample_is_logged_from_level_2_and_what_is_wrong_with_one_from_level_4() {
+        let lines = |verbosity| {
+            let mut latencies = Latencies::new("member-1", &Registry::new()).expect("a new registry");
+            let log = Captured::at(verbosity, &["member_agent"]);
+            latencies.slice_imported(&"member-2".into(), true, Some(Timestamp(1_000_000)), Timestamp(1_012_500));
+            latencies.slice_imported(&"member-2".into(), false, Some(Timestamp(1_000_000)), Timestamp(999_000));
+            latencies.slice_imported(&"member-3".into(), false, None, Timestamp(0));
+            log.take()
+        };
+        let raw = r#"DEBUG latency of an imported slice milliseconds=12.5 origin=member-2 destination="member-1" is_first=true"#;
+        let clamped = r#"DEBUG latency of an imported slice milliseconds=1000.0 origin=member-2 destination="member-1" is_first=false"#;
+        let none: [&str; 0] = [];
+        assert_eq!(lines(1), none);
+        assert_eq!(lines(2), [raw, clamped]);
+        let negative = "TRACE an import came before its export: the clocks of the two clusters differ, and the sample is 1 s \
+                        origin=member-2 destination=\"member-1\" is_first=false";
+        let absent =
+            "TRACE an imported slice does not say since when it is exported: no latency sample origin=member-3";
+        assert_eq!(lines(4), [raw, negative, clamped, absent]);
+    }
+
+    #[test]
+    fn samples_are_counted_by_what_became_of_the_difference_of_two_clocks() {
+        let registry = Registry::new();
+        let mut latencies = Latencies::new("member-1", &registry).expect("a new registry");
+        let origin = "member-2".into();
+        latencies.slice_imported(&origin, true, Some(Timestamp(0)), Timestamp(5_000));
+        latencies.slice_imported(&origin, false, Some(Timestamp(5_000)), Timestamp(0));
+        latencies.slice_imported(&origin, false, Some(Timestamp(0)), Timestamp(200_000_000));
+        latencies.slice_imported(&origin, false, None, Timestamp(0));
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
+        let samples: Vec<_> =
+            text.lines().filter(|line| line.starts_with("fleet_networking_latency_samples")).collect();
+        let prefix = "fleet_networking_latency_samples_total";
+        let expected = [("clamped", 2), ("raw", 1)].map(|(clock, count)| {
+            format!(r#"{prefix}{{clock="{clock}",metric="endpointslice_export_import"}} {count}"#)
+        });
+        assert_eq!(samples, expected);
+    }
 
     #[test]
     fn the_series_of_a_departed_cluster_are_dropped_and_those_of_others_stay() {

@@ -267,11 +267,11 @@ impl Logic for Member {
     }
 
     /// A namespace that is being deleted takes no slices, which is no error of theirs.
-    fn not_done(&mut self, key: &Key, failure: &Refusal<Source>) {
+    fn not_done(&mut self, key: &Key, failure: &Refusal<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             && !glue::is_of_going_namespace(failure)
         {
-            serving.not_done(service);
+            serving.not_done(service, at);
         }
     }
 
@@ -339,7 +339,9 @@ mod tests {
     use super::*;
     use crate::endpoints::Settings;
     use crate::endpoints::takeover::Mode;
+    use crate::{export, import};
     use endpointslice::model::{Service, ServiceSpec};
+    use fleetnet_runtime::logging::Captured;
     use prometheus::Registry;
     use std::collections::BTreeMap;
 
@@ -423,13 +425,59 @@ mod tests {
             let write = member.plan(&key, NOON).writes.remove(0);
             member.begun(&key, &write);
             member.ended(&key, &write, WriteEnd::NotDone, NOON, &mut Vec::new());
-            member.not_done(&key, &failure);
+            member.not_done(&key, &failure, NOON);
             let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
             text.lines().filter(|line| line.contains("_syncs{")).map(str::to_owned).collect::<Vec<_>>()
         };
         let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
         assert_eq!(errors(going), [""; 0]);
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
+    }
+
+    #[test]
+    fn a_slice_that_is_not_imported_says_why_from_level_2() {
+        const GIVEN: &[u8] = br#"{
+            "metadata": {"namespace": "fleet-member-member-1", "name": "given", "uid": "g", "resourceVersion": "1"},
+            "spec": {
+                "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
+                "endpointSliceReference": {
+                    "clusterId": "member-2", "namespace": "work", "name": "app-1", "namespacedName": "work/app-1",
+                    "uid": "s", "resourceVersion": "1", "generation": 1, "exportedSince": "2026-11-21T03:46:15Z"
+                },
+                "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"}
+            }
+        }"#;
+        const WISH: &[u8] = br#"{
+            "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
+            "spec": {"serviceImport": {"name": "app"}}
+        }"#;
+        let lines = |verbosity| {
+            let mut member = member();
+            let learn = |member: &mut Member, kind, json| {
+                let object = glue::observe(kind, json).expect("readable").object;
+                member.observe(Source::Fleet(kind), Change::Applied(Object::Fleet(object)), NOON, &mut Vec::new());
+            };
+            let log = Captured::at(verbosity, &["member_agent"]);
+            let key = Key::Fleet(member::Key::SliceImport("given".into()));
+            learn(&mut member, Kind::EndpointSliceImport, GIVEN);
+            member.plan(&key, NOON);
+            assert!(log.take().is_empty(), "nothing can be said before all is known");
+            for kind in export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE) {
+                member.watch_state(Source::Fleet(kind), WatchState::Complete, NOON, &mut Vec::new());
+            }
+            member.plan(&key, NOON);
+            learn(&mut member, Kind::MultiClusterService, WISH);
+            member.plan(&key, NOON);
+            log.take()
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(lines(1), none);
+        let expected = [
+            "DEBUG not imported: no MultiClusterService imports this Service slice=given service=work/app",
+            "DEBUG not imported yet: the derived Service is not there slice=given service=work/app",
+        ];
+        assert_eq!(lines(2), expected);
+        assert_eq!(lines(4), expected);
     }
 
     #[test]

@@ -165,6 +165,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
+        message.log();
         let WatchMessage { source: id, round, at, decoding, event } = message;
         let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
@@ -290,6 +291,9 @@ impl<L: Logic> Engine<L> {
 
     pub(crate) fn mark_dirty(&mut self, keys: impl IntoIterator<Item = L::Key>) {
         for key in keys {
+            if tracing::enabled!(tracing::Level::TRACE) && !self.dirty.contains(&key) {
+                tracing::trace!(?key, "queued");
+            }
             self.dirty.push(self.logic.lane(&key), key);
         }
     }
@@ -305,7 +309,9 @@ impl<L: Logic> Engine<L> {
         }
         let (begun, working) = (Instant::now(), ProcessorTime::now());
         let at = self.clock.now();
+        tracing::trace!(?key, "planning");
         let Plan { writes, events, again } = self.logic.plan(key, at);
+        tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
         let planning = working.elapsed();
         self.metrics.planned(begun.elapsed());
         let (news, in_flight) = (self.news.remove(key), self.slots.in_flight());

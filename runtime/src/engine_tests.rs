@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
+use crate::logging::Captured;
 use crate::logic::{Unreadable, WatchState, WriteEnd};
 use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
 use crate::turns::{Finished, Stop};
@@ -620,6 +621,36 @@ async fn the_agent_is_told_of_each_try_that_fails_and_users_of_the_first_in_a_ro
     world.pass(1).await;
     assert_eq!(world.record().not_done[3..], ["a patch: 409"], "a conflict is no failure for users");
     assert_eq!(world.record().failed.len(), 1);
+}
+
+/// As `--help` says of `--v`.
+#[tokio::test(start_paused = true)]
+async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
+    let mut found = Vec::new();
+    for verbosity in [1, 2, 4] {
+        let mut world = World::new().await;
+        let log = Captured::at(verbosity, &[]);
+        world.wish("a", "1").await;
+        world.pass(1).await;
+        found.push(log.take());
+    }
+    let written = r#"DEBUG written cluster="hub" kind="Copy" namespace="ns" name="a" verb="create""#;
+    let none: [&str; 0] = [];
+    assert_eq!(found[0], none);
+    assert_eq!(found[1], [written]);
+    assert_eq!(
+        found[2],
+        [
+            r#"TRACE read from a watch source=Wish read="present" namespace="ns" name="a""#,
+            r#"TRACE queued key="a""#,
+            r#"TRACE planning key="a""#,
+            r#"TRACE planned key="a" writes=1 took=0ns"#,
+            written,
+            r#"TRACE queued key="a""#,
+            r#"TRACE planning key="a""#,
+            r#"TRACE planned key="a" writes=0 took=0ns"#,
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! Structured logs on standard error, as JSON or as text.
 
+mod captured;
+
 use std::io;
 
 use tracing::Subscriber;
@@ -8,6 +10,8 @@ use tracing_subscriber::{
     fmt::{MakeWriter, format::Writer, time::FormatTime},
     util::SubscriberInitExt as _,
 };
+
+pub use captured::Captured;
 
 use crate::clock::Clock;
 
@@ -31,7 +35,8 @@ pub enum LogFormat {
 pub struct LogSettings<'a> {
     /// The form.
     pub format: LogFormat,
-    /// klog's `--v`. 0 and 1: informational; 2 and 3: debug, 4 and above: trace, both for our own crates only. What
+    /// klog's `--v`. 0 and 1: informational. 2 and 3: debug, which has each write, each latency sample and what is skipped.
+    /// 4 and above: trace, which has what watches bring, what is queued, and each plan. Both for our own crates only. What
     /// others log is shown from warnings on; from 6 on informational, from 8 on debug.
     pub verbosity: u8,
     /// The agent's crates, as Rust paths begin with them (`member_agent`); the runtime's is added.

@@ -113,7 +113,7 @@ pub trait Logic: Sized + Send + 'static {
 
     /// A write was not carried out: called for each try, after [`Logic::ended`]. [`Logic::refused`] and [`Logic::failed`]
     /// are called for the first of a row only.
-    fn not_done(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) {}
+    fn not_done(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>, _at: Timestamp) {}
 
     /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;

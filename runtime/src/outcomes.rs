@@ -36,7 +36,7 @@ impl<L: Logic> Engine<L> {
         self.logic.ended(&ended.key, &ended.request, ended.outcome.end(), ended.outcome.at, &mut keys);
         self.mark_dirty(keys);
         if let Some(failure) = failure(&spec, &ended) {
-            self.logic.not_done(&ended.key, &failure);
+            self.logic.not_done(&ended.key, &failure, ended.outcome.at);
         }
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);

@@ -33,6 +33,11 @@ impl<K: Clone + Ord> FairQueue<K> {
         true
     }
 
+    /// True if this key waits.
+    pub fn contains(&self, key: &K) -> bool {
+        self.members.contains(key)
+    }
+
     /// Takes the first key of the lane whose turn it is; that lane's next turn comes after all others'.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)

@@ -321,7 +321,7 @@ impl Logic for Copier {
         lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name), end, told));
     }
 
-    fn not_done(&mut self, key: &String, failure: &Refusal<Source>) {
+    fn not_done(&mut self, key: &String, failure: &Refusal<Source>, _at: Timestamp) {
         lock(&self.record).not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
     }
 

@@ -14,6 +14,7 @@ mod conclude;
 mod pages;
 mod wire;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,26 @@ pub(crate) struct WatchMessage<S, O> {
     /// Processor time that decoding took.
     pub(crate) decoding: Duration,
     pub(crate) event: WatchEvent<O>,
+}
+
+impl<S: Debug, O> WatchMessage<S, O> {
+    /// Logs what was read.
+    pub(crate) fn log(&self) {
+        if !tracing::enabled!(tracing::Level::TRACE) {
+            return;
+        }
+        let (read, namespace, name) = match &self.event {
+            WatchEvent::ListStarted => ("a list begins", "", ""),
+            WatchEvent::Applied(object) => ("present", &*object.namespace, &*object.name),
+            WatchEvent::Unreadable(object) => ("present and not readable", &*object.namespace, &*object.name),
+            WatchEvent::Deleted { namespace, name, .. } => ("deleted", &**namespace, &**name),
+            WatchEvent::ListEnded { .. } => ("a list is complete", "", ""),
+            WatchEvent::NotServed { .. } => ("not served", "", ""),
+            WatchEvent::Failed { .. } => ("failed", "", ""),
+            WatchEvent::Resumed => ("resumed", "", ""),
+        };
+        tracing::trace!(source = ?self.source, read, namespace, name, "read from a watch");
+    }
 }
 
 /// See [`WatchMessage`].

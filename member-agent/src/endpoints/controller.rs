@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use syncs::{Opened, Syncs};
+use tracing::trace;
 
 /// After others changed a slice, its Service is planned so much later.
 const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
@@ -275,13 +276,13 @@ impl Controller {
         phase.delete_also(&plan, &progress.round.may_go(&held_back));
         let writes = phase.writes;
         if writes.is_empty() {
-            self.finish(key, plan);
+            self.finish(key, plan, now);
         } else {
             progress.writes(writes.iter().map(|write| write.name.clone()), now);
             progress.has_more_phases = writes::has_phases_after_the_next(&plan);
             let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
             progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
-            progress.syncs.plan(plan);
+            progress.syncs.plan(plan, now);
         }
         Planned { writes, events, again: None }
     }
@@ -294,26 +295,28 @@ impl Controller {
     }
 
     /// A write was not carried out: called for each try, after [`Controller::write_ended`].
-    pub fn not_done(&mut self, key: &ObjectName) {
-        let has_failed = self.progress.get_mut(key).is_some_and(|progress| progress.syncs.fails());
-        if let Some(metrics) = self.metrics.as_ref().filter(|_| has_failed) {
-            metrics.synced(SyncResult::Error);
+    pub fn not_done(&mut self, key: &ObjectName, at: Timestamp) {
+        if let Some(begun) = self.progress.get_mut(key).and_then(|progress| progress.syncs.fails()) {
+            self.synced(key, SyncResult::Error, at.since(begun.at));
         }
     }
 
     /// The first in a row of writes that were refused, or have failed otherwise. Says what to tell.
     pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
-        let uid = self.view.service(&key.namespace, &key.name)?.state.service().metadata.uid.clone();
+        let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
             "create" => format!("failed to create EndpointSlice for Service {key}: {why}"),
+            "delete" if self.view.is_unsupported(service, slice) => {
+                format!("error deleting {slice} EndpointSlice for Service {key}: {why}")
+            }
             "delete" => format!("failed to delete {slice} EndpointSlice for Service {key}: {why}"),
             _ => format!("failed to update {slice} EndpointSlice for Service {key}: {why}"),
         };
-        Some(failed_to_update(key, &uid, &message))
+        Some(failed_to_update(key, &service.metadata.uid, &message))
     }
 
     /// Nothing is left to do for a Service, save for pods that wait for their Node.
-    fn finish(&mut self, key: &ObjectName, plan: SlicePlan) {
+    fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
         progress.rest();
@@ -321,29 +324,42 @@ impl Controller {
             return;
         }
         let begun = progress.syncs.end();
-        let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) else {
-            return;
-        };
-        if begun.is_none() {
+        let took = begun.as_ref().map_or(Duration::ZERO, |begun| now.since(begun.at));
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| begun.is_none()) {
             metrics.sync_begun(&plan);
         }
-        metrics.completed(known.state.service(), &begun.unwrap_or(plan).families);
-        metrics.synced(if is_done { SyncResult::Success } else { SyncResult::Error });
+        self.completed(key, &begun.map_or(plan, |begun| begun.first));
+        self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// The first write of a plan leaves. It may begin a sync.
+    /// A write leaves. It may begin a sync.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
-        let Some(Opened { over, first }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
+        let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
         };
-        let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) else {
-            return;
-        };
-        if let Some(over) = over {
-            metrics.completed(known.state.service(), &over.families);
-            metrics.synced(SyncResult::Success);
+        let at = now.at;
+        if let Some(metrics) = &self.metrics {
+            metrics.sync_begun(&now.first);
         }
-        metrics.sync_begun(first);
+        if let Some(over) = over {
+            self.completed(key, &over.first);
+            self.synced(key, SyncResult::Success, at.since(over.at));
+        }
+        trace!(service = %key, "a sync begins");
+    }
+
+    /// All that this plan of a Service had to write is written.
+    fn completed(&self, key: &ObjectName, plan: &SlicePlan) {
+        if let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) {
+            metrics.completed(known.state.service(), &plan.families);
+        }
+    }
+
+    fn synced(&self, key: &ObjectName, result: SyncResult, took: Duration) {
+        trace!(service = %key, result = result.as_str(), ?took, "a sync has ended");
+        if let Some(metrics) = &self.metrics {
+            metrics.synced(result);
+        }
     }
 
     fn touch(&mut self, touched: Touched, by: Timestamp, dirty: &mut Vec<ObjectName>) {

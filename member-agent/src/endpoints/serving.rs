@@ -221,8 +221,8 @@ impl Serving {
     }
 
     /// A write was not carried out: called for each try.
-    pub fn not_done(&mut self, service: &ObjectName) {
-        self.controller.not_done(service);
+    pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
+        self.controller.not_done(service, at);
     }
 
     /// A write was refused, or has failed otherwise. Says what to tell.

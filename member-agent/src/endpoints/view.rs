@@ -10,15 +10,15 @@ use super::alike::{counts_otherwise, plans_alike, reads_the_same};
 use endpointslice::changes::PodChange;
 use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Metadata, Node, Pod, Service};
-use endpointslice::names::LABEL_MANAGED_BY;
-use endpointslice::plan::ServiceName;
+use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
+use endpointslice::plan::{ServiceName, families};
 use endpointslice::selector::{SelectorIndex, selects};
 use endpointslice::trigger::{Sent, TriggerTimes};
 use endpointslice::{Config, Incremental, NodeZones, Text};
 use fleetnet_core::ids::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tracing::warn;
+use tracing::{debug, warn};
 
 /// What the controller watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,6 +125,12 @@ impl View {
     /// Whether a slice of this name is there, of whichever manager.
     pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
         self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
+    }
+
+    /// True if this is a slice of an address type that the Service does not have.
+    pub(super) fn is_unsupported(&self, service: &Service, slice: &str) -> bool {
+        let held = self.namespaces.get(&*service.metadata.namespace).and_then(|held| held.slices.get(slice)?.as_ref());
+        held.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
     }
 
     /// True if the Service is new, or other in anything that a plan reads.
@@ -263,7 +269,12 @@ impl View {
     /// Reckons the shares of zones anew and answers the Services whose hints that concerns.
     pub(super) fn share_anew(&mut self) -> Touched {
         let services = self.hints.set_nodes(self.nodes.values());
-        services.into_iter().map(|ServiceName { namespace, name }| (namespace, name)).collect()
+        let services = services.into_iter().map(|ServiceName { namespace, name }| (namespace, name));
+        services
+            .inspect(|(namespace, name)| {
+                debug!(%namespace, service = %name, "queued after a change of Nodes: its topology hints may no longer fit");
+            })
+            .collect()
     }
 
     /// A slice is new or changed, whoever did it. Answers the Services that it belongs to, before and now, if it reads
@@ -274,6 +285,9 @@ impl View {
         let service = if is_ours { service_of(&slice) } else { None };
         let held = self.namespaces.entry(space.clone()).or_default();
         let old = held.slices.insert(name.clone(), is_ours.then(|| Arc::clone(&slice))).flatten();
+        if let Some(old) = old.as_ref().filter(|_| is_ours) {
+            warn_if_moved(old, &slice);
+        }
         let old_service = old.as_ref().and_then(|old| ServiceName::of_slice(old).ok()).map(|service| service.name);
         let mut touched = Touched::new();
         if old_service != service {
@@ -378,6 +392,16 @@ fn service_of(slice: &EndpointSlice) -> Option<Text> {
             warn!(%namespace, slice = %name, "{error}: it is left alone; delete it or give it that label");
             None
         }
+    }
+}
+
+/// Warns of a slice whose label names another Service than before: both are planned.
+fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
+    let service = |slice: &EndpointSlice| slice.metadata.labels.get(LABEL_SERVICE_NAME).cloned().unwrap_or_default();
+    let (before, after) = (service(old), service(new));
+    if before != after {
+        let Metadata { namespace, name, .. } = &new.metadata;
+        warn!(%namespace, slice = %name, %before, %after, "the label {LABEL_SERVICE_NAME} of a slice was changed");
     }
 }
 

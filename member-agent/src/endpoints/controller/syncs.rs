@@ -4,6 +4,7 @@
 //! way, so a sync is what those metrics can mean: the writes of one plan, and of those that follow it without news.
 
 use endpointslice::plan::Plan;
+use fleetnet_runtime::clock::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// The latest plan that has writes, until the first of them leaves.
-    planned: Option<Plan>,
+    planned: Option<Begun>,
     current: Option<Sync>,
     /// The latest plan of which a write has left began the current sync.
     is_first: bool,
@@ -24,24 +25,31 @@ pub(super) struct Syncs {
 /// A sync that has not ended.
 #[derive(Debug)]
 struct Sync {
-    first: Plan,
+    begun: Begun,
     /// Slices that its first plan writes and whose writes have not ended.
     outstanding: BTreeSet<Arc<str>>,
+}
+
+/// How a sync began.
+#[derive(Debug)]
+pub(super) struct Begun {
+    /// Its first plan.
+    pub(super) first: Plan,
+    pub(super) at: Timestamp,
 }
 
 /// A sync that begins.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
-    /// The first plan of the sync before it, if that has gone well until now.
-    pub(super) over: Option<Plan>,
-    /// Its first plan.
-    pub(super) first: &'a Plan,
+    /// The sync before it, if that has gone well until now.
+    pub(super) over: Option<Begun>,
+    pub(super) now: &'a Begun,
 }
 
 impl Syncs {
     /// A plan has writes. Those that are held back do not leave.
-    pub(super) fn plan(&mut self, plan: Plan) {
-        self.planned = Some(plan);
+    pub(super) fn plan(&mut self, first: Plan, at: Timestamp) {
+        self.planned = Some(Begun { first, at });
     }
 
     pub(super) const fn has_news(&mut self) {
@@ -51,7 +59,7 @@ impl Syncs {
     /// A write to this slice leaves.
     pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
         self.under_way.insert(Arc::clone(slice));
-        let Some(plan) = self.planned.take() else {
+        let Some(begun) = self.planned.take() else {
             if let Some(sync) = self.current.as_mut().filter(|_| self.is_first) {
                 sync.outstanding.insert(Arc::clone(slice));
             }
@@ -62,10 +70,10 @@ impl Syncs {
             return None;
         }
         self.has_news = false;
-        let over = self.current.take().map(|sync| sync.first);
+        let over = self.current.take().map(|sync| sync.begun);
         let outstanding = BTreeSet::from([Arc::clone(slice)]);
-        let Sync { first, .. } = self.current.insert(Sync { first: plan, outstanding });
-        Some(Opened { over, first })
+        let Sync { begun: now, .. } = self.current.insert(Sync { begun, outstanding });
+        Some(Opened { over, now })
     }
 
     /// A write to this slice has ended.
@@ -76,9 +84,9 @@ impl Syncs {
         }
     }
 
-    /// A write has failed. True if it ends a sync: the others that were under way with it have failed with it.
-    pub(super) fn fails(&mut self) -> bool {
-        self.current.take().is_some()
+    /// A write has failed. The sync that it ends, if any: the others that were under way with it have failed with it.
+    pub(super) fn fails(&mut self) -> Option<Begun> {
+        self.current.take().map(|sync| sync.begun)
     }
 
     /// A plan has nothing left to do. True if that ends a sync: a write that is under way may still fail.
@@ -86,9 +94,9 @@ impl Syncs {
         self.under_way.is_empty()
     }
 
-    /// The first plan of the sync that ends, if it had writes.
-    pub(super) fn end(&mut self) -> Option<Plan> {
+    /// The sync that ends, if it had writes.
+    pub(super) fn end(&mut self) -> Option<Begun> {
         self.planned = None;
-        self.current.take().map(|sync| sync.first)
+        self.current.take().map(|sync| sync.begun)
     }
 }

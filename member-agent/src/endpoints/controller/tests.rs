@@ -5,6 +5,7 @@ mod batching;
 mod builders;
 mod foreign;
 mod histories;
+mod logging;
 mod model;
 mod phases;
 mod server;

@@ -91,6 +91,25 @@ fn what_the_server_refuses_is_told_once_with_what_was_to_be_done() {
 }
 
 #[test]
+fn a_slice_of_an_address_type_that_the_service_lost_has_words_of_its_own() {
+    let mut world = World::new();
+    world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]));
+    world.set(service("web").of_families(&[IPv4, IPv6]));
+    world.settle();
+    let slices = world.slices_of("web");
+    let v6 =
+        slices.iter().find(|slice| slice.address_type.as_str() == "IPv6").expect("one of each").metadata.name.clone();
+    world.writes_are(|_| Fate::Failed);
+    world.set(service("web").of_families(&[IPv4]));
+    world.settle();
+    let told = format!(
+        "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: error deleting {v6} \
+         EndpointSlice for Service testing/web: the connection was reset"
+    );
+    assert_eq!(world.take_events(), [told]);
+}
+
+#[test]
 fn nothing_is_told_of_a_service_that_is_gone() {
     let mut world = World::new();
     world.set(service("web"));

@@ -205,7 +205,7 @@ impl World {
     /// Every failure is told to the controller. The first since a write left is an error of a sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
-        self.controller.not_done(key);
+        self.controller.not_done(key, self.now);
     }
 
     /// Users are told of the first failure in a row, and of one of another content or for another reason.

@@ -1,0 +1,65 @@
+//! [`Captured`]: log lines for tests.
+
+use std::io::{self, Write};
+#[expect(clippy::disallowed_types, reason = "tracing writes in plain functions, which cannot await a lock")]
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::subscriber::{DefaultGuard, set_default};
+use tracing_subscriber::EnvFilter;
+
+use super::levels_for;
+
+/// For tests: what this thread logs while this value lives, at a verbosity.
+#[derive(Debug)]
+pub struct Captured {
+    lines: Lines,
+    _guard: DefaultGuard,
+}
+
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::disallowed_types, reason = "as above")]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Captured {
+    /// Begins. `verbosity` is that of `--v`, and `own_crates` are those whose levels it raises.
+    ///
+    /// # Panics
+    /// If a name of a crate is not one.
+    #[must_use]
+    pub fn at(verbosity: u8, own_crates: &[&str]) -> Self {
+        let lines = Lines::default();
+        let (writer, filter) = (lines.clone(), EnvFilter::new(levels_for(verbosity, own_crates)));
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .with_env_filter(filter)
+            .with_writer(move || writer.clone())
+            .finish();
+        Self { lines, _guard: set_default(subscriber) }
+    }
+
+    /// The lines since the last call: level, message and fields.
+    #[must_use]
+    pub fn take(&self) -> Vec<String> {
+        let bytes = std::mem::take(&mut *self.lines.lock());
+        String::from_utf8_lossy(&bytes).lines().map(|line| line.trim().to_owned()).collect()
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
