@@ -379,13 +379,18 @@ impl History {
             let name = format!("services_count_by_traffic_distribution{{traffic_distribution=\"{value}\"}}");
             expected.insert(name, world.services.values().filter(follows).count());
         }
-        let found: BTreeMap<_, _> =
-            expected.keys().map(|name| (name.clone(), world.metric(name).unwrap_or_default() as usize)).collect();
+        let found: BTreeMap<_, _> = expected.keys().map(|name| (name.clone(), count(world, name))).collect();
         assert_eq!(found, expected);
-        let successes = world.metric("syncs{result=\"success\"}").unwrap_or_default() as usize;
+        let successes = count(world, "syncs{result=\"success\"}");
         assert!(successes >= world.counted.rests, "{successes} syncs for {} rests", world.counted.rests);
         assert_eq!(world.metric("syncs{result=\"stale\"}"), None);
     }
+}
+
+/// A metric that counts; none that nobody has counted yet is 0.
+fn count(world: &World, metric: &str) -> usize {
+    let value = world.metric(metric).unwrap_or_default().to_string();
+    value.parse().unwrap_or_else(|error| panic!("{metric} is {value}: {error}"))
 }
 
 fn double(slice: &mut serde_json::Value) {

@@ -1,6 +1,6 @@
 //! Lines of the log at each level of `--v`, as `--help` says.
 
-use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
+use super::builders::{Build as _, BuildPod as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, World};
 use endpointslice::names::LABEL_SERVICE_NAME;
 use fleetnet_runtime::logging::Captured;
