@@ -74,24 +74,27 @@ pub const WATCH_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 30..=60;
 pub const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// A watch that ended sooner than this without a word counts as failed: it would spin otherwise.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);
-/// One watch event is at most so long.
+/// Bytes in one watch event. After a longer one the kind is listed in pages.
 pub const WATCH_LINE_BYTES: usize = 8 << 20;
 /// Objects in one page of a list.
 pub const LIST_PAGE_OBJECTS: usize = 500;
-/// One page of a list is at most so long; a longer one is asked for again in smaller pages.
-pub const LIST_PAGE_BYTES: usize = 128 << 20;
+/// Bytes in one page of a list, which is in memory whole. A longer page is asked for again with fewer objects. More than
+/// [`WATCH_LINE_BYTES`], so that an object that is too long for an event can still be listed. Several kinds are listed at
+/// once within the memory that `deploy/` allows (256 Mi).
+pub const LIST_PAGE_BYTES: usize = 10 << 20;
 /// One page of a list comes within this.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The answer that says why a request was refused is read up to this length.
 pub const REFUSAL_BYTES: usize = 64 << 10;
 
-/// Connections that the admin server serves at once, over all its addresses. More wait.
+/// Connections that the admin server serves at once on each of its addresses. One more closes another: a probe never waits.
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// The admin server waits this long for a request's head.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// An admin connection lives at most so long.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
-/// The answer to the request for a watch begins within this; the server may queue it for up to 15 s.
+/// The answer to the request for a watch begins within this, and the answer to the check before it is complete; the server
+/// may queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Of a server's message about a refused write this much is kept.

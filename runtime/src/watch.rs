@@ -1,14 +1,17 @@
 //! One watch: lists a kind in a cluster, follows it, and goes on for as long as the agent runs, whatever happens.
 //!
 //! ```text
-//!            +--> streaming list --+          +-- cut, silent, failed: back-off, then follow on from the same version
-//!   start ---+   (server refuses)  +--> follow +-- ended in time: follow on at once
-//!            +--> list in pages ---+          +-- version too old (410), server's data went back: list anew
+//!            +--> streaming list --+          +-- cut, silent, failed: back-off, check, then follow on from the same version
+//!   start ---+   (server refuses)  +--> follow +-- ended in time: follow on at once; check first if it was quiet or early
+//!            +--> list in pages ---+          +-- version too old (410), server's data went back: relist
 //! ```
 //!
 //! Lists are most recent, never at resourceVersion 0. A version is remembered only once a list has ended, and then from
 //! each event and bookmark: what was cut loses no event and lists nothing anew. Each watch has a back-off of its own.
 //! A source that is not wanted is not asked for at all; wanted again, its watch starts from nothing.
+//!
+//! The check compares the server's revision with the position. A server that was restored from a backup is behind it, and
+//! would leave out all changes between the two.
 
 mod conclude;
 mod pages;
@@ -142,15 +145,22 @@ struct Watcher<L: Logic> {
     refusals: u32,
     /// The engine was told that it lost touch, and not yet that it goes on.
     lost_touch: bool,
+    /// The server may have been restored from a backup since the position was read: its revision is compared with the
+    /// position before the watch goes on.
+    unchecked: bool,
 }
 
 /// Why a list or a watch is over.
 enum End {
     /// Nobody listens any more.
     EngineGone,
-    /// The server ended it in time; `heard`: with at least one event or bookmark.
+    /// The server ended it after a whole line.
     InTime {
+        /// With at least one event or bookmark.
         heard: bool,
+        /// Before the time that it was asked for.
+        early: bool,
+        /// Within [`WATCH_SHORTEST`].
         soon: bool,
     },
     /// The version is too old for the server (410).
@@ -174,23 +184,17 @@ impl End {
     fn failed(reason: &'static str, message: impl Into<String>) -> Self {
         End::Failed { reason, message: message.into(), retry_after: None }
     }
-}
 
-impl From<LineError> for End {
-    fn from(error: LineError) -> Self {
-        let reason = match error {
-            LineError::Cut(_) => "cut",
-            LineError::TooLong => "too_long",
-        };
-        End::failed(reason, error.to_string())
+    fn no_answer() -> Self {
+        End::failed("no_answer", format!("no answer within {WATCH_ANSWER_TIMEOUT:?}"))
     }
 }
 
 /// An established watch.
 struct Connection {
     lines: Lines,
-    /// When we end it.
-    deadline: Instant,
+    /// When the server is to end it.
+    due: Instant,
     timeout_seconds: u64,
     /// Since when it tells changes; `None` while it lists.
     live_since: Option<Instant>,
@@ -221,6 +225,7 @@ impl<L: Logic> Watcher<L> {
             failures: 0,
             refusals: 0,
             lost_touch: false,
+            unchecked: false,
         }
     }
 
@@ -240,6 +245,11 @@ impl<L: Logic> Watcher<L> {
         if self.position.is_none()
             && by_pages
             && let Err(end) = self.list_by_pages().await
+        {
+            return end;
+        }
+        if self.unchecked
+            && let Err(end) = self.check_revision().await
         {
             return end;
         }
@@ -266,10 +276,10 @@ impl<L: Logic> Watcher<L> {
             Some(after) => wire::watch_request(&self.spec, after, timeout_seconds),
             None => wire::streaming_list_request(&self.spec, timeout_seconds),
         };
-        let deadline = Instant::now() + Duration::from_secs(timeout_seconds) + WATCH_GRACE;
+        let due = Instant::now() + Duration::from_secs(timeout_seconds);
         let response = timeout(WATCH_ANSWER_TIMEOUT, self.spec.cluster.watches.send(request))
             .await
-            .map_err(|_| End::failed("no_answer", format!("no answer within {WATCH_ANSWER_TIMEOUT:?}")))?
+            .map_err(|_| End::no_answer())?
             .map_err(|error| End::failed("unreachable", error.to_string()))?;
         if !response.status().is_success() {
             return Err(self.refused(Refusal::read(response).await));
@@ -281,7 +291,7 @@ impl<L: Logic> Watcher<L> {
             self.tell(WatchEvent::Resumed).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
-        Ok(Connection { lines: Lines::new(response.into_body()), deadline, timeout_seconds, live_since, heard: false })
+        Ok(Connection { lines: Lines::new(response.into_body()), due, timeout_seconds, live_since, heard: false })
     }
 
     fn spread_timeout_seconds(&mut self) -> u64 {
@@ -305,8 +315,8 @@ impl<L: Logic> Watcher<L> {
 
     /// Waits for one line and tells what it says.
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
-        let line = match timeout_at(connection.deadline, connection.lines.next()).await {
-            Ok(line) => line?,
+        let line = match timeout_at(connection.due + WATCH_GRACE, connection.lines.next()).await {
+            Ok(line) => line.map_err(|error| self.broken(&error))?,
             Err(_) => return Err(self.overdue(connection)),
         };
         let Some(line) = line else {
@@ -383,6 +393,7 @@ impl<L: Logic> Watcher<L> {
         self.position = Some(resource_version);
         self.pages_next = false;
         self.lost_touch = false;
+        self.unchecked = false;
         self.tell(WatchEvent::ListEnded { resource_version }).await
     }
 
@@ -391,7 +402,8 @@ impl<L: Logic> Watcher<L> {
         match connection.live_since {
             Some(since) => {
                 self.heard();
-                End::InTime { heard: connection.heard, soon: since.elapsed() < WATCH_SHORTEST }
+                let early = Instant::now() < connection.due;
+                End::InTime { heard: connection.heard, early, soon: since.elapsed() < WATCH_SHORTEST }
             }
             None => self.unfinished("the streaming list ended before it was complete"),
         }
@@ -403,6 +415,19 @@ impl<L: Logic> Watcher<L> {
         }
         let seconds = connection.timeout_seconds;
         End::failed("silent", format!("the server did not end the watch after the {seconds} s that it was asked for"))
+    }
+
+    /// The answer broke off, or an event is too long to be read.
+    fn broken(&mut self, error: &LineError) -> End {
+        match error {
+            LineError::Cut(_) => End::failed("cut", error.to_string()),
+            LineError::TooLong => {
+                // From the same position the same event would come again, for ever. Pages may be longer than events.
+                self.position = None;
+                self.pages_next = true;
+                End::failed("too_long", format!("{error}; listing in pages instead"))
+            }
+        }
     }
 
     /// Slow, or a server that knows nothing of streaming lists: pages make progress in either case.

@@ -264,6 +264,16 @@ impl Fixture {
         }
     }
 
+    /// Answers the check of the server's revision that comes before the watch goes on.
+    async fn check_finds(&mut self, revision: u64) {
+        let request = self.next_request().await;
+        assert_eq!(request.query, "limit=1", "most recent, so without a resourceVersion");
+        request.answer(
+            200,
+            json!({"metadata": {"resourceVersion": revision.to_string(), "continue": "more"}, "items": []}),
+        );
+    }
+
     /// Answers the first list with nothing in it, at version 100, and gives the watch that follows.
     async fn listed_at_100(&mut self) -> Open {
         let open = self.next_request().await.watch();
@@ -417,6 +427,7 @@ async fn a_version_that_is_too_old_is_followed_by_a_list_however_the_server_says
             open.error(410, "too old resource version");
         } else {
             open.end();
+            fixture.check_finds(101).await;
             let request = fixture.next_request().await;
             assert_eq!(request.after(), 101);
             request.answer(410, json!({"reason": "Expired"}));
@@ -467,6 +478,7 @@ async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_go
     let message = fixture.expect_failure().await;
     assert!(message.contains("did not end the watch"), "{message}");
     assert_eq!(asked_at.elapsed(), Duration::from_secs(timeout_seconds + 5));
+    fixture.check_finds(101).await;
     let request = fixture.next_request().await;
     assert_eq!(request.after(), 101);
     assert!(asked_at.elapsed() < Duration::from_secs(timeout_seconds + 6));
@@ -499,6 +511,7 @@ async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
 
     open.bookmark(600);
     open.end();
+    fixture.check_finds(600).await;
     assert_eq!(fixture.next_request().await.after(), 600);
 }
 
@@ -532,6 +545,7 @@ async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted()
         .await;
     // It moves the version all the same: it is not told for ever.
     open.end();
+    fixture.check_finds(101).await;
     assert_eq!(fixture.next_request().await.after(), 101);
 }
 
@@ -571,11 +585,13 @@ async fn a_cut_loses_neither_the_version_nor_lists_anew() {
 
     // Nor do failures in a row.
     for _ in 0..5 {
+        fixture.check_finds(101).await;
         let request = fixture.next_request().await;
         assert_eq!(request.after(), 101);
         request.answer(503, json!({"message": "starting"}));
         assert!(fixture.expect_failure().await.contains("starting"));
     }
+    fixture.check_finds(101).await;
     let request = fixture.next_request().await;
     assert_eq!(request.after(), 101);
     request.watch().event("MODIFIED", &object("a", 102, "two"));
@@ -589,6 +605,7 @@ async fn an_event_cut_in_its_middle_is_not_told_and_not_skipped() {
     open.send(&b"{\"type\":\"ADDED\",\"object\":{\"metadata\""[..]);
     open.end();
     assert_eq!(fixture.expect_failure().await, "the connection was cut: in the middle of an event");
+    fixture.check_finds(100).await;
     assert_eq!(fixture.next_request().await.after(), 100);
 }
 
@@ -647,21 +664,94 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
 async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(422, json!({}));
-    let open = fixture.next_request().await.watch();
+    let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
+    fixture.next_request().await.answer(200, first);
+    // Of the second page too much is there for 500 and for 125 objects. What was listed before stays listed.
     let megabyte = Bytes::from(vec![b' '; 1 << 20]);
-    for _ in 0..=128 {
-        open.send(megabyte.clone());
+    for query in ["limit=500&continue=two", "limit=125&continue=two"] {
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, query);
+        let open = request.watch();
+        for _ in 0..=10 {
+            open.send(megabyte.clone());
+        }
     }
-    assert!(fixture.expect_failure().await.contains("asking for 125 objects"));
-    assert_eq!(fixture.next_request().await.query, "limit=125");
+    let request = fixture.next_request().await;
+    assert_eq!(request.query, "limit=31&continue=two");
+    let second =
+        json!({"metadata": {"resourceVersion": "100", "continue": "three"}, "items": [object("b", 30, "two")]});
+    request.answer(200, second);
+    let request = fixture.next_request().await;
+    assert_eq!(request.query, "limit=31&continue=three");
+    request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": []}));
+    fixture
+        .expect_events(vec![
+            WatchEvent::ListStarted,
+            applied("a", 20, "one"),
+            applied("b", 30, "two"),
+            WatchEvent::ListEnded { resource_version: 100 },
+        ])
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_long_for_a_page_is_reported() {
+    let mut fixture = Fixture::start();
+    fixture.next_request().await.answer(422, json!({}));
+    let megabyte = Bytes::from(vec![b' '; 1 << 20]);
+    for objects in [500, 125, 31, 7, 1] {
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, format!("limit={objects}"));
+        let open = request.watch();
+        for _ in 0..=10 {
+            open.send(megabyte.clone());
+        }
+    }
+    let message = fixture.expect_failure().await;
+    assert_eq!(message, "one of the things is longer than 10485760 bytes: make it smaller or delete it");
+    assert_eq!(fixture.restarts("page_too_long"), 1.0);
+    // It may have been made smaller.
+    assert_eq!(fixture.next_request().await.query, "limit=500");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_too_long_is_read_from_a_list_in_pages() {
+    let mut fixture = Fixture::start();
+    let mut open = fixture.listed_at_100().await;
+    let long = "x".repeat(9 << 20);
+    for (version, value) in [(101, long.as_str()), (103, "short")] {
+        open.event("MODIFIED", &object("a", version, &long));
+        let message = fixture.expect_failure().await;
+        assert_eq!(message, "an event is longer than 8388608 bytes; listing in pages instead");
+
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, "limit=500");
+        let listed = version + 1;
+        let items = json!([object("a", version, value)]);
+        request.answer(200, json!({"metadata": {"resourceVersion": listed.to_string()}, "items": items}));
+        fixture
+            .expect_events(vec![
+                WatchEvent::ListStarted,
+                applied("a", version, value),
+                WatchEvent::ListEnded { resource_version: listed },
+            ])
+            .await;
+        let request = fixture.next_request().await;
+        assert_eq!(request.after(), listed);
+        open = request.watch();
+    }
+    assert_eq!(fixture.restarts("too_long"), 2.0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ended_in_time_goes_on_at_once() {
     let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let request = fixture.next_request().await;
+    let (_, timeout_seconds) = request.query_and_timeout();
+    let open = request.watch();
+    open.end_list(100);
     open.bookmark(150);
-    tokio::time::advance(Duration::from_secs(30)).await;
+    tokio::time::advance(Duration::from_secs(timeout_seconds)).await;
     let ended_at = Instant::now();
     open.end();
     let request = fixture.next_request().await;
@@ -693,10 +783,7 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_listed_anew() {
     let open = fixture.listed_at_100().await;
     tokio::time::advance(Duration::from_secs(30)).await;
     open.end();
-    let request = fixture.next_request().await;
-    assert_eq!(request.query, "limit=1");
-    request.answer(200, json!({"metadata": {"resourceVersion": "60", "continue": "more"}, "items": []}));
-
+    fixture.check_finds(60).await;
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
     request.watch().end_list(61);
@@ -716,13 +803,68 @@ async fn an_event_older_than_what_was_told_shows_that_the_data_went_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_whose_check_fails_goes_on() {
+async fn a_watch_goes_on_only_once_a_check_was_answered() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;
     tokio::time::advance(Duration::from_secs(30)).await;
     open.end();
-    fixture.next_request().await.answer(500, json!({}));
+    for _ in 0..5 {
+        let request = fixture.next_request().await;
+        assert_eq!(request.query, "limit=1");
+        request.answer(500, json!({"message": "no leader"}));
+        assert!(fixture.expect_failure().await.contains("no leader"));
+    }
+    let unanswered = fixture.next_request().await;
+    let asked_at = unanswered.at;
+    assert_eq!(fixture.expect_failure().await, "no answer within 20s");
+    assert_eq!(asked_at.elapsed(), Duration::from_secs(20));
+    drop(unanswered);
+    fixture.check_finds(100).await;
     assert_eq!(fixture.next_request().await.after(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_failure_a_server_whose_data_went_back_is_listed_anew() {
+    for failure in ["cut", "error event", "silence", "no right"] {
+        let mut fixture = Fixture::start();
+        let open = fixture.listed_at_100().await;
+        open.event("ADDED", &object("a", 101, "one"));
+        fixture.expect_events(vec![applied("a", 101, "one")]).await;
+        let mut still_open = None;
+        match failure {
+            "cut" => open.cut(),
+            "error event" => open.error(500, "etcd is away"),
+            "silence" => still_open = Some(open),
+            _ => {
+                open.end();
+                fixture.next_request().await.answer(403, json!({}));
+            }
+        }
+        assert!(
+            matches!(fixture.next_event().await, WatchEvent::Failed { .. } | WatchEvent::NotServed { .. }),
+            "{failure}"
+        );
+        drop(still_open);
+        fixture.check_finds(90).await;
+
+        let request = fixture.next_request().await;
+        assert!(request.is_streaming_list(), "{failure}: {}", request.query);
+        request.watch().end_list(95);
+        fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 95 }]).await;
+        assert_eq!(fixture.restarts("went_back"), 1.0, "{failure}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_listed_anew() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    open.event("ADDED", &object("a", 101, "one"));
+    fixture.expect_events(vec![applied("a", 101, "one")]).await;
+    tokio::time::advance(Duration::from_secs(29)).await;
+    open.end();
+    fixture.check_finds(90).await;
+    assert!(fixture.next_request().await.is_streaming_list());
 }
 
 #[tokio::test(start_paused = true)]
@@ -780,6 +922,7 @@ async fn the_back_off_doubles_and_is_forgotten_once_the_watch_has_told_something
         fixture.next_request().await.answer(500, json!({}));
         fixture.expect_failure().await;
     }
+    fixture.check_finds(100).await;
     let request = fixture.next_request().await;
     let open = request.watch();
     open.event("ADDED", &object("a", 101, "one"));
@@ -827,6 +970,7 @@ async fn an_error_event_other_than_too_old_keeps_the_version() {
     let open = fixture.listed_at_100().await;
     open.error(500, "etcd is away");
     assert_eq!(fixture.expect_failure().await, "500: etcd is away");
+    fixture.check_finds(100).await;
     assert_eq!(fixture.next_request().await.after(), 100);
 }
 

@@ -13,11 +13,11 @@ impl<L: Logic> Watcher<L> {
     pub(super) async fn after(&mut self, end: End) -> Option<Duration> {
         match end {
             End::EngineGone => None,
-            End::InTime { heard, soon } => {
+            End::InTime { heard, early, soon } => {
                 self.restarted("ended");
-                if !heard && self.server_went_back().await {
-                    return Some(self.list_anew_after_going_back());
-                }
+                // A watch from a version that a restored server has not reached yet is quiet. A server that is stopped
+                // to be restored, or whose store was, ends watches early.
+                self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
             End::Expired => {
@@ -63,6 +63,7 @@ impl<L: Logic> Watcher<L> {
         self.refusals = self.refusals.saturating_add(1);
         self.log_not_served(status, &message);
         self.lost_touch = true;
+        self.unchecked = true;
         self.tell(WatchEvent::NotServed { status, message }).await.ok()?;
         Some(Backoff::SLOW.wait(self.refusals, &mut self.jitter))
     }
@@ -102,6 +103,7 @@ impl<L: Logic> Watcher<L> {
             "a watch failed and goes on after a while"
         );
         self.lost_touch = true;
+        self.unchecked = true;
         self.tell(WatchEvent::Failed { message }).await.ok()?;
         let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
         Some(self.next_wait().max(asked))

@@ -1,21 +1,29 @@
-//! Lists in pages: for servers that do not stream lists, and for streams that do not come to an end.
+//! Lists in pages: for servers that do not stream lists, for streams that do not come to an end, and to compare the server's
+//! revision with the position of a watch.
 
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use tokio::time::timeout;
 
 use super::wire::{self, Page, Refusal};
 use super::{End, WatchEvent, Watcher};
-use crate::limits::{LIST_PAGE_BYTES, LIST_PAGE_OBJECTS, LIST_PAGE_TIMEOUT};
+use crate::limits::{LIST_PAGE_BYTES, LIST_PAGE_OBJECTS, LIST_PAGE_TIMEOUT, WATCH_ANSWER_TIMEOUT};
 use crate::logic::Logic;
 
 impl<L: Logic> Watcher<L> {
-    /// Reads everything in pages, all of them at the version of the first.
+    /// Reads everything in pages, all of them at the version of the first. One page is in memory at a time, once.
     pub(super) async fn list_by_pages(&mut self) -> Result<(), End> {
-        let mut page = self.page(None).await?;
-        let resource_version = page.resource_version;
-        self.tell(WatchEvent::ListStarted).await?;
+        self.page_objects = LIST_PAGE_OBJECTS;
+        let mut version_of_list = None;
+        let mut token = None;
         loop {
+            let body = self.page(token.as_deref()).await?;
+            let page = parse(&body)?;
+            if version_of_list.is_none() {
+                self.tell(WatchEvent::ListStarted).await?;
+            }
+            let resource_version = *version_of_list.get_or_insert(page.resource_version);
             for item in &page.items {
                 let event = match (self.spec.decode)(item.get().as_bytes()) {
                     Ok(observed) => WatchEvent::Applied(observed),
@@ -23,53 +31,77 @@ impl<L: Logic> Watcher<L> {
                 };
                 self.tell(event).await?;
             }
-            let Some(token) = page.next else { break };
-            page = self.page(Some(&token)).await?;
-        }
-        self.page_objects = LIST_PAGE_OBJECTS;
-        self.listed(resource_version).await
-    }
-
-    async fn page(&mut self, token: Option<&str>) -> Result<Page, End> {
-        let page = self.request_page(self.page_objects, token).await;
-        match page {
-            Ok(page) => {
-                self.heard();
-                Ok(page)
+            token = page.next;
+            if token.is_none() {
+                return self.listed(resource_version).await;
             }
-            Err(PageError::Refused(refusal)) => Err(self.refused(refusal)),
-            Err(PageError::TooLong) => {
-                self.page_objects = (self.page_objects / 4).max(1);
-                let objects = self.page_objects;
-                Err(End::failed(
-                    "page_too_long",
-                    format!("a page of the list is longer than {LIST_PAGE_BYTES} bytes; asking for {objects} objects"),
-                ))
-            }
-            Err(PageError::Failed(message)) => Err(End::failed("list_failed", message)),
         }
     }
 
-    async fn request_page(&self, objects: usize, token: Option<&str>) -> Result<Page, PageError> {
+    /// The next page, of fewer objects if so many are too long.
+    async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
+        loop {
+            match self.request_page(self.page_objects, token).await {
+                Err(PageError::TooLong) if self.page_objects > 1 => {
+                    self.page_objects = (self.page_objects / 4).max(1);
+                    tracing::debug!(
+                        cluster = self.spec.cluster.name,
+                        kind = self.spec.resource.kind,
+                        objects = self.page_objects,
+                        "a page of the list is longer than {LIST_PAGE_BYTES} bytes: asking for fewer objects"
+                    );
+                }
+                answer => {
+                    let page = answer.map_err(|error| self.page_failed(error))?;
+                    self.heard();
+                    return Ok(page);
+                }
+            }
+        }
+    }
+
+    /// Ends with [`End::WentBack`] if the server's revision is lower than the position.
+    ///
+    /// A watch from a position that the server has not reached (again) is silent, and leaves out every change up to it.
+    pub(super) async fn check_revision(&mut self) -> Result<(), End> {
+        let Some(position) = self.position else { return Ok(()) };
+        let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))
+            .await
+            .map_err(|_| End::no_answer())?
+            .map_err(|error| self.page_failed(error))?;
+        if parse(&body)?.resource_version < position {
+            return Err(End::WentBack);
+        }
+        self.unchecked = false;
+        Ok(())
+    }
+
+    async fn request_page(&self, objects: usize, token: Option<&str>) -> Result<Bytes, PageError> {
         let request = wire::page_request(&self.spec, objects, token);
         let answer = async {
             let response = self.spec.cluster.requests.send(request).await.map_err(PageError::failed)?;
             if !response.status().is_success() {
                 return Err(PageError::Refused(Refusal::read(response).await));
             }
-            let body = read_page(response.into_body()).await?;
-            Page::parse(&body).map_err(PageError::Failed)
+            read_page(response.into_body()).await
         };
         timeout(LIST_PAGE_TIMEOUT, answer)
             .await
             .unwrap_or_else(|_| Err(PageError::Failed(format!("no page of the list within {LIST_PAGE_TIMEOUT:?}"))))
     }
 
-    /// Whether the server is behind what it has told already. A watch from a version that the server has not reached
-    /// (again) is silent and loses everything up to it: that looks like a quiet kind, so a quiet watch is checked.
-    pub(super) async fn server_went_back(&self) -> bool {
-        let Some(position) = self.position else { return false };
-        matches!(self.request_page(1, None).await, Ok(page) if page.resource_version < position)
+    fn page_failed(&self, error: PageError) -> End {
+        match error {
+            PageError::Refused(refusal) => self.refused(refusal),
+            PageError::TooLong => {
+                let plural = self.spec.resource.plural;
+                End::failed(
+                    "page_too_long",
+                    format!("one of the {plural} is longer than {LIST_PAGE_BYTES} bytes: make it smaller or delete it"),
+                )
+            }
+            PageError::Failed(message) => End::failed("list_failed", message),
+        }
     }
 }
 
@@ -85,10 +117,19 @@ impl PageError {
     }
 }
 
-async fn read_page(body: Body) -> Result<bytes::Bytes, PageError> {
-    match Limited::new(body, LIST_PAGE_BYTES).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(PageError::TooLong),
-        Err(error) => Err(PageError::failed(error)),
+fn parse(body: &[u8]) -> Result<Page<'_>, End> {
+    Page::parse(body).map_err(|why| End::failed("list_failed", why))
+}
+
+async fn read_page(body: Body) -> Result<Bytes, PageError> {
+    let mut body = Limited::new(body, LIST_PAGE_BYTES);
+    let mut page = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => page.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new())),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(PageError::TooLong),
+            Err(error) => return Err(PageError::failed(error)),
+        }
     }
+    Ok(page.freeze())
 }

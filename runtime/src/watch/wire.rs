@@ -92,8 +92,12 @@ impl Lines {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(found) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
-                let mut line = self.buffer.split_to(self.scanned + found + 1).freeze();
-                line.truncate(self.scanned + found);
+                let length = self.scanned + found;
+                if length > WATCH_LINE_BYTES {
+                    return Err(LineError::TooLong);
+                }
+                let mut line = self.buffer.split_to(length + 1).freeze();
+                line.truncate(length);
                 self.scanned = 0;
                 return Ok(Some(line));
             }
@@ -200,22 +204,22 @@ fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     Ok(Event::Bookmark { resource_version, ends_list })
 }
 
-/// A page of a list.
+/// A page of a list. Its objects are parts of the answer, which is kept once.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct Page<'a> {
     /// Version of the whole list.
     pub(super) resource_version: u64,
     /// Asks for the next page.
     pub(super) next: Option<String>,
     /// The JSON of each object.
-    pub(super) items: Vec<Box<RawValue>>,
+    pub(super) items: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct RawList {
+struct RawList<'a> {
     metadata: RawListMetadata,
-    #[serde(default)]
-    items: Option<Vec<Box<RawValue>>>,
+    #[serde(default, borrow)]
+    items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -226,9 +230,10 @@ struct RawListMetadata {
     r#continue: String,
 }
 
-impl Page {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
-        let raw: RawList = serde_json::from_slice(body).map_err(|error| format!("the answer is no list: {error}"))?;
+impl<'a> Page<'a> {
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, String> {
+        let raw: RawList<'a> =
+            serde_json::from_slice(body).map_err(|error| format!("the answer is no list: {error}"))?;
         let version = &raw.metadata.resource_version;
         Ok(Self {
             resource_version: version
@@ -381,6 +386,8 @@ mod tests {
         assert_eq!((page.resource_version, page.next.as_deref()), (12, Some("a/b=")));
         let items: Vec<_> = page.items.iter().map(|item| item.get()).collect();
         assert_eq!(items, [r#"{"n":1}"#, r#"{"n":2}"#]);
+        let answer = json.as_bytes().as_ptr_range();
+        assert!(items.iter().all(|item| answer.contains(&item.as_ptr())), "the answer is not copied");
 
         let last = Page::parse(br#"{"metadata":{"resourceVersion":"12"},"items":null}"#).unwrap();
         assert!(last.next.is_none() && last.items.is_empty());
