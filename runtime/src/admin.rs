@@ -1,11 +1,14 @@
 //! The admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, the same on every address.
+//!
+//! Anybody in the pod network can connect, and nobody is asked who they are. A probe must get its answer all the same: every
+//! connection is accepted, and [`Connections`] says which one is closed for it.
 
 use std::{
     collections::BTreeMap,
     convert::Infallible,
     fmt::Write as _,
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
 
@@ -17,8 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus::{Encoder as _, Registry, TextEncoder};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    task::JoinSet,
+    task::{AbortHandle, JoinSet},
     time::{sleep, timeout},
 };
 
@@ -154,12 +156,11 @@ impl AdminServer {
             tracing::info!(address = %local, asked = %address, "serving metrics and probes");
             listeners.push((local, listener));
         }
-        let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS));
         let mut tasks = JoinSet::new();
         let mut bound = Vec::new();
         for (local, listener) in listeners {
             bound.push(local);
-            tasks.spawn(accept(listener, sources.clone(), places.clone()));
+            tasks.spawn(accept(listener, sources.clone()));
         }
         Ok(Self { addresses: bound, _tasks: tasks })
     }
@@ -185,27 +186,55 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     }
 }
 
-async fn accept(listener: TcpListener, sources: AdminSources, places: Arc<Semaphore>) {
-    let mut connections = JoinSet::new();
+async fn accept(listener: TcpListener, sources: AdminSources) {
+    let mut connections = Connections::default();
     loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
-        };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let serving = serve(stream, sources.clone());
-                connections.spawn(async move {
-                    let _place = place;
-                    // Whoever keeps a connection for longer than this connects again.
-                    let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
-                });
-            }
+            Ok((stream, peer)) => connections.serve(peer.ip().to_canonical(), stream, &sources),
             Err(error) => {
                 tracing::warn!(%error, "a connection for metrics or probes could not be accepted");
                 sleep(ADMIN_ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+/// The connections of one address that the server listens on, at most [`ADMIN_CONNECTIONS`].
+///
+/// One more takes the place of the oldest connection of the client that has the most. So a client that opens many loses its
+/// own, and many clients that open few do not keep a new one out.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    /// The oldest first.
+    open: Vec<(IpAddr, AbortHandle)>,
+}
+
+impl Connections {
+    fn serve(&mut self, client: IpAddr, stream: TcpStream, sources: &AdminSources) {
+        while self.tasks.try_join_next().is_some() {}
+        self.open.retain(|(_, connection)| !connection.is_finished());
+        if self.open.len() >= ADMIN_CONNECTIONS
+            && let Some(index) = self.to_close()
+        {
+            self.open.remove(index).1.abort();
+        }
+        let serving = serve(stream, sources.clone());
+        let connection = self.tasks.spawn(async move {
+            // Whoever keeps a connection for longer than this connects again.
+            let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
+        });
+        self.open.push((client, connection));
+    }
+
+    /// The oldest connection of the client that has the most.
+    fn to_close(&self) -> Option<usize> {
+        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for (client, _) in &self.open {
+            *counts.entry(*client).or_default() += 1;
+        }
+        let most = counts.values().max()?;
+        self.open.iter().position(|(client, _)| counts[client] == *most)
     }
 }
 
@@ -266,11 +295,17 @@ fn response(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Res
 #[expect(clippy::disallowed_types, reason = "the doubles are plain functions, which cannot await a lock")]
 mod tests {
     use std::sync::Mutex;
+    use std::time::Duration;
 
     use prometheus::IntCounter;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpSocket;
+    use tokio::time::Instant;
 
     use super::*;
+
+    /// Of real time, for what takes a moment: a test that waits for longer says what for.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     fn check(ok: bool, required: bool, detail: &str) -> Check {
         Check { ok, required, detail: detail.to_owned() }
@@ -378,7 +413,107 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(std::time::Duration::from_secs(60), closed).await.expect("it still listens a minute later");
+        timeout(PATIENCE, closed).await.expect("it still listens a minute later");
+    }
+
+    /// A connection from one of the addresses of this machine: 127.0.0.2 is another client than 127.0.0.1.
+    async fn connect_from(client: &str, server: SocketAddr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
+        socket.connect(server).await.unwrap()
+    }
+
+    /// The body of the answer to a request on a connection that stays open; `None`: it was closed.
+    async fn ask_on(stream: &mut TcpStream) -> Option<String> {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n").await.ok()?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"ok\n") {
+            let mut part = [0; 1024];
+            match stream.read(&mut part).await {
+                Ok(0) | Err(_) => return None,
+                Ok(read) => answer.extend_from_slice(&part[..read]),
+            }
+        }
+        String::from_utf8(answer).ok()
+    }
+
+    /// Whether the server has closed it: nothing else ends it, and nothing is sent to it.
+    async fn is_closed(stream: &mut TcpStream) -> bool {
+        matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
+    }
+
+    #[tokio::test]
+    async fn a_probe_is_answered_whatever_another_client_opens() {
+        let server = start(&["127.0.0.1:0", ":0"]).await.unwrap();
+        let played = async {
+            for address in server.addresses() {
+                let address = SocketAddr::from(([127, 0, 0, 1], address.port()));
+                let mut kubelet = connect_from("127.0.0.1", address).await;
+                assert!(ask_on(&mut kubelet).await.is_some());
+                let mut hostile = Vec::new();
+                for _ in 0..ADMIN_CONNECTIONS + 10 {
+                    hostile.push(connect_from("127.0.0.2", address).await);
+                }
+                // A connection that was there before stays, and a new one is answered.
+                assert!(ask_on(&mut kubelet).await.is_some(), "the probe's connection was closed");
+                assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
+                // It is the hostile client that lost its oldest.
+                assert!(is_closed(&mut hostile[0]).await);
+                assert!(ask_on(hostile.last_mut().unwrap()).await.is_some());
+            }
+        };
+        timeout(PATIENCE, played).await.expect("probes are answered while others hold connections");
+    }
+
+    #[tokio::test]
+    async fn a_probe_is_answered_whatever_many_other_clients_open() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let address = server.addresses()[0];
+        let played = async {
+            let mut hostile = Vec::new();
+            for number in 0..ADMIN_CONNECTIONS {
+                hostile.push(connect_from(&format!("127.0.1.{}", number + 1), address).await);
+            }
+            assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
+            assert!(is_closed(&mut hostile[0]).await, "of clients that have one each, the oldest goes");
+        };
+        timeout(PATIENCE, played).await.expect("a probe is answered while others hold connections");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ended_takes_no_place() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let address = server.addresses()[0];
+        let played = async {
+            let mut first = connect_from("127.0.0.1", address).await;
+            for _ in 0..2 * ADMIN_CONNECTIONS {
+                assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
+            }
+            assert!(ask_on(&mut first).await.is_some(), "it was closed for connections that had ended");
+        };
+        timeout(PATIENCE, played).await.expect("the server answers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_no_whole_head_is_given_up_after_10_s() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: te").await.unwrap();
+        assert!(is_closed(&mut stream).await);
+        assert_eq!(begun.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_closed_after_300_s_however_busy_it_is() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+        while ask_on(&mut stream).await.is_some() {
+            assert!(begun.elapsed() < Duration::from_secs(600), "it is never closed");
+            sleep(Duration::from_secs(4)).await;
+        }
+        assert!((299..=304).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     }
 
     #[test]
