@@ -2,6 +2,7 @@
 
 use crate::go::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
+use fleetnet_core::names;
 use fleetnet_runtime::lease::LeaseConfig;
 use fleetnet_runtime::logging::LogFormat;
 use std::path::PathBuf;
@@ -77,9 +78,7 @@ impl CommonFlags {
                  Azure Traffic Manager, and leave the flag out here"
             )));
         }
-        if self.leader_election_namespace.is_empty() {
-            return Err(UsageError("--leader-election-namespace must name a namespace".to_owned()));
-        }
+        check_namespace("--leader-election-namespace", &self.leader_election_namespace)?;
         if self.leader_elect {
             let (lease, renew, retry) = (
                 self.leader_election_lease_duration,
@@ -109,6 +108,20 @@ impl CommonFlags {
             retry_period: self.leader_election_retry_period,
         })
     }
+}
+
+/// Checks the name of a namespace, which becomes part of URLs.
+///
+/// # Errors
+/// Names the flag, its value and what is allowed.
+pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
+    if names::is_dns_1123_label(namespace) {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "{flag} {namespace:?} is not the name of a namespace: use at most 63 lower-case letters, digits and dashes, with a \
+         letter or digit first and last"
+    )))
 }
 
 /// What [`parse`] came to.
@@ -216,7 +229,11 @@ mod tests {
             (vec!["--leader-election-lease-duration=5"], "--leader-election-lease-duration"),
             (vec!["--leader-election-lease-duration=5s"], "--leader-election-renew-deadline"),
             (vec!["--enable-traffic-manager-feature"], "run the Go go-agent"),
-            (vec!["--leader-election-namespace="], "--leader-election-namespace"),
+            (vec!["--leader-election-namespace="], "--leader-election-namespace \"\" is not the name of a namespace"),
+            (vec!["--leader-election-namespace=a b"], "--leader-election-namespace \"a b\" is not"),
+            (vec!["--leader-election-namespace=a\nb"], r#"--leader-election-namespace "a\nb" is not"#),
+            (vec!["--leader-election-namespace=../pods"], "--leader-election-namespace"),
+            (vec!["--leader-election-namespace=Fleet"], "use at most 63 lower-case letters"),
             (vec!["--nonsense"], "--nonsense"),
             (vec!["--v=loud"], "--v"),
             (vec!["--log-format=xml"], "--log-format"),
@@ -226,5 +243,36 @@ mod tests {
             assert!(error.contains(named), "{arguments:?}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
+    }
+
+    #[test]
+    fn klog_flags_are_warned_of_by_name_and_ours_are_not() {
+        let ignored = |arguments: &[&str]| {
+            let line = ["agent"].iter().chain(arguments).map(|argument| (*argument).to_owned());
+            match parse::<Flags>(line) {
+                Parsed::Flags(_, ignored) => klog_warning(&ignored),
+                Parsed::Exit(code) => panic!("{arguments:?}: {code:?}"),
+            }
+        };
+        assert_eq!(ignored(&[]), None);
+        assert_eq!(ignored(&["--v=4", "--log-format=text", "-leader-elect=false"]), None);
+        assert_eq!(
+            ignored(&["--logtostderr", "-stderrthreshold=0", "--vmodule", "a=2", "--v=2"]).as_deref(),
+            Some(
+                "klog flags are taken and ignored: --logtostderr, --stderrthreshold, --vmodule; use --v and --log-format"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_taken_and_does_nothing_is_noted() {
+        let noted = |arguments: &[&str]| notes(&flags(arguments).expect("valid"));
+        let membership =
+            "--enable-v1beta1-apis: membership (InternalMemberCluster, MemberCluster) is not handled by this version";
+        let cloud = "--cloud-config is taken and not read: only Azure Traffic Manager needs it";
+        assert_eq!(noted(&[]), [membership]);
+        assert_eq!(noted(&["--enable-v1beta1-apis=false"]), Vec::<String>::new());
+        assert_eq!(noted(&["--enable-v1beta1-apis=false", "--cloud-config=/etc/azure.json"]), [cloud]);
+        assert_eq!(noted(&["--cloud-config", "/etc/azure.json"]), [membership, cloud]);
     }
 }

@@ -139,3 +139,45 @@ fn readiness(sources: &[SourceStatus], own_cluster: &str) -> Readiness {
     }
     readiness
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleetnet_runtime::{Resource, WatchState};
+
+    fn source(cluster: &str, plural: &'static str, optional: bool, state: WatchState) -> SourceStatus {
+        let resource = Resource { group: "", version: "v1", kind: "Thing", plural };
+        SourceStatus { cluster: cluster.to_owned(), resource, optional, state }
+    }
+
+    #[test]
+    fn ready_is_who_knows_all_that_is_required_of_its_own_cluster() {
+        use WatchState::{Absent, Complete, Incomplete, Unknown, Unwatched};
+        let (own, hub) = ("member", "hub");
+        let table = [
+            (own, false, Complete, true, true),
+            (own, false, Absent, true, true),
+            (own, false, Unwatched, true, true),
+            (own, false, Incomplete, false, false),
+            (own, false, Unknown, false, false),
+            // What is optional is shown, and a restart would not bring it; nor the hub.
+            (own, true, Incomplete, false, true),
+            (own, true, Unknown, false, true),
+            (hub, false, Incomplete, false, true),
+            (hub, true, Unknown, false, true),
+        ];
+        for (cluster, optional, state, ok, ready) in table {
+            let sources = [source(own, "services", false, Complete), source(cluster, "things", optional, state)];
+            let readiness = readiness(&sources, own);
+            assert_eq!(readiness.is_ready(), ready, "{cluster} {optional} {state:?}");
+            let check = &readiness.checks[&format!("{cluster}/things")];
+            assert_eq!((check.ok, check.detail.as_str()), (ok, state.as_str()), "{cluster} {optional} {state:?}");
+            assert_eq!(readiness.checks.len(), 2);
+        }
+    }
+
+    #[test]
+    fn who_has_not_started_is_not_ready() {
+        assert!(!readiness(&[], "member").is_ready());
+    }
+}

@@ -91,8 +91,8 @@ pub fn is_dns_1035_label(name: &str) -> bool {
         && name.chars().all(inner)
 }
 
-/// Whether it is a label of a host name (RFC 1123).
-pub(crate) fn is_dns_1123_label(name: &str) -> bool {
+/// True if a namespace can have this name (RFC 1123 label).
+pub fn is_dns_1123_label(name: &str) -> bool {
     name.len() <= LABEL_CHARS_MAX && is_part_of_subdomain(name)
 }
 

@@ -57,6 +57,11 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub tls_insecure: bool,
 
+    /// Accept a hub that is reached by http://. Everybody on the way can then read the token.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub hub_insecure_http: bool,
+
     /// False runs no part at all, as with the Go agents.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
@@ -126,5 +131,30 @@ impl Flags {
             ("--metrics-bind-address", &self.metrics_bind_address),
             ("--health-probe-bind-address", &self.health_probe_bind_address),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_in_the_log_show_no_secret() {
+        let line = [
+            "member-agent",
+            "--hub-kube-header=Authorization: Basic c2VjcmV0",
+            "--hub-certificate-authority=TG9uZyBhbmQgYm9yaW5n",
+            "--hub-server-url=https://hub",
+            "--config-path=/token",
+        ];
+        let flags = Flags::try_parse_from(line).expect("valid");
+        let shown = format!("{:?}", flags.without_secrets());
+        assert!(!shown.contains("c2VjcmV0") && !shown.contains("TG9uZyBhbmQgYm9yaW5n"), "{shown}");
+        assert!(shown.contains(r#"hub_kube_header: Some("(set)")"#), "{shown}");
+        assert!(shown.contains(r#"hub_certificate_authority: Some("(set)")"#), "{shown}");
+        assert!(shown.contains(r#"hub_server_url: Some("https://hub")"#), "{shown}");
+
+        let without = Flags::try_parse_from(["member-agent"]).expect("valid").without_secrets();
+        assert_eq!((without.hub_kube_header, without.hub_certificate_authority), (None, None));
     }
 }

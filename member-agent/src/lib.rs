@@ -105,7 +105,9 @@ fn notes_on_fleet(settings: &Settings) -> Vec<String> {
 
 async fn connect_hub(hub: &Hub) -> Result<Cluster, ClientError> {
     match hub {
-        Hub::Kubeconfig(kubeconfig) => Cluster::discover(HUB, Some(kubeconfig), &user_agent()).await,
+        Hub::Kubeconfig { path, insecure_http } => {
+            Cluster::from_kubeconfig(HUB, path, *insecure_http, &user_agent()).await
+        }
         Hub::Connection(connection) => Cluster::from_hub_connection(HUB, connection, &user_agent()),
     }
 }

@@ -4,7 +4,7 @@ use crate::endpoints;
 use crate::flags::Flags;
 use crate::source_ranges;
 use base64::Engine as _;
-use fleetnet_agent::flags::UsageError;
+use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::member;
 use fleetnet_core::model::Announcement;
@@ -74,7 +74,12 @@ impl Parts {
 #[derive(Clone, Debug)]
 pub enum Hub {
     /// By a kubeconfig.
-    Kubeconfig(PathBuf),
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// Accept a server that is named by `http://`.
+        insecure_http: bool,
+    },
     /// By an address and a token file.
     Connection(HubConnection),
 }
@@ -102,9 +107,7 @@ impl Settings {
         if flags.enable_v1alpha1_apis {
             return Err(UsageError("--enable-v1alpha1-apis=true is not supported: leave the flag out".to_owned()));
         }
-        if flags.fleet_system_namespace.is_empty() {
-            return Err(UsageError("--fleet-system-namespace must name a namespace".to_owned()));
-        }
+        check_namespace("--fleet-system-namespace", &flags.fleet_system_namespace)?;
         let parts = parts(flags)?;
         let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
         let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
@@ -112,8 +115,10 @@ impl Settings {
         let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
         let cluster = if alone { flags.member_cluster_id.clone().unwrap_or_default() } else { cluster_id(flags)? };
         let hub_namespace = match flags.hub_namespace.as_deref() {
-            Some("") => return Err(UsageError("--hub-namespace must name a namespace".to_owned())),
-            Some(namespace) => namespace.into(),
+            Some(namespace) => {
+                check_namespace("--hub-namespace", namespace)?;
+                namespace.into()
+            }
             None => names::member_namespace(&cluster),
         };
         let grace = flags.derived_service_grace;
@@ -147,8 +152,9 @@ fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
 }
 
 fn hub(flags: &Flags) -> Result<Hub, UsageError> {
-    if let Some(kubeconfig) = &flags.hub_kubeconfig {
-        return Ok(Hub::Kubeconfig(kubeconfig.clone()));
+    let insecure_http = flags.hub_insecure_http;
+    if let Some(path) = flags.hub_kubeconfig.clone() {
+        return Ok(Hub::Kubeconfig { path, insecure_http });
     }
     let missing = |name: &str| {
         UsageError(format!("{name} is not set: give the hub by HUB_SERVER_URL and CONFIG_PATH, or by --hub-kubeconfig"))
@@ -167,7 +173,8 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
     };
     let extra_headers = parse_header_block(flags.hub_kube_header.as_deref().unwrap_or_default())
         .map_err(|why| UsageError(format!("HUB_KUBE_HEADER is not a MIME header block: {why}")))?;
-    Ok(Hub::Connection(HubConnection { server_url, token_file, ca_pem, insecure: flags.tls_insecure, extra_headers }))
+    let insecure = flags.tls_insecure;
+    Ok(Hub::Connection(HubConnection { server_url, token_file, ca_pem, insecure, insecure_http, extra_headers }))
 }
 
 fn parts(flags: &Flags) -> Result<Parts, UsageError> {
@@ -267,12 +274,15 @@ mod tests {
 
     #[test]
     fn a_missing_or_malformed_setting_is_named() {
-        let table: [(&[&str], &str); 9] = [
+        let table: [(&[&str], &str); 12] = [
             (&["--hub-server-url=https://hub", "--config-path=/token"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=Member_1", "--hub-kubeconfig=/hub"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=m", "--config-path=/token"], "HUB_SERVER_URL"),
             (&["--member-cluster-id=m", "--hub-server-url=https://hub"], "CONFIG_PATH"),
             (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--hub-namespace="], "--hub-namespace"),
+            (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--hub-namespace=a b"], "--hub-namespace \"a b\""),
+            (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--hub-namespace=a/b"], "--hub-namespace \"a/b\""),
+            (&["--controllers=endpointslice", "--fleet-system-namespace=a?b"], "--fleet-system-namespace \"a?b\""),
             (&["--member-cluster-id=m", "--hub-kubeconfig=/hub", "--enable-v1alpha1-apis"], "--enable-v1alpha1-apis"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-certificate-authority=%%"], "HUB_CERTIFICATE_AUTHORITY"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-kube-header=nonsense"], "HUB_KUBE_HEADER"),

@@ -4,6 +4,8 @@
 //! timeout, and repeats refused requests inside one call. Here each is decided: no delay, short timeouts, no repetition.
 //! A watch may be silent for long and a request may not, so each has a client of its own.
 
+mod pod;
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -23,6 +25,8 @@ use kube::{
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tower::{BoxError, ServiceBuilder};
+
+pub use pod::Pod;
 
 use crate::{
     limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
@@ -73,6 +77,8 @@ pub struct HubConnection {
     pub ca_pem: Option<Vec<u8>>,
     /// Accept any certificate; `ca_pem` is then not read.
     pub insecure: bool,
+    /// Accept a URL that begins with `http://`.
+    pub insecure_http: bool,
     /// Sent with every request; see [`parse_header_block`].
     pub extra_headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -108,6 +114,16 @@ pub enum ClientError {
         /// Where the kubeconfig was read.
         origin: String,
     },
+    /// Everybody on the way could read the credentials.
+    #[error(
+        "cluster {cluster}: {url} would send the token in clear: use https://, or --hub-insecure-http=true to accept that"
+    )]
+    PlainHttp {
+        /// The cluster.
+        cluster: String,
+        /// The URL of its server.
+        url: Uri,
+    },
     /// There is nothing to connect with.
     #[error(
         "cluster {cluster}: no way to connect was found (no --kubeconfig, no KUBECONFIG, not in a pod: {in_cluster}; {home})"
@@ -141,13 +157,40 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
+    /// Connects with a kubeconfig and nothing else. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// If it is malformed, or names a server by `http://` without `insecure_http`.
+    pub async fn from_kubeconfig(
+        name: &str,
+        kubeconfig: &Path,
+        insecure_http: bool,
+        user_agent: &str,
+    ) -> Result<Self, ClientError> {
+        let config = read_kubeconfig(name, kubeconfig).await?;
+        check_scheme(name, &config, insecure_http)?;
+        Self::from_config(name, config, user_agent)
+    }
+
+    /// Connects as a pod does. Nothing is sent yet, and the token file need not exist yet.
+    ///
+    /// # Errors
+    /// If the address or the certificate authority is missing or malformed.
+    pub fn from_pod(name: &str, pod: &Pod, user_agent: &str) -> Result<Self, ClientError> {
+        let unusable =
+            |why| ClientError::Setting { cluster: name.to_owned(), setting: "the pod's service account", why };
+        Self::from_config(name, pod.config().map_err(unusable)?, user_agent)
+    }
+
     /// Connects with an address and a token file. Nothing is sent yet, and the token file need not exist yet.
     ///
     /// # Errors
-    /// If the address, the certificate authorities or an extra header are malformed.
+    /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://`
+    /// without `insecure_http`.
     pub fn from_hub_connection(name: &str, hub: &HubConnection, user_agent: &str) -> Result<Self, ClientError> {
         let setting = |setting, why: String| ClientError::Setting { cluster: name.to_owned(), setting, why };
         let mut config = Config::new(parse_server_url(&hub.server_url).map_err(|why| setting("the server URL", why))?);
+        check_scheme(name, &config, hub.insecure_http)?;
         config.accept_invalid_certs = hub.insecure;
         config.root_cert = match &hub.ca_pem {
             // An empty set, since the system's may not exist in a container and would not be looked at anyway.
@@ -187,6 +230,7 @@ impl Cluster {
         request_timeout: Duration,
     ) -> Result<Self, ClientError> {
         install_crypto_provider();
+        warn_of_what_is_not_protected(name, &config);
         let user_agent = HeaderValue::from_str(user_agent).map_err(|error| ClientError::Setting {
             cluster: name.to_owned(),
             setting: "the user agent",
@@ -271,6 +315,16 @@ fn origin<'a>(kubeconfig: Option<&'a Path>, environment: Option<&std::ffi::OsStr
     }
 }
 
+async fn read_kubeconfig(cluster: &str, path: &Path) -> Result<Config, ClientError> {
+    let origin = path.display().to_string();
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|cause| ClientError::Kubeconfig {
+        cluster: cluster.to_owned(),
+        origin: origin.clone(),
+        cause: Box::new(cause),
+    })?;
+    config_from(cluster, &origin, kubeconfig).await
+}
+
 async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let unusable = |origin: &str, cause| ClientError::Kubeconfig {
         cluster: cluster.to_owned(),
@@ -278,24 +332,18 @@ async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Con
         cause: Box::new(cause),
     };
     match origin(kubeconfig, std::env::var_os("KUBECONFIG").as_deref()) {
-        Origin::File(path) => {
-            let named = path.display().to_string();
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|cause| unusable(&named, cause))?;
-            config_from(cluster, &named, kubeconfig).await
-        }
+        Origin::File(path) => read_kubeconfig(cluster, path).await,
         Origin::Environment => {
             let kubeconfig = Kubeconfig::read().map_err(|cause| unusable("of KUBECONFIG", cause))?;
             config_from(cluster, "of KUBECONFIG", kubeconfig).await
         }
-        Origin::PodOrHome => match Config::incluster() {
+        Origin::PodOrHome => match Pod::here().config() {
             Ok(config) => Ok(config),
             Err(in_cluster) => match Kubeconfig::read() {
                 Ok(kubeconfig) => config_from(cluster, "~/.kube/config", kubeconfig).await,
-                Err(home) => Err(ClientError::NothingFound {
-                    cluster: cluster.to_owned(),
-                    in_cluster: in_cluster.to_string(),
-                    home: home.to_string(),
-                }),
+                Err(home) => {
+                    Err(ClientError::NothingFound { cluster: cluster.to_owned(), in_cluster, home: home.to_string() })
+                }
             },
         },
     }
@@ -319,6 +367,26 @@ async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Res
     Ok(config)
 }
 
+fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(), ClientError> {
+    match config.cluster_url.scheme_str() {
+        Some("http") if !insecure_http => {
+            Err(ClientError::PlainHttp { cluster: cluster.to_owned(), url: config.cluster_url.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
+    if config.cluster_url.scheme_str() == Some("http") {
+        tracing::warn!(cluster, "the API server is reached by plain http: everybody on the way can read the token");
+    } else if config.accept_invalid_certs {
+        tracing::warn!(
+            cluster,
+            "any certificate of the API server is accepted: everybody on the way can read the token"
+        );
+    }
+}
+
 fn warn_of_proxy(cluster: &str) {
     tracing::warn!(cluster, "HTTPS_PROXY is set and not used: API servers are reached directly");
 }
@@ -327,6 +395,9 @@ fn parse_server_url(text: &str) -> Result<Uri, String> {
     let text = text.trim();
     let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let url: Uri = url.parse().map_err(|error| format!("{text:?}: {error}"))?;
+    if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("it holds a user or a password, and only the token file is used: remove it".to_owned());
+    }
     match url.scheme_str() {
         Some("https" | "http") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
         _ => Err(format!("{text:?} is not of the form https://host:port")),
@@ -380,6 +451,7 @@ mod tests {
     use http_body_util::Full;
     use hyper::{body::Incoming, server::conn::http1, service::service_fn};
     use hyper_util::rt::TokioIo;
+    use rustix::net::sockopt;
     use tokio::{net::TcpListener, sync::Notify};
     use tower::ServiceExt as _;
 
@@ -408,6 +480,7 @@ mod tests {
                 token_file: token_file.to_owned(),
                 ca_pem: None,
                 insecure: true,
+                insecure_http: true,
                 extra_headers: Vec::new(),
             }
         }
@@ -508,6 +581,7 @@ mod tests {
             token_file: "/token".into(),
             ca_pem: None,
             insecure: false,
+            insecure_http: false,
             extra_headers: Vec::new(),
         };
         let refusal =
@@ -516,6 +590,11 @@ mod tests {
         assert_eq!(
             refusal(HubConnection { server_url: "ftp://hub".to_owned(), ..hub.clone() }),
             "cluster hub: the server URL is not usable: \"ftp://hub\" is not of the form https://host:port"
+        );
+        assert_eq!(
+            refusal(HubConnection { server_url: "http://hub:8080".to_owned(), insecure: true, ..hub.clone() }),
+            "cluster hub: http://hub:8080/ would send the token in clear: use https://, or --hub-insecure-http=true to \
+             accept that"
         );
         assert_eq!(
             refusal(HubConnection { ca_pem: Some(b"no certificate".to_vec()), ..hub.clone() }),
@@ -533,6 +612,14 @@ mod tests {
         assert_eq!(parse_server_url("hub.example:6443").unwrap().to_string(), "https://hub.example:6443/");
         assert_eq!(parse_server_url(" https://hub.example ").unwrap().to_string(), "https://hub.example/");
         assert!(parse_server_url("").is_err());
+    }
+
+    #[test]
+    fn a_server_url_with_a_password_is_not_repeated() {
+        assert_eq!(
+            parse_server_url("https://me:secret@hub").unwrap_err(),
+            "it holds a user or a password, and only the token file is used: remove it"
+        );
     }
 
     #[test]
@@ -572,6 +659,61 @@ mod tests {
             error.to_string(),
             "cluster hub: the kubeconfig /path names a proxy-url, and proxies are not supported: remove it"
         );
+    }
+
+    /// Writes a kubeconfig of the server.
+    fn kubeconfig_of(folder: &Path, server: &str) -> PathBuf {
+        let path = folder.join("kubeconfig");
+        let text = format!(
+            "{{clusters: [{{name: c, cluster: {server}}}], contexts: [{{name: x, context: {{cluster: c, user: u}}}}],
+              users: [{{name: u, user: {{token: t}}}}], current-context: x}}"
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_of_the_hub_that_names_plain_http_is_taken_only_where_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = kubeconfig_of(folder.path(), "{server: 'http://hub:8080'}");
+        let error = Cluster::from_kubeconfig("hub", &path, false, "agent/1.0").await.unwrap_err().to_string();
+        assert!(error.starts_with("cluster hub: http://hub:8080/ would send the token in clear"), "{error}");
+        assert!(Cluster::from_kubeconfig("hub", &path, true, "agent/1.0").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_others_can_read_is_warned_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = [
+            ("{server: 'https://hub'}", None),
+            (
+                "{server: 'https://hub', insecure-skip-tls-verify: true}",
+                Some("any certificate of the API server is accepted: everybody on the way can read the token"),
+            ),
+            (
+                "{server: 'http://hub'}",
+                Some("the API server is reached by plain http: everybody on the way can read the token"),
+            ),
+        ];
+        for (server, warning) in table {
+            let path = kubeconfig_of(folder.path(), server);
+            let config = read_kubeconfig("hub", &path).await.unwrap();
+            let lines = crate::logging::lines(|| drop(Cluster::from_config("hub", config, "agent/1.0").unwrap()));
+            let told: Vec<_> = lines.iter().map(|line| (line["level"].as_str(), line["message"].as_str())).collect();
+            assert_eq!(told, warning.map(|warning| (Some("WARN"), Some(warning))).into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dead_peer_is_noticed_within_a_minute() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let stream = tcp_connector().oneshot(target).await.unwrap();
+        let socket = stream.inner();
+        assert!(sockopt::socket_keepalive(socket).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(socket).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepintvl(socket).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepcnt(socket).unwrap(), 3);
     }
 
     #[tokio::test]

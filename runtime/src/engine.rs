@@ -21,7 +21,7 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Timestamp};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
-use crate::limits::AGAIN_SOONEST;
+use crate::limits::{AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
 use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
@@ -92,8 +92,6 @@ pub(crate) struct Surroundings {
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
     pub(crate) jitter: Jitter,
-    /// The fuse: writes per second in each cluster, whatever the plans want.
-    pub(crate) writes_per_second: u32,
     pub(crate) status: watch::Sender<Vec<SourceStatus>>,
 }
 
@@ -135,7 +133,7 @@ impl<L: Logic> Engine<L> {
             });
             sources.insert(spec.source, Source::new(spec, cluster, &logic));
         }
-        let Surroundings { recorder, clock, metrics, jitter, writes_per_second, status } = surroundings;
+        let Surroundings { recorder, clock, metrics, jitter, status } = surroundings;
         let engine = Self {
             logic,
             sources,
@@ -145,7 +143,7 @@ impl<L: Logic> Engine<L> {
             news: BTreeMap::new(),
             again: Timers::default(),
             retries: Retries::new(jitter),
-            slots: Slots::new(clusters.len(), writes_per_second),
+            slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
             creating: BTreeMap::new(),
             recorder,

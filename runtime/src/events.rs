@@ -5,11 +5,14 @@
 //! again and again, and so does a write that fails: their equal events are left out for a while here. One of a write that
 //! failed has a name that follows from what it says, so that the server leaves it out after a restart. What does not fit into
 //! the queue or is refused by the server is dropped and counted.
+//!
+//! Each cluster has a queue of its own, so that a cluster that does not answer delays only its own Events.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use futures::future::join_all;
 use http::{Method, StatusCode, header};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -37,7 +40,8 @@ pub(crate) enum Occasion {
 /// Takes events in, without waiting.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    queue: mpsc::Sender<Posting>,
+    /// By the name of the cluster.
+    queues: BTreeMap<String, mpsc::Sender<Posting>>,
     /// Since when each event was recorded, and how often, by a hash of all that makes it up.
     recorded: BTreeMap<u64, (Instant, u32)>,
     /// This process, such as its host name.
@@ -57,10 +61,23 @@ pub(crate) struct Posting {
 }
 
 impl Recorder {
-    /// A recorder, and the queue that [`post`] is to empty.
-    pub(crate) fn new(instance: String, clock: Clock, metrics: Metrics) -> (Self, mpsc::Receiver<Posting>) {
-        let (queue, postings) = mpsc::channel(EVENT_QUEUE_RECORDS);
-        (Self { queue, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
+    /// A recorder for these clusters, and the queues that [`post`] empties.
+    pub(crate) fn new<'a>(
+        clusters: impl IntoIterator<Item = &'a str>,
+        instance: String,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> (Self, Vec<mpsc::Receiver<Posting>>) {
+        let mut queues = BTreeMap::new();
+        let mut postings = Vec::new();
+        for cluster in clusters {
+            queues.entry(cluster.to_owned()).or_insert_with(|| {
+                let (queue, of_cluster) = mpsc::channel(EVENT_QUEUE_RECORDS);
+                postings.push(of_cluster);
+                queue
+            });
+        }
+        (Self { queues, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
     }
 
     /// Records an event, unless the same was recorded a short while ago, or too often.
@@ -89,7 +106,8 @@ impl Recorder {
             path: EVENTS.collection_path(Some(namespace)),
             body: event(&spec.resource, namespace, record, &self.instance, now, &name),
         };
-        if self.queue.try_send(posting).is_err() {
+        let queue = self.queues.get(&spec.cluster.name);
+        if queue.is_none_or(|queue| queue.try_send(posting).is_err()) {
             self.metrics.event_dropped();
         }
     }
@@ -139,8 +157,12 @@ fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> 
     hasher.finish()
 }
 
-/// Posts what is recorded, one after the other, until the recorder is gone and the queue is empty.
-pub(crate) async fn post(mut postings: mpsc::Receiver<Posting>, metrics: Metrics) {
+/// Posts what is recorded, one after the other in each cluster, until the recorder is gone and the queues are empty.
+pub(crate) async fn post(postings: Vec<mpsc::Receiver<Posting>>, metrics: Metrics) {
+    join_all(postings.into_iter().map(|of_cluster| post_in_order(of_cluster, &metrics))).await;
+}
+
+async fn post_in_order(mut postings: mpsc::Receiver<Posting>, metrics: &Metrics) {
     while let Some(posting) = postings.recv().await {
         let cluster = posting.cluster.clone();
         if let Err(why) = timeout(WRITE_TIMEOUT, send(posting)).await.unwrap_or_else(|_| Err("timed out".to_owned())) {

@@ -10,10 +10,13 @@ use crate::toy::{Copier, START, Source, decode};
 fn spec() -> SourceSpec<Copier> {
     let service =
         tower::service_fn(|_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::empty())) });
-    let client = kube::Client::new(service, "default");
+    spec_of("hub", &kube::Client::new(service, "default"))
+}
+
+fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
     SourceSpec {
         source: Source::Copy,
-        cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
+        cluster: Arc::new(Cluster::from_clients(cluster, client.clone(), client.clone())),
         resource: Source::Copy.resource(),
         namespace: None,
         name: None,
@@ -38,7 +41,13 @@ fn record(name: &str, message: &str) -> EventRecord<Source> {
 }
 
 fn recorder(metrics: &Metrics) -> (Recorder, mpsc::Receiver<Posting>) {
-    Recorder::new("host-1".to_owned(), Clock::virtual_at(START + Duration::from_micros(999_999)), metrics.clone())
+    let (recorder, mut queues) = recorder_of(&["hub"], metrics);
+    (recorder, queues.pop().expect("a queue"))
+}
+
+fn recorder_of(clusters: &[&str], metrics: &Metrics) -> (Recorder, Vec<mpsc::Receiver<Posting>>) {
+    let clock = Clock::virtual_at(START + Duration::from_micros(999_999));
+    Recorder::new(clusters.iter().copied(), "host-1".to_owned(), clock, metrics.clone())
 }
 
 fn count(queue: &mut mpsc::Receiver<Posting>) -> usize {
@@ -151,6 +160,35 @@ async fn what_does_not_fit_is_dropped_and_counted() {
     assert_eq!(count(&mut queue), EVENT_QUEUE_RECORDS);
     let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
     assert!(text.contains("fleetnet_events_dropped_total 3\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
+    let silent =
+        tower::service_fn(|_: http::Request<Body>| std::future::pending::<Result<http::Response<Body>, kube::Error>>());
+    let silent = kube::Client::new(silent, "default");
+    let (posted, mut seen) = mpsc::unbounded_channel();
+    let answers = tower::service_fn(move |request: http::Request<Body>| {
+        // Nobody takes it once the test is over.
+        let _ = posted.send((request.uri().path().to_owned(), Instant::now()));
+        std::future::ready(Ok::<_, kube::Error>(http::Response::new(Body::empty())))
+    });
+    let registry = prometheus::Registry::new();
+    let metrics = Metrics::new(&registry).expect("metrics");
+    let (mut recorder, queues) = recorder_of(&["member", "hub", "member"], &metrics);
+    let posting = tokio::spawn(post(queues, metrics));
+    let (hub, member) = (spec_of("hub", &silent), spec_of("member", &kube::Client::new(answers, "default")));
+    // More than a queue takes.
+    for number in 0..EVENT_QUEUE_RECORDS + 3 {
+        recorder.record(&hub, &record(&format!("a{number}"), "no"), Occasion::Planned);
+    }
+    let recorded = Instant::now();
+    recorder.record(&member, &record("b", "no"), Occasion::Planned);
+    let seen = timeout(Duration::from_secs(3_600), seen.recv()).await.expect("the member's Event is posted");
+    assert_eq!(seen, Some(("/api/v1/namespaces/ns/events".to_owned(), recorded)));
+    let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
+    assert!(text.contains("fleetnet_events_dropped_total 3\n"), "{text}");
+    posting.abort();
 }
 
 #[tokio::test(start_paused = true)]

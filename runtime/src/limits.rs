@@ -24,7 +24,7 @@ pub(crate) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// UIDs of objects that we deleted and whose `DELETED` event has not come yet, per source. The oldest is forgotten.
 pub const TOMBSTONES_PER_SOURCE: usize = 16_384;
-/// Event records waiting to be posted. Later ones are dropped and counted.
+/// Event records waiting to be posted in one cluster. Later ones are dropped and counted.
 pub const EVENT_QUEUE_RECORDS: usize = 256;
 /// Characters of an event's message (the API server's limit is 1024).
 pub const EVENT_MESSAGE_BYTES: usize = 1024;

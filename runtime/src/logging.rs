@@ -2,12 +2,18 @@
 
 mod captured;
 
+use std::fmt::{self, Write as _};
 use std::io;
 
-use tracing::Subscriber;
+use tracing::{Subscriber, field::Field};
 use tracing_subscriber::{
     EnvFilter,
-    fmt::{MakeWriter, format::Writer, time::FormatTime},
+    field::MakeExt as _,
+    fmt::{
+        MakeWriter,
+        format::{Writer, debug_fn},
+        time::FormatTime,
+    },
     util::SubscriberInitExt as _,
 };
 
@@ -106,10 +112,34 @@ where
     // Colours belong to terminals; logs of a pod are read by machines and in files.
     tracing_subscriber::fmt()
         .with_ansi(false)
+        .fmt_fields(debug_fn(text_field).delimited(" "))
         .with_timer(ClockTime(clock.clone()))
         .with_env_filter(filter)
         .with_writer(writer)
         .finish()
+}
+
+/// `message` as it is, any other field as `name=value`.
+fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    if field.name() != "message" {
+        write!(writer, "{}=", field.name())?;
+    }
+    write!(OneLine(writer), "{value:?}")
+}
+
+/// Escapes what would end a line, move the cursor or reorder text: messages repeat words of other clusters and of servers.
+struct OneLine<'a, 'w>(&'a mut Writer<'w>);
+
+impl fmt::Write for OneLine<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|character| match character {
+            '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
+                write!(self.0, "{}", character.escape_unicode())
+            }
+            _ if character.is_control() => write!(self.0, "{}", character.escape_default()),
+            _ => self.0.write_char(character),
+        })
+    }
 }
 
 /// Log lines carry the process's own clock, so a simulation's logs show simulated time.
@@ -195,6 +225,25 @@ mod tests {
         assert_eq!(
             lines.read(),
             "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: gone cluster=\"hub\"\n"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn words_of_others_cannot_make_a_text_line_of_their_own() {
+        let lines = Lines::default();
+        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
+        let subscriber = text(filter, &clock(), lines.writer());
+        let port = "web\n2027-01-15T08:00:00.000000Z  INFO forged\r\u{1b}[2J\u{2028}\u{202e}ü";
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(why = port, shown = %port, "port {port} conflicts");
+        });
+        let shown = r"web\n2027-01-15T08:00:00.000000Z  INFO forged\r\u{1b}[2J\u{2028}\u{202e}ü";
+        assert_eq!(
+            lines.read(),
+            format!(
+                "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: port {shown} conflicts \
+                 why=\"{shown}\" shown={shown}\n"
+            )
         );
     }
 

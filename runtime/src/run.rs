@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::{self, Leadership, LeaseConfig, LeaseError};
-use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES, WRITES_PER_SECOND_CEILING};
+use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
 use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
@@ -30,7 +30,6 @@ pub struct Runner<L: Logic> {
     clock: Clock,
     metrics: Metrics,
     seed: u64,
-    writes_per_second: u32,
     status: channel::Sender<Vec<SourceStatus>>,
 }
 
@@ -78,17 +77,7 @@ impl<L: Logic> Runner<L> {
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let status = channel::Sender::new(Vec::new());
         let sources = sources.into_iter().map(Arc::new).collect();
-        Self {
-            logic,
-            sources,
-            lease: None,
-            instance,
-            clock,
-            metrics,
-            seed: 0,
-            writes_per_second: WRITES_PER_SECOND_CEILING,
-            status,
-        }
+        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
     }
 
     /// Writes only while it holds these Leases.
@@ -105,14 +94,6 @@ impl<L: Logic> Runner<L> {
         self
     }
 
-    /// The fuse: at most so many writes per second in each cluster, a second's worth at once. The default is
-    /// [`WRITES_PER_SECOND_CEILING`].
-    #[must_use]
-    pub fn with_write_ceiling(mut self, writes_per_second: u32) -> Self {
-        self.writes_per_second = writes_per_second;
-        self
-    }
-
     /// The state of each source, as it changes; empty until [`Runner::run`].
     #[must_use]
     pub fn status(&self) -> channel::Receiver<Vec<SourceStatus>> {
@@ -125,7 +106,8 @@ impl<L: Logic> Runner<L> {
     /// # Errors
     /// If it ended for another reason than a stop that was asked for.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
-        let (recorder, postings) = Recorder::new(self.instance, self.clock.clone(), self.metrics.clone());
+        let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
+        let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
         let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
         let election = Election::begin(self.lease, &self.clock, &self.metrics);
         let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
@@ -134,7 +116,6 @@ impl<L: Logic> Runner<L> {
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             jitter: Jitter::new(self.seed),
-            writes_per_second: self.writes_per_second,
             status: self.status,
         };
         let engine = Engine::new(self.logic, self.sources, surroundings);

@@ -27,7 +27,6 @@ use crate::clock::{Clock, Timestamp};
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
-use crate::limits::WRITES_PER_SECOND_CEILING;
 use crate::logic::{
     Change, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
     Verb, WatchState, WriteEnd,
@@ -715,17 +714,12 @@ impl World {
                 decode: std::sync::Arc::new(decode),
             })
         };
-        let (recorder, postings) = Recorder::new("toy-0".to_owned(), clock.clone(), metrics.clone());
+        let names = clusters.iter().map(|cluster| cluster.name.as_str());
+        let (recorder, postings) = Recorder::new(names, "toy-0".to_owned(), clock.clone(), metrics.clone());
         tokio::spawn(events::post(postings, metrics.clone()));
         let status = watch::Sender::new(Vec::new());
-        let surroundings = Surroundings {
-            recorder,
-            clock: clock.clone(),
-            metrics,
-            jitter: Jitter::new(1),
-            writes_per_second: WRITES_PER_SECOND_CEILING,
-            status: status.clone(),
-        };
+        let surroundings =
+            Surroundings { recorder, clock: clock.clone(), metrics, jitter: Jitter::new(1), status: status.clone() };
         let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
         let (messages, received) = mpsc::channel(10_000);
         let leadership = watch::Sender::new(leadership);

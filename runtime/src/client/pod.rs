@@ -1,0 +1,104 @@
+//! How an agent in a pod reaches the API server of its cluster: by its service account.
+
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+
+use super::parse_authorities;
+
+/// Where Kubernetes mounts the token and the certificate authority of a pod's service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// The address of the API server, in the environment of each container.
+const HOST: &str = "KUBERNETES_SERVICE_HOST";
+const PORT: &str = "KUBERNETES_SERVICE_PORT";
+
+/// What a pod knows of its cluster. `kube::Config::incluster` with the places as values, so that a test can give others.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// The folder with `token` and `ca.crt`.
+    pub service_account: PathBuf,
+    /// Address or name of the API server.
+    pub host: Option<String>,
+    /// Its port.
+    pub port: Option<String>,
+}
+
+impl Pod {
+    /// The pod that this process runs in, if it runs in one.
+    #[must_use]
+    pub fn here() -> Self {
+        Self { service_account: SERVICE_ACCOUNT.into(), host: std::env::var(HOST).ok(), port: std::env::var(PORT).ok() }
+    }
+
+    /// Names the variable or the file that is missing or malformed.
+    pub(super) fn config(&self) -> Result<Config, String> {
+        let host = set(HOST, self.host.as_deref())?;
+        let written = set(PORT, self.port.as_deref())?;
+        let port: u16 = written.parse().map_err(|_| format!("{PORT} {written:?} is not a port"))?;
+        // An IPv6 address has colons, and needs brackets.
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let url = format!("https://{host}:{port}");
+        let mut config = Config::new(url.parse().map_err(|error| format!("{HOST}: {url:?}: {error}"))?);
+        let authority = self.service_account.join("ca.crt");
+        config.root_cert = Some(authorities(&authority)?);
+        // Read again while the agent runs: the authority is rotated, and so is the token.
+        config.root_cert_file = Some(authority);
+        config.auth_info.token_file = Some(self.service_account.join("token").to_string_lossy().into_owned());
+        Ok(config)
+    }
+}
+
+fn set<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, String> {
+    value.filter(|value| !value.is_empty()).ok_or_else(|| format!("{name} is not set"))
+}
+
+fn authorities(file: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let pem = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    parse_authorities(&pem).map_err(|why| format!("{}: {why}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n";
+
+    fn pod(folder: &Path, host: &str, port: &str) -> Pod {
+        let set = |value: &str| (!value.is_empty()).then(|| value.to_owned());
+        Pod { service_account: folder.to_owned(), host: set(host), port: set(port) }
+    }
+
+    #[test]
+    fn a_pod_reaches_its_cluster_by_the_environment_and_its_service_account() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.crt"), AUTHORITY).unwrap();
+        let table = [
+            ("10.96.0.1", "443", "https://10.96.0.1:443/"),
+            ("fd00::1", "6443", "https://[fd00::1]:6443/"),
+            ("api.example", "6443", "https://api.example:6443/"),
+        ];
+        for (host, port, url) in table {
+            let config = pod(folder.path(), host, port).config().unwrap();
+            assert_eq!(config.cluster_url.to_string(), url);
+            assert_eq!(config.root_cert, Some(vec![vec![1, 2, 3]]));
+            assert_eq!(config.root_cert_file, Some(folder.path().join("ca.crt")));
+            // It may not be there yet: it is read with each request.
+            assert_eq!(config.auth_info.token_file.as_deref(), folder.path().join("token").to_str());
+            assert!(!config.accept_invalid_certs);
+        }
+    }
+
+    #[test]
+    fn what_a_pod_lacks_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let why = |host, port| pod(folder.path(), host, port).config().unwrap_err();
+        assert_eq!(why("", "443"), "KUBERNETES_SERVICE_HOST is not set");
+        assert_eq!(why("10.96.0.1", ""), "KUBERNETES_SERVICE_PORT is not set");
+        assert_eq!(why("10.96.0.1", "https"), "KUBERNETES_SERVICE_PORT \"https\" is not a port");
+        assert!(why("a b", "443").starts_with("KUBERNETES_SERVICE_HOST: \"https://a b:443\": "));
+        let file = folder.path().join("ca.crt");
+        assert!(why("10.96.0.1", "443").starts_with(&format!("{}: ", file.display())));
+        std::fs::write(&file, "no certificate").unwrap();
+        assert_eq!(why("10.96.0.1", "443"), format!("{}: it holds no PEM certificate", file.display()));
+    }
+}
