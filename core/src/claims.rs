@@ -117,6 +117,17 @@ pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> boo
         && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
+/// The recorded importers of a Service that claim it, or may: a record is text, and others than we can write it too. Who does
+/// not claim it is about to be struck out.
+pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
+    let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
+    let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
+    let is_claimed = |namespace: &&Text| claims.contains(namespace) || may_be(view, service, namespace);
+    let may_import =
+        |namespace: &&Text| names::is_member_namespace(namespace) && right(view, service, namespace) != Right::Refused;
+    recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
+}
+
 /// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time. Where
 /// it is `offered` and the import is gone nevertheless (its namespace was deleted), the claims wait for it as they are.
 pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan, now: Timestamp) -> Plan {

@@ -14,7 +14,8 @@ use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use crate::rights::{self, Right};
 use crate::succession;
-use holder::{exports, holder, is_among};
+use holder::{exports, holder};
+pub(crate) use holder::{holder_of_name, is_among};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,10 +95,10 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // conflict, the import is made anew), who was given the slice is told what becomes of it, and nobody else.
     let is_granted =
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
-    let claimed: BTreeSet<&Text> = import.claims.importers.keys().collect();
+    let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
-    for importer in &claimed {
+    for importer in &claiming {
         let (features, until) = view.features_of(importer, now);
         plan.look_again(until);
         if let Some(content) = features::slice_for(features, &export.spec.content) {
@@ -118,7 +119,9 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let unread =
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
         let regains = rightful.contains_key(namespace) || unread();
-        let stays = if claimed.contains(namespace) { takers.contains_key(namespace) } else { regains };
+        // Who is recorded and claims nothing keeps what it has until it is struck out.
+        let recorded = import.claims.importers.contains_key(namespace);
+        let stays = takers.contains_key(namespace) || !claiming.contains(namespace) && (recorded || regains);
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
@@ -133,10 +136,9 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 /// was given of another Service: somebody has edited the export, and its member is about to mend that.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
-    let claims = |namespace: &Text| {
-        let mut claims = live(&view.internal_imports, view.internal_imports_of.get(owner));
-        claims.any(|claim| claim.meta.name.namespace == *namespace) || claims::may_be(view, owner, namespace)
-    };
+    let claims = live(&view.internal_imports, view.internal_imports_of.get(owner));
+    let claiming: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
+    let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
     let mut plan = Plan::default();
     let given = copies(view, name).filter(|copy| !copy.meta.deleting && copy.spec.owner == *owner);
     for copy in given.filter(|copy| !claims(&copy.meta.name.namespace)) {

@@ -34,6 +34,11 @@ impl Announced {
         *self != before
     }
 
+    /// True if nothing is left of it at that time: as if the peer had never announced anything.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.at(now) == (Features::NONE, None)
+    }
+
     /// What holds at that time, and until when, if that is known to end.
     pub(crate) fn at(&self, now: Timestamp) -> (Features, Option<Timestamp>) {
         match self.lost.map(|lost| lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS)) {

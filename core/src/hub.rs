@@ -5,6 +5,7 @@
 //!  user namespaces:   ServiceImport          cluster: Namespace
 //! ```
 
+mod holders;
 mod members;
 
 use crate::handshake::{self, Announced};
@@ -20,6 +21,8 @@ use crate::plan::Plan;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{distribute, resolve, rights};
+use holders::Holders;
+pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the hub agent plans about.
@@ -65,8 +68,12 @@ pub struct View {
     pub(crate) slice_exports_of: Index<ObjectName>,
     /// Name of a slice to its exports: one, unless two members hold the same name.
     pub(crate) slice_exports_named: Index<Text>,
-    /// UID of a source slice to its exports: those of one member, unless two say that it is theirs.
-    pub(crate) slice_exports_from: Index<Text>,
+    /// Service to those of its exported slices that are on their way out: deleted, or without endpoints.
+    going_slices_of: Index<ObjectName>,
+    /// Source slice to its exports: those of one member, unless two say that it is theirs.
+    slice_exports_from: Index<Source>,
+    /// Source slice to the one of them that is distributed.
+    pub(crate) holders: Holders,
     /// Name of a slice to its copies.
     pub(crate) slice_imports_named: Index<Text>,
     /// Hub namespace to what its member has announced.
@@ -86,18 +93,20 @@ impl View {
                 let (kind, name) = (object.kind(), &object.meta().name);
                 let readable = self.unreadable.remove(kind, name).then(|| name.clone());
                 self.take(object, at, dirty);
-                dirty.extend(readable.iter().flat_map(|name| self.keys_about_unreadable(kind, name)));
+                if let Some(name) = readable {
+                    self.unreadable_dirties(kind, &name, dirty);
+                }
             }
             Change::Unreadable { kind, name } => {
                 if self.unreadable.insert(kind, name.clone()) {
-                    dirty.extend(self.keys_about_unreadable(kind, &name));
+                    self.unreadable_dirties(kind, &name, dirty);
                 }
             }
             Change::Removed { kind, name, uid } => {
                 let was_unreadable = self.unreadable.remove(kind, &name);
                 self.forget(kind, &name, &uid, at, dirty);
                 if was_unreadable {
-                    dirty.extend(self.keys_about_unreadable(kind, &name));
+                    self.unreadable_dirties(kind, &name, dirty);
                 }
             }
         }
@@ -106,6 +115,9 @@ impl View {
     /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, dirty: &mut Vec<Key>) {
         if self.watches.set(kind, state) {
+            if kind == Kind::Namespace {
+                self.rank_all_exports(dirty); // who may export
+            }
             self.all_keys(dirty);
         }
     }
@@ -171,17 +183,16 @@ impl View {
                 let after = parties(&import);
                 let Taken::Changed(before) = self.imports.take(import) else { return };
                 if before.as_ref().map(parties) != Some(after) {
-                    self.slice_dirties(&name, dirty); // who is given them, and whose are
+                    self.party_dirties(&name, dirty);
                 }
                 dirty.push(Key::Service(name));
             }
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, dirty),
             Object::EndpointSliceImport(slice) => {
                 let name = slice.meta.name.clone();
-                let owner = slice.spec.owner.clone();
                 if let Taken::Changed(_) = self.slice_imports.take(slice) {
                     self.slice_imports_named.insert(name.name.clone(), name.clone());
-                    self.going_dirties(&owner, dirty);
+                    self.waiting_dirties(self.replacing_under(&name.name), dirty);
                     dirty.push(Key::Slice(name.name));
                 }
             }
@@ -206,18 +217,38 @@ impl View {
 
     fn take_slice_export(&mut self, slice: HubSlice, dirty: &mut Vec<Key>) {
         let after = slice.spec.owner.clone();
-        let source = slice.spec.reference.uid.clone();
+        let source = Source::of(&slice);
+        let goes = slice.meta.deleting || slice.spec.content.endpoints.is_empty();
         let name = slice.meta.name.clone();
+        let mut services = self.replacing_under(&name.name);
         let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
-        let before = before.map(|old| old.spec);
-        let source_before = before.as_ref().map(|old| old.reference.uid.clone());
-        self.slice_exports_of.shift(before.map(|old| old.owner), Some(after.clone()), &name);
+        let source_before = before.as_ref().and_then(Source::of);
+        let before = before.map(|old| old.spec.owner);
+        if let Some(before) = &before {
+            self.going_slices_of.remove(before, &name);
+        }
+        if goes {
+            self.going_slices_of.insert(after.clone(), name.clone());
+        }
+        self.slice_exports_of.shift(before, Some(after), &name);
         self.slice_exports_named.insert(name.name.clone(), name.clone());
-        let source = Some(source).filter(|source| !source.is_empty()); // such a source is nobody's
-        self.slice_exports_from.shift(source_before.clone(), source, &name);
-        self.rival_dirties(source_before.as_ref(), &name.name, dirty);
-        self.going_dirties(&after, dirty);
+        self.slice_exports_from.shift(source_before, source, &name);
+        self.rank_exports([&name.name], dirty);
+        services.extend(self.replacing_under(&name.name));
+        self.waiting_dirties(services, dirty);
         dirty.push(Key::Slice(name.name));
+    }
+
+    fn forget_slice_export(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
+        let services = self.replacing_under(&name.name);
+        let Some(before) = self.slice_exports.remove(name, uid) else { return };
+        self.going_slices_of.remove(&before.spec.owner, name);
+        self.slice_exports_of.remove(&before.spec.owner, name);
+        self.slice_exports_named.remove(&name.name, name);
+        self.slice_exports_from.shift(Source::of(&before), None, name);
+        self.rank_exports([&name.name], dirty);
+        self.waiting_dirties(services, dirty);
+        dirty.push(Key::Slice(name.name.clone()));
     }
 
     fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -234,19 +265,11 @@ impl View {
             }
             Kind::ServiceImport => {
                 if self.imports.remove(name, uid).is_some() {
-                    self.slice_dirties(name, dirty);
+                    self.party_dirties(name, dirty);
                     dirty.push(Key::Service(name.clone()));
                 }
             }
-            Kind::EndpointSliceExport => {
-                let Some(before) = self.slice_exports.remove(name, uid) else { return };
-                self.slice_exports_of.remove(&before.spec.owner, name);
-                self.slice_exports_named.remove(&name.name, name);
-                self.slice_exports_from.remove(&before.spec.reference.uid, name);
-                self.rival_dirties(Some(&before.spec.reference.uid), &name.name, dirty);
-                self.going_dirties(&before.spec.owner, dirty);
-                dirty.push(Key::Slice(name.name.clone()));
-            }
+            Kind::EndpointSliceExport => self.forget_slice_export(name, uid, dirty),
             Kind::EndpointSliceImport => {
                 if self.slice_imports.remove(name, uid).is_some() {
                     self.slice_imports_named.remove(&name.name, name);
@@ -275,89 +298,73 @@ impl View {
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
     }
 
-    /// An export under a name has changed, or is gone: who says that one of the slices that were exported under that name is
-    /// its own may hold it now, or not any more.
-    fn rival_dirties(&self, source_before: Option<&Text>, name: &Text, dirty: &mut Vec<Key>) {
-        let named = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
-        let sources: BTreeSet<&Text> = named.map(|export| &export.spec.reference.uid).chain(source_before).collect();
-        let rivals = sources.into_iter().flat_map(|source| self.slice_exports_from.get(source));
-        self.rivals_dirty(rivals.filter(|rival| rival.name != *name), dirty);
+    /// Who exports a Service decides whose slices are distributed, and who imports it where they go.
+    fn party_dirties(&mut self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        let slices: BTreeSet<Text> = self.slice_exports_of.get(service).map(|slice| slice.name.clone()).collect();
+        self.rank_exports(&slices, dirty);
+        self.slice_dirties(service, dirty);
     }
 
-    /// What is withdrawn waits for others only while these are distributed. However many say that a slice is their own, it
-    /// costs no more than once for each.
-    fn rivals_dirty<'a>(&'a self, rivals: impl Iterator<Item = &'a ObjectName>, dirty: &mut Vec<Key>) {
-        let mut owners = BTreeSet::new();
-        for rival in rivals {
-            owners.extend(self.slice_exports.get(rival).map(|export| &export.spec.owner));
-            dirty.push(Key::Slice(rival.name.clone()));
-        }
-        owners.into_iter().for_each(|owner| self.going_dirties(owner, dirty));
-    }
-
-    /// What is to be withdrawn of a Service waits for what is to be given in its place.
-    fn going_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
-        let exports = self.slice_exports_of.get(service).filter_map(|export| self.slice_exports.get(export));
-        let going = exports.filter(|export| export.meta.deleting || export.spec.content.endpoints.is_empty());
-        dirty.extend(going.map(|export| Key::Slice(export.meta.name.name.clone())));
-    }
-
-    /// What may have to be decided otherwise while an object cannot be read, and once it can, or is gone.
-    fn keys_about_unreadable(&self, kind: Kind, name: &ObjectName) -> Vec<Key> {
-        let mut dirty = Vec::new();
-        let named_by = |named: &dyn Fn(&ServiceImport) -> bool| -> Vec<Key> {
-            self.imports
-                .iter()
-                .filter(|import| named(import))
-                .map(|import| Key::Service(import.meta.name.clone()))
-                .collect()
-        };
+    /// Plans again what may have to be decided otherwise while an object cannot be decoded, and once it can, or is gone.
+    fn unreadable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
+        // Of an export or a claim only the content tells what it is about, so that there is any in its namespace is all that
+        // counts.
+        let counts = || !self.unreadable.any_beside(kind, name);
         match kind {
             Kind::ServiceImport => {
-                self.slice_dirties(name, &mut dirty);
+                self.slice_dirties(name, dirty);
                 dirty.push(Key::Service(name.clone()));
             }
-            Kind::InternalServiceExport => {
+            Kind::InternalServiceExport if counts() => {
                 if let Some(cluster) = names::cluster_of(&name.namespace) {
-                    dirty.extend(named_by(&|import| import.status.clusters.contains(&cluster)));
+                    let named = self.imports.iter().filter(|import| import.status.clusters.contains(&cluster));
+                    dirty.extend(named.map(|import| Key::Service(import.meta.name.clone())));
                 }
             }
-            Kind::InternalServiceImport => {
-                dirty.extend(named_by(&|import| import.claims.importers.contains_key(&name.namespace)));
+            Kind::InternalServiceImport if counts() => {
+                let named = self.imports.iter().filter(|import| import.claims.importers.contains_key(&name.namespace));
+                for import in named {
+                    self.slice_dirties(&import.meta.name, dirty);
+                    dirty.push(Key::Service(import.meta.name.clone()));
+                }
                 let copies = self.slice_imports.in_namespace(&name.namespace);
                 dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
             }
             Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
-            Kind::Namespace => self.rights_dirties(&name.name, &mut dirty),
-            Kind::Service
+            Kind::Namespace => self.rights_dirties(&name.name, dirty),
+            Kind::InternalServiceExport
+            | Kind::InternalServiceImport
+            | Kind::Service
             | Kind::EndpointSlice
             | Kind::ServiceExport
             | Kind::MultiClusterService
             | Kind::MemberAgent => {}
         }
-        dirty
     }
 
     /// Who may export from a namespace, and import from it, has changed.
-    fn rights_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
-        let exports = self.internal_exports.iter().map(|export| &export.reference.source);
-        let claims = self.internal_imports.iter().map(|claim| &claim.reference.source);
+    fn rights_dirties(&mut self, namespace: &Text, dirty: &mut Vec<Key>) {
         let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
-        let services = exports.chain(claims).chain(imports).filter(|service| service.namespace == *namespace);
-        dirty.extend(services.cloned().map(Key::Service));
-        for slice in self.slice_exports.iter().filter(|slice| slice.spec.owner.namespace == *namespace) {
-            self.rival_dirties(None, &slice.meta.name.name, dirty);
-            dirty.push(Key::Slice(slice.meta.name.name.clone()));
+        let exported = self.internal_exports_of.keys_in(namespace);
+        let claimed = self.internal_imports_of.keys_in(namespace);
+        dirty.extend(imports.chain(exported).chain(claimed).cloned().map(Key::Service));
+        let services = self.slice_exports_of.keys_in(namespace);
+        let slices: BTreeSet<Text> =
+            services.flat_map(|service| self.slice_exports_of.get(service)).map(|slice| slice.name.clone()).collect();
+        let mut waited_for: BTreeSet<ObjectName> = BTreeSet::new();
+        for slice in &slices {
+            waited_for.extend(self.replacing_under(slice));
+            dirty.push(Key::Slice(slice.clone()));
         }
+        self.rank_exports(&slices, dirty);
+        self.waiting_dirties(waited_for, dirty);
     }
 
-    /// What could not be written for want of this namespace is tried again at once.
+    /// Retries at once what was not written because this namespace did not exist.
     fn namespace_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
-        let waiting = |source: &ObjectName| source.namespace == *namespace;
-        let exports = self.internal_exports.iter().map(|export| &export.reference.source);
-        dirty.extend(exports.filter(|source| waiting(source)).cloned().map(Key::Service));
+        dirty.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
         let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
-        for service in claims {
+        for service in claims.collect::<BTreeSet<_>>() {
             self.slice_dirties(service, dirty);
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::ids::{ObjectName, Text};
 use crate::model::Meta;
+use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An object that a [`Table`] can hold.
@@ -56,6 +57,7 @@ impl<T> Default for Table<T> {
 impl<T: Held> Table<T> {
     /// The object of that name.
     pub fn get(&self, name: &ObjectName) -> Option<&T> {
+        work::step();
         self.0.get(name)
     }
 
@@ -66,13 +68,14 @@ impl<T: Held> Table<T> {
 
     /// All objects, by name.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.values()
+        self.0.values().inspect(|_| work::step())
     }
 
     /// All objects of a namespace, by name.
     pub fn in_namespace<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a T> + 'a {
         self.0
             .range(ObjectName::new(namespace.clone(), "")..)
+            .inspect(|_| work::step())
             .take_while(move |(name, _)| name.namespace == *namespace)
             .map(|(_, object)| object)
     }
@@ -152,11 +155,31 @@ impl<K: Ord + Clone> Index<K> {
 
     /// The names under a key, ordered.
     pub fn get<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
-        self.0.get(key).into_iter().flatten()
+        self.0.get(key).into_iter().flatten().inspect(|_| work::step())
+    }
+
+    /// True if the name stands under the key.
+    pub fn holds(&self, key: &K, name: &ObjectName) -> bool {
+        work::step();
+        self.0.get(key).is_some_and(|names| names.contains(name))
+    }
+
+    /// The keys, ordered.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.0.keys().inspect(|_| work::step())
     }
 
     /// Nothing is indexed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl Index<ObjectName> {
+    /// The keys in a namespace, ordered.
+    pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
+        let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
+        let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());
+        keys.take_while(move |key| key.namespace == *namespace)
     }
 }

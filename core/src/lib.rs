@@ -18,6 +18,14 @@
 //! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
 //! | [`conditions`] | what users are told, and when, in the words of [`reasons`] |
 
+// Unit tests use the builders of the integration tests, which know the crate by its name.
+#[cfg(test)]
+extern crate self as fleetnet_core;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+#[expect(dead_code, reason = "the integration tests use all of it")]
+mod support;
+
 pub mod claims;
 pub mod conditions;
 pub mod distribute;
@@ -41,3 +49,6 @@ pub mod rights;
 mod succession;
 pub mod unreadable;
 pub mod watches;
+mod work;
+#[cfg(test)]
+mod work_tests;

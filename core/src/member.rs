@@ -141,6 +141,8 @@ pub struct View {
     pub(crate) internal_imports_of: Index<ObjectName>,
     /// Imported Service to the slices that the hub gives for it.
     pub(crate) slice_imports_of: Index<ObjectName>,
+    /// Imported Service to those of them that are on their way out: deleted, or without an endpoint that is imported.
+    going_slice_imports_of: Index<ObjectName>,
     /// Cluster to the slices that the hub gives from it.
     pub(crate) slice_imports_from: Index<Text>,
     /// What is remembered of when things were seen.
@@ -182,6 +184,7 @@ impl View {
             deriving: Index::default(),
             internal_imports_of: Index::default(),
             slice_imports_of: Index::default(),
+            going_slice_imports_of: Index::default(),
             slice_imports_from: Index::default(),
             stamps: Stamps::default(),
             nameless: Nameless::default(),

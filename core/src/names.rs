@@ -24,6 +24,11 @@ pub fn is_cluster_id(cluster: &str) -> bool {
     is_part_of_subdomain(cluster) && member_namespace(cluster).len() <= LABEL_CHARS_MAX
 }
 
+/// True if a namespace can be the hub namespace of a member.
+pub(crate) fn is_member_namespace(namespace: &str) -> bool {
+    cluster_of(namespace).is_some_and(|cluster| is_cluster_id(&cluster))
+}
+
 /// How long the part of a slice name is that tells exports apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuffixLength {

@@ -6,10 +6,13 @@
 //! the importer. Only what takes away waits, and only for what adds, so nothing ever waits in a circle.
 
 use crate::model::{Endpoint, SliceContent};
+use crate::work;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
-/// Whether a slice that is to say `wanted` and says `held` (nothing where it does not stand) has still to take over from
-/// one that says `going` and is to say nothing.
-pub(crate) fn awaited(held: Option<&SliceContent>, wanted: &SliceContent, going: &SliceContent) -> bool {
+/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is what the
+/// replacement is to say, `held` what it says (`None` where it does not exist), `going` what the slice being removed says.
+pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceContent, going: &'a SliceContent) -> bool {
     if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
         return false;
     }
@@ -17,11 +20,45 @@ pub(crate) fn awaited(held: Option<&SliceContent>, wanted: &SliceContent, going:
     if held.endpoints.is_empty() {
         return true;
     }
+    if held.endpoints == wanted.endpoints {
+        return false;
+    }
     // Other endpoints of it come and go without delaying the withdrawal, however often that is.
-    let says = |list: &[Endpoint], endpoint: &Endpoint| list.iter().any(|other| other.addresses == endpoint.addresses);
-    let moves = |endpoint: &Endpoint| says(&going.endpoints, endpoint) && !says(&held.endpoints, endpoint);
-    held.endpoints != wanted.endpoints && wanted.endpoints.iter().any(moves)
+    let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
+    let (going, held) = (addresses(going), addresses(held));
+    wanted.endpoints.iter().map(Addresses::of).any(|endpoint| going.contains(&endpoint) && !held.contains(&endpoint))
 }
+
+/// The addresses of an endpoint: its identity, whatever else is said of it. Ordered, since a member decides how many
+/// endpoints there are and each is looked for among all.
+struct Addresses<'a>(&'a [Box<str>]);
+
+impl<'a> Addresses<'a> {
+    fn of(endpoint: &'a Endpoint) -> Self {
+        Self(&endpoint.addresses)
+    }
+}
+
+impl Ord for Addresses<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        work::step();
+        self.0.cmp(other.0)
+    }
+}
+
+impl PartialOrd for Addresses<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Addresses<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Addresses<'_> {}
 
 /// Whether a change takes away all that stands.
 pub(crate) fn empties(held: &SliceContent, wanted: &SliceContent) -> bool {

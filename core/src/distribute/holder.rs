@@ -1,7 +1,7 @@
 //! Who holds the name and the source of an exported slice (design section 8): a second export under a name or of a slice that
 //! another namespace holds is refused, and accepted by itself when the holder is gone.
 
-use crate::hub::View;
+use crate::hub::{Source, View};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, Kind};
 use crate::names;
@@ -39,29 +39,19 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// The export of the same source that came first, among those of the same Service that could be distributed: of a cluster that
-/// is accepted as an exporter of it before others, then the one that was made first. Who says that a slice belongs to a Service
-/// of its own adds nothing to that of others, and takes nothing from it.
+/// The export that would be distributed under a name if its source slice were held by nobody else.
+pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
+    exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
+}
+
+/// The export that holds the source slice of another: [`crate::hub::View`] keeps the order.
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
-    let holds_name = |other: &&HubSlice| {
-        let of_name = exports(view, &other.meta.name.name).filter(|export| may_hold(view, export));
-        of_name.min_by_key(|export| by_name(export)).is_some_and(|holder| holder.meta.name == other.meta.name)
-    };
-    let accepted = |other: &HubSlice| {
-        let exporters = view.imports.get(&other.spec.owner).map(|import| &import.status.clusters);
-        exporters.is_some_and(|exporters| is_among(exporters, other))
-    };
-    let rivals =
-        view.slice_exports_from.get(&export.spec.reference.uid).filter_map(|other| view.slice_exports.get(other));
-    rivals
-        .filter(|other| other.spec.owner == export.spec.owner)
-        .filter(|other| may_hold(view, other) && holds_name(other))
-        .min_by_key(|other| (!accepted(other), other.meta.created, other.meta.name.clone()))
-        .unwrap_or(export)
+    let holder = Source::of(export).and_then(|source| view.slice_exports.get(view.holders.of(&source)?));
+    holder.unwrap_or(export)
 }
 
 /// Whether the cluster that a slice is exported from is among some.
-pub(super) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
+pub(crate) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
 

@@ -41,7 +41,9 @@ impl View {
         }
         let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
         let said = said.map(|member| member.understood());
-        if self.announced.entry(namespace.clone()).or_default().heard(said, at) {
+        let changed = self.announced.entry(namespace.clone()).or_default().heard(said, at);
+        self.announced.retain(|_, announced| !announced.is_over(at)); // members that left
+        if changed {
             for claim in self.internal_imports.in_namespace(namespace) {
                 self.slice_dirties(&claim.reference.source, dirty);
                 dirty.push(Key::Service(claim.reference.source.clone()));
@@ -50,5 +52,41 @@ impl View {
             dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
         }
         dirty.push(Key::Member(name.name.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::features::Features;
+    use crate::hub::View;
+    use crate::ids::Timestamp;
+    use crate::member::Change;
+    use crate::model::{Kind, Object};
+    use crate::support::build::{IntoObject, member_agent, seconds};
+
+    fn hears(view: &mut View, cluster: &str, at: Timestamp) -> Object {
+        let agent = member_agent(cluster, Features::ALL, Features::ALL).object();
+        view.apply(Change::Applied(agent.clone()), at, &mut Vec::new());
+        agent
+    }
+
+    fn loses(view: &mut View, agent: &Object, at: Timestamp) {
+        let (name, uid) = (agent.meta().name.clone(), agent.meta().uid.clone());
+        view.apply(Change::Removed { kind: Kind::MemberAgent, name, uid }, at, &mut Vec::new());
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_members_that_left_a_minute_ago() {
+        let mut view = View::default();
+        for cluster in 0..100 {
+            let agent = hears(&mut view, &format!("member-{cluster}"), seconds(1));
+            loses(&mut view, &agent, seconds(2));
+        }
+        assert_eq!(view.announced.len(), 100, "what they announced holds for a minute");
+        hears(&mut view, "member-100", seconds(61));
+        assert_eq!(view.announced.len(), 101);
+        hears(&mut view, "member-101", seconds(62));
+        let left: Vec<&str> = view.announced.keys().map(|namespace| &**namespace).collect();
+        assert_eq!(left, ["fleet-member-member-100", "fleet-member-member-101"]);
     }
 }

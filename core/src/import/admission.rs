@@ -10,6 +10,7 @@ use crate::model::{
 use crate::names;
 use crate::ranges::Range;
 use crate::reasons::Reason;
+use crate::work;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -74,6 +75,7 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a
     let rules = Rules { family: &content.address_type, ranges };
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
+        work::step();
         // The endpoints of a slice share few zones.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);

@@ -171,8 +171,8 @@ impl View {
         if name.namespace == self.settings.fleet_system_namespace {
             self.note_orphan(&name.name, at);
             dirty.push(Key::SliceImport(name.name.clone()));
-            if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
-                self.going_import_dirties(&given.spec.owner, dirty);
+            if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
+                self.going_import_dirties(&replaced, dirty);
             }
         }
     }
@@ -399,9 +399,18 @@ impl View {
         let name = slice.meta.name.clone();
         let owner = slice.spec.owner.clone();
         let origin = slice.spec.reference.cluster.clone();
+        let generation = slice.spec.reference.generation;
+        let mut replaced = self.replaced_by_import(&name);
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
+        if let Some(before) = &before {
+            self.going_slice_imports_of.remove(&before.spec.owner, &name);
+        }
         if let Some(slice) = self.slice_imports.get(&name) {
-            let (refused, generation) = (admitted(self, slice).refused, slice.spec.reference.generation);
+            let admitted = admitted(self, slice);
+            if slice.meta.deleting || admitted.content.endpoints.is_empty() {
+                self.going_slice_imports_of.insert(owner.clone(), name.clone());
+            }
+            let refused = admitted.refused;
             self.stamps.set_refused(&name.name, refused, generation);
         }
         let is_six = self.slice_imports.get(&name).is_some_and(|slice| gives_six(self, slice));
@@ -413,19 +422,24 @@ impl View {
             Some(origin),
             &name,
         );
-        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner.clone()), &name);
+        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner), &name);
         self.note_orphan(&name.name, at);
-        self.going_import_dirties(&owner, dirty);
+        // What waits for it in the Service that it belonged to, and in the one that it belongs to now.
+        let replaces = self.replaced_by_import(&name);
+        replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
+        replaced.iter().chain(&replaces).for_each(|service| self.going_import_dirties(service, dirty));
         dirty.push(Key::SliceImport(name.name));
     }
 
     fn forget_slice_import(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let replaced = self.replaced_by_import(name);
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
+        self.going_slice_imports_of.remove(&before.spec.owner, name);
         self.stamps.set_refused(&name.name, Refused::default(), 0);
         self.slice_imports_from.remove(&before.spec.reference.cluster, name);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
-        self.going_import_dirties(&before.spec.owner, dirty);
+        replaced.iter().for_each(|service| self.going_import_dirties(service, dirty));
         dirty.push(Key::SliceImport(name.name.clone()));
     }
 }

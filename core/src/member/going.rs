@@ -2,7 +2,6 @@
 
 use super::{Key, View};
 use crate::ids::ObjectName;
-use crate::import::admission::admitted;
 use crate::model::HubSlice;
 
 impl View {
@@ -17,10 +16,14 @@ impl View {
         dirty.extend(going.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
+    /// The Service of which slices on their way out may wait for the import of this one; `None` where it is itself one.
+    pub(super) fn replaced_by_import(&self, given: &ObjectName) -> Option<ObjectName> {
+        let owner = &self.slice_imports.get(given)?.spec.owner;
+        (!self.going_slice_imports_of.holds(owner, given)).then(|| owner.clone())
+    }
+
     /// The same of an imported Service.
     pub(super) fn going_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
-        let given = self.slice_imports_of.get(imported).filter_map(|slice| self.slice_imports.get(slice));
-        let going = given.filter(|slice| slice.meta.deleting || admitted(self, slice).content.endpoints.is_empty());
-        dirty.extend(going.map(|slice| Key::SliceImport(slice.meta.name.name.clone())));
+        dirty.extend(self.going_slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
     }
 }

@@ -5,7 +5,7 @@ use crate::support::build::{
     content, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service,
     service_import, slice, slice_export, slice_import,
 };
-use crate::support::view::{NOW, gone, hub_view, planned, told, writes};
+use crate::support::view::{NOW, claimed_hub_view, gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::Key;
 use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::{
@@ -388,12 +388,12 @@ fn slice_key(object: &HubSlice) -> Key {
 fn a_slice_is_marked_once_then_given_to_every_importer() {
     let export = slice_export("member-1", &slice("work/app-1"));
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
-    let view = hub_view([Object::EndpointSliceExport(export.clone()), import.clone().object()]);
+    let view = claimed_hub_view([Object::EndpointSliceExport(export.clone()), import.clone().object()]);
     let key = slice_key(&export);
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceExport, &export.meta, true)]);
 
     let marked = export.marked();
-    let view = hub_view([Object::EndpointSliceExport(marked.clone()), import.clone().object()]);
+    let view = claimed_hub_view([Object::EndpointSliceExport(marked.clone()), import.clone().object()]);
     let create = |cluster: &str| {
         let at = in_hub_of(cluster, &marked.meta.name.name);
         Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(marked.spec.clone()))
@@ -403,7 +403,7 @@ fn a_slice_is_marked_once_then_given_to_every_importer() {
     let copy = slice_import("member-2", &marked);
     let changed = marked.clone().carrying(&["10.0.0.9"], 2);
     let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
-    let view = hub_view(objects.into_iter().chain([import.object()]));
+    let view = claimed_hub_view(objects.into_iter().chain([import.object()]));
     let patch = Write::patch(Kind::EndpointSliceImport, &copy.meta, Patch::HubSlice(changed.spec.clone()));
     let at = in_hub_of("member-3", &marked.meta.name.name);
     let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
@@ -471,7 +471,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
     copy.spec.reference.exported_since = Some(seconds(5)); // as a Go hub cuts it
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let with = |copy: &HubSlice| {
-        hub_view([
+        claimed_hub_view([
             Object::EndpointSliceExport(export.clone()),
             Object::EndpointSliceImport(copy.clone()),
             import.clone().object(),
@@ -494,7 +494,8 @@ fn a_name_is_held_by_the_export_that_had_it_first_and_of_one_second_by_the_first
     let key = Key::Slice("app-1".into());
     for (of_first, of_second, holder) in [(2, 3, "10.0.1.1"), (3, 2, "10.0.2.2"), (2, 2, "10.0.1.1")] {
         let exports = [made("member-1", "10.0.1.1", of_first), made("member-2", "10.0.2.2", of_second)];
-        let view = hub_view(exports.map(Object::EndpointSliceExport).into_iter().chain([import.clone().object()]));
+        let view =
+            claimed_hub_view(exports.map(Object::EndpointSliceExport).into_iter().chain([import.clone().object()]));
         let planned = writes(&view, &key);
         let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
             panic!("one copy, not {planned:#?}");
@@ -509,7 +510,7 @@ fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
     let dying = Object::EndpointSliceImport(slice_import("member-2", &export).deleting());
     let changed = export.carrying(&["10.0.0.9"], 2);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let mut view = hub_view([Object::EndpointSliceExport(changed.clone()), dying.clone(), import.object()]);
+    let mut view = claimed_hub_view([Object::EndpointSliceExport(changed.clone()), dying.clone(), import.object()]);
     let key = slice_key(&changed);
     assert_eq!(writes(&view, &key), []);
     assert_eq!(gone(&mut view, &dying), std::slice::from_ref(&key));

@@ -5,7 +5,7 @@ use crate::support::build::{
     in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service, service_import, slice,
     slice_export, slice_import,
 };
-use crate::support::view::{NOW, events, hub_view, planned, told, unreadable, writes};
+use crate::support::view::{NOW, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
@@ -159,7 +159,7 @@ fn the_slices_of_a_cluster_that_may_not_export_stand_in_nobodys_way() {
     squatter.meta.name.name = held.meta.name.name.clone();
     squatter.spec.owner = named("closed/app");
     let closed = namespace("closed").exported_from_by("").object();
-    let view = hub_view([
+    let view = claimed_hub_view([
         Object::EndpointSliceExport(squatter),
         Object::EndpointSliceExport(held.clone()),
         import_of(&["member-1"]).claimed_by(&["member-3"]).object(),
@@ -328,7 +328,7 @@ fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     let claimed = |clusters: &[&str]| {
         let import = import_of(clusters).claimed_by(&["member-2", "member-3"]).object();
         let [export, copy] = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
-        hub_view([export, copy, import])
+        claimed_hub_view([export, copy, import])
     };
     for (how, view) in unknown(&claimed(&["member-1"])) {
         assert_eq!(writes(&view, &key), [update.clone(), create.clone()], "of an accepted exporter, {how}");
@@ -338,7 +338,7 @@ fn while_it_is_not_known_who_may_export_slices_go_on_where_they_are_given() {
     }
     let fresh = slice_export("member-1", &slice("work/app-1"));
     let import = import_of(&["member-9"]).claimed_by(&["member-2"]).object();
-    for (how, view) in unknown(&hub_view([Object::EndpointSliceExport(fresh), import])) {
+    for (how, view) in unknown(&claimed_hub_view([Object::EndpointSliceExport(fresh), import])) {
         assert_eq!(writes(&view, &key), [], "nor is a new one marked, {how}");
     }
 }

@@ -6,7 +6,7 @@ use crate::support::build::{
     slice_export, slice_import, wish,
 };
 use crate::support::oracle::assert_settled;
-use crate::support::view::{gone, hub_view, member_view, told, writes};
+use crate::support::view::{claimed_hub_view, gone, hub_view, member_view, told, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, HubSlice, Kind, Object};
 use fleetnet_core::plan::{Action, Write};
@@ -159,7 +159,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let emptied = HubSlice { spec: old.clone().carrying(&[], 2).spec, ..old.clone() };
     let copy = slice_import("member-2", &old);
-    let mut view = hub_view([
+    let mut view = claimed_hub_view([
         Object::EndpointSliceExport(emptied),
         Object::EndpointSliceExport(new.clone()),
         import.object(),
@@ -169,6 +169,45 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let dirty = told(&mut view, Object::EndpointSliceImport(slice_import("member-2", &new)));
     assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
     assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
+}
+
+#[test]
+fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let copy = slice_import("member-2", &old);
+    let mut view = hub_view([
+        Object::EndpointSliceExport(old.clone().deleting()),
+        Object::EndpointSliceExport(new.clone()),
+        import.object(),
+        Object::EndpointSliceImport(copy.clone()),
+    ]);
+    assert_eq!(writes(&view, &hub_key(&old)), []);
+    let mut moved = new.version(2);
+    moved.spec.owner = named("work/another");
+    let dirty = told(&mut view, Object::EndpointSliceExport(moved));
+    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+}
+
+#[test]
+fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
+    // member-1's replacement bears a name that is not its own, and loses it to the cluster that it is named after.
+    let [old, new] = exports(["work/app-1", "work/app-2"]);
+    let rightful = slice_export("member-3", &slice("work/web-1")).marked();
+    let new = new.called(&rightful.meta.name.name);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let copy = slice_import("member-2", &old);
+    let mut view = hub_view([
+        Object::EndpointSliceExport(old.clone().deleting()),
+        Object::EndpointSliceExport(new),
+        import.object(),
+        Object::EndpointSliceImport(copy.clone()),
+    ]);
+    assert_eq!(writes(&view, &hub_key(&old)), []);
+    let dirty = told(&mut view, Object::EndpointSliceExport(rightful));
+    assert!(dirty.contains(&hub_key(&old)), "{dirty:?}");
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
 // === In the importer ===
@@ -211,6 +250,24 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
 
     let view = member_view(objects);
     assert_eq!(writes(&view, &import_key(&old)), withdrawal, "there is nothing to bind the other to");
+}
+
+#[test]
+fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
+    let (old, new) = (given("work/app-1"), given("work/app-2"));
+    let held = imported_slice(&old.meta.name.name, "work-app");
+    let objects = [
+        Object::EndpointSliceImport(old.clone().deleting()),
+        Object::EndpointSliceImport(new.clone()),
+        held.clone().object(),
+    ];
+    let mut view = member_view(bound().into_iter().chain(objects));
+    assert_eq!(writes(&view, &import_key(&old)), []);
+    let mut moved = new.version(2);
+    moved.spec.owner = named("work/another");
+    let dirty = told(&mut view, Object::EndpointSliceImport(moved));
+    assert!(dirty.contains(&import_key(&old)), "{dirty:?}");
+    assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &held.meta)]);
 }
 
 #[test]

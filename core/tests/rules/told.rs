@@ -6,7 +6,7 @@ use crate::support::build::{
     member_agent, named, namespace, no_conflict, not_found, port, resolved, seconds, service, service_export,
     service_import, slice, slice_export, slice_import, valid, wish,
 };
-use crate::support::view::{hub_view, member_view, planned, unreadable};
+use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, unreadable};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
 use fleetnet_core::ids::Text;
@@ -542,7 +542,7 @@ fn of_slices_in_the_hub() -> Vec<Case> {
     let import = shown(&["member-1"]).claimed_by(&["member-3"]);
     let plan = |objects: Vec<Object>, name: &Text| {
         let all = [Object::EndpointSliceExport(held.clone()), import.clone().object()].into_iter().chain(objects);
-        planned(&hub_view(all), &hub::Key::Slice(name.clone()))
+        planned(&claimed_hub_view(all), &hub::Key::Slice(name.clone()))
     };
     let both = |reason: &str, message: &str| {
         vec![format!("EndpointSliceExport {reason}: {message}"), format!("log {reason}: {message}")]

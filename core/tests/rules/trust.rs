@@ -1,11 +1,13 @@
 //! A member is not trusted (design section 8): each sentence of it, held by tests.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, in_hub_of,
-    internal_export, named, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
-    slice_import,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
+    claim, in_hub_of, internal_export, named, namespace, no_conflict, port, resolved, seconds, service, service_import,
+    slice, slice_export, slice_import,
 };
-use crate::support::view::{gone, hindrances, hub_view, member_view, planned, told, told_by, writes};
+use crate::support::view::{
+    claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, told_by, unreadable, writes,
+};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member;
@@ -40,7 +42,7 @@ fn held() -> HubSlice {
 }
 
 fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
-    hub_view(standing().into_iter().chain(objects.into_iter().map(Object::EndpointSliceExport)))
+    claimed_hub_view(standing().into_iter().chain(objects.into_iter().map(Object::EndpointSliceExport)))
 }
 
 // === Its cluster id is its hub namespace's, whatever the object says ===
@@ -49,7 +51,7 @@ fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
 fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
     let mut liar = held();
     liar.spec.reference.cluster = "member-9".into();
-    let view = hub_view([Object::EndpointSliceExport(liar.clone()), claimed().object()]);
+    let view = claimed_hub_view([Object::EndpointSliceExport(liar.clone()), claimed().object()]);
     let planned = writes(&view, &slice_key(&liar));
     let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
         panic!("one copy, not {planned:#?}");
@@ -57,7 +59,7 @@ fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
     assert_eq!(&*spec.reference.cluster, "member-1");
 
     let mut copied = slice_import("member-3", &liar);
-    let view = hub_view([
+    let view = claimed_hub_view([
         Object::EndpointSliceExport(liar.clone()),
         Object::EndpointSliceImport(copied.clone()),
         claimed().object(),
@@ -65,7 +67,7 @@ fn an_importer_is_told_the_cluster_of_the_namespace_that_a_slice_comes_from() {
     assert_eq!(writes(&view, &slice_key(&liar)).len(), 1, "a copy that says otherwise is mended");
     copied.spec.reference.cluster = "member-1".into();
     let told = [Object::EndpointSliceExport(liar.clone()), Object::EndpointSliceImport(copied), claimed().object()];
-    assert_eq!(writes(&hub_view(told), &slice_key(&liar)), []);
+    assert_eq!(writes(&claimed_hub_view(told), &slice_key(&liar)), []);
 }
 
 #[test]
@@ -186,7 +188,7 @@ fn a_refused_export_is_accepted_by_itself_when_the_holder_is_gone() {
         let second = second.marked();
         let holder = Object::EndpointSliceExport(held());
         let dying = Object::EndpointSliceExport(held().deleting());
-        let mut view = hub_view([holder, shared().object(), Object::EndpointSliceExport(second.clone())]);
+        let mut view = claimed_hub_view([holder, shared().object(), Object::EndpointSliceExport(second.clone())]);
         let key = slice_key(&second);
         told(&mut view, dying.clone());
         assert!(!writes(&view, &key).contains(&given(&second)), "while the holder goes");
@@ -209,7 +211,7 @@ fn a_reference_without_uid_is_nobodys() {
     let mut second = second_of_slice().marked();
     second.spec.reference.uid = "".into();
     let exports = [first, second.clone()].map(Object::EndpointSliceExport);
-    let planned = writes(&hub_view(exports.into_iter().chain([shared().object()])), &slice_key(&second));
+    let planned = writes(&claimed_hub_view(exports.into_iter().chain([shared().object()])), &slice_key(&second));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
@@ -243,7 +245,7 @@ fn nobody_lies_in_wait_for_a_slice_with_a_service_of_its_own() {
     squatter.spec.owner = named("other/app");
     let own = service_import("other/app").showing(resolved(&["member-2"]));
     let export = Object::EndpointSliceExport(held());
-    let view = hub_view([Object::EndpointSliceExport(squatter), export, own.object(), claimed().object()]);
+    let view = claimed_hub_view([Object::EndpointSliceExport(squatter), export, own.object(), claimed().object()]);
     let planned = writes(&view, &slice_key(&held()));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
@@ -269,10 +271,73 @@ fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
         Object::EndpointSliceExport(export)
     };
     let mut view = hub_view(standing().into_iter().chain((0..50).map(empty)));
-    for change in [empty(50), shared().version(2).object()] {
+    for (change, keys) in [(empty(50), 1), (shared().version(2).object(), 3 * 52)] {
         let mut dirty = Vec::new();
         view.apply(member::Change::Applied(change), seconds(20), &mut dirty);
-        assert!(dirty.len() <= 4 * 52, "{}", dirty.len());
+        assert!(dirty.len() <= keys, "{}", dirty.len());
+    }
+}
+
+// === Copies go to who claims the Service ===
+
+#[test]
+fn nothing_is_given_to_who_is_recorded_as_an_importer_and_claims_nothing() {
+    let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
+    let held = held();
+    let claims = claim("member-3", &service_import("work/app")).east_west().marked();
+    let objects = [Object::EndpointSliceExport(held.clone()), recorded.object(), claims.object()];
+    let planned = |more: Vec<Object>| {
+        let view = hub_view(objects.clone().into_iter().chain(more));
+        writes(&view, &slice_key(&held)).into_iter().map(|write| write.at).collect::<Vec<_>>()
+    };
+    let at = |importer: &str| in_hub_of(importer, &held.meta.name.name);
+    assert_eq!(planned(Vec::new()), [at("member-3")]);
+
+    // What stands stays until it is struck out.
+    let copy = slice_import("member-2", &held);
+    assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
+
+    let claimed = claim("member-2", &service_import("work/app")).east_west();
+    assert_eq!(planned(vec![claimed.clone().object()]), [at("member-2"), at("member-3")]);
+    assert_eq!(planned(vec![claimed.deleting().object()]), [at("member-3")], "one that goes");
+
+    // One that may import only elsewhere claims in vain.
+    let closed = namespace("work").imported_from_by("member-3");
+    let claimed = claim("member-2", &service_import("work/app")).east_west();
+    assert_eq!(planned(vec![closed.object(), claimed.object()]), [at("member-3")]);
+}
+
+#[test]
+fn who_is_recorded_and_whose_claim_cannot_be_decoded_is_given_on() {
+    let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let held = held();
+    let mut view = hub_view([Object::EndpointSliceExport(held.clone()), recorded.object()]);
+    let unmark = Write::finalizer(Kind::EndpointSliceExport, &held.meta, false);
+    assert_eq!(writes(&view, &slice_key(&held)), std::slice::from_ref(&unmark));
+    let undecodable = in_hub_of("member-2", "work-app");
+    unreadable(&mut view, Kind::InternalServiceImport, &undecodable);
+    let planned = writes(&view, &slice_key(&held));
+    assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+    let dirty = gone_unread(&mut view, Kind::InternalServiceImport, &undecodable);
+    assert!(dirty.contains(&slice_key(&held)), "{dirty:?}");
+    assert_eq!(writes(&view, &slice_key(&held)), [unmark]);
+}
+
+#[test]
+fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_member() {
+    for namespace in
+        ["default", "fleet-member-", "fleet-member-../default", "fleet-member-a/b", "fleet-member-a?dryRun=All"]
+    {
+        let mut recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
+        recorded.claims.importers.insert(namespace.into(), "member-2".into());
+        let mut claimed = claim("member-2", &service_import("work/app")).east_west();
+        claimed.meta.name.namespace = namespace.into();
+        let objects = [Object::EndpointSliceExport(held()), recorded.object(), claimed.object()];
+        assert_eq!(
+            writes(&hub_view(objects), &slice_key(&held())),
+            [Write::finalizer(Kind::EndpointSliceExport, &held().meta, false)],
+            "{namespace:?}"
+        );
     }
 }
 

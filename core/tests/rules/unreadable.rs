@@ -6,7 +6,9 @@ use crate::support::build::{
     accepted_export, claim, conflict, derived_service, found, imported_slice, in_hub_of, internal_export, named,
     no_conflict, port, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes};
+use crate::support::view::{
+    claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes,
+};
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::ids::ObjectName;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -66,7 +68,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
         ("another member's under this name", in_hub_of("member-3", &export.meta.name.name), &update),
     ];
     for (case, name, expected) in table {
-        let mut view = hub_view(objects.clone());
+        let mut view = claimed_hub_view(objects.clone());
         unreadable(&mut view, Kind::EndpointSliceExport, &name);
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
@@ -74,7 +76,7 @@ fn an_export_that_cannot_be_read_holds_up_its_own_copies_only() {
     // Nor may another take the copies over meanwhile.
     let mut thief = changed.uid("thief");
     thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
-    let mut view = hub_view([
+    let mut view = claimed_hub_view([
         claimed_import(&["member-2"]).object(),
         Object::EndpointSliceExport(thief),
         Object::EndpointSliceImport(copy),
@@ -88,7 +90,7 @@ fn a_copy_that_cannot_be_read_is_not_made_twice_and_the_others_are_made() {
     let (export, copy) = exported();
     let other = slice_import("member-3", &export);
     let import = claimed_import(&["member-2", "member-3"]);
-    let mut view = hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
+    let mut view = claimed_hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
     unreadable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
     let give = |at: &ObjectName| {
         let desired = Desired::EndpointSliceImport(export.spec.clone());

@@ -1,12 +1,11 @@
 //! Views filled by hand, for tables of plans.
 
 use super::agent::{View, assert_targets_are_distinct};
-use super::build::seconds;
+use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::world::settings;
-use fleetnet_core::ids::ObjectName;
-use fleetnet_core::ids::Timestamp;
+use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
@@ -24,6 +23,21 @@ pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::
 /// What the hub agent knows of these objects, with all watches complete.
 pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     filled(hub::View::default(), objects)
+}
+
+/// The same, and the claims of all who are recorded in its imports.
+pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
+    let objects: Vec<Object> = objects.into_iter().collect();
+    let claims = objects.iter().filter_map(|object| match object {
+        Object::ServiceImport(import) => Some(claims_of(import)),
+        _ => None,
+    });
+    hub_view(claims.flatten().chain(objects.iter().cloned()))
+}
+
+fn claims_of(import: &ServiceImport) -> Vec<Object> {
+    let claim = |cluster: &Text| claim(cluster, import).east_west().marked().answered(import.status.clone());
+    import.claims.importers.values().map(|cluster| claim(cluster).object()).collect()
 }
 
 fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {

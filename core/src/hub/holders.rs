@@ -1,0 +1,123 @@
+//! Holders of source slices: of the exports that say that a source slice is theirs, the one that is distributed.
+//!
+//! The holder is remembered and the others are ordered behind it, so that neither a plan nor a change looks at all of them:
+//! one member can make as many as its quota lets it.
+
+use super::{Key, View};
+use crate::distribute;
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::model::HubSlice;
+use crate::work;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete,
+/// so a forged owner reference cannot capture another Service's slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Source {
+    uid: Text,
+    service: ObjectName,
+}
+
+impl Source {
+    /// The source slice of an export; `None` where it has no UID: then nobody competes for it.
+    pub(crate) fn of(export: &HubSlice) -> Option<Self> {
+        let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
+        (!uid.is_empty()).then(|| Self { uid: uid.clone(), service: service.clone() })
+    }
+}
+
+/// Order of the exports of one source slice: first those of a member that is accepted as an exporter of the Service, then
+/// the oldest.
+type Rank = (bool, Timestamp, ObjectName);
+
+/// The exports that may hold their source slice, ordered. At most one export under each name may: the holder of the name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Holders {
+    ranked: BTreeMap<Source, BTreeSet<Rank>>,
+    /// Name of an export to its source slice and its rank.
+    places: BTreeMap<Text, (Source, Rank)>,
+}
+
+impl Holders {
+    /// The name of the export that holds a source slice.
+    pub(crate) fn of(&self, source: &Source) -> Option<&ObjectName> {
+        work::step();
+        self.ranked.get(source)?.first().map(|(.., name)| name)
+    }
+
+    /// Gives the export under a name its place, or takes it away.
+    fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) {
+        let before = self.places.remove(name);
+        if let Some((source, rank)) = before
+            && let Some(ranked) = self.ranked.get_mut(&source)
+        {
+            ranked.remove(&rank);
+            if ranked.is_empty() {
+                self.ranked.remove(&source);
+            }
+        }
+        if let Some((source, rank)) = place {
+            self.ranked.entry(source.clone()).or_default().insert(rank.clone());
+            self.places.insert(name.clone(), (source, rank));
+        }
+    }
+}
+
+impl View {
+    /// Ranks the exports under these names again. Where a source slice has another holder, all that say that it is theirs are
+    /// planned again, and what waits for one of them.
+    pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, dirty: &mut Vec<Key>) {
+        let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
+        for name in names {
+            let place = self.place_of(name);
+            if self.holders.places.get(name) == place.as_ref() {
+                continue;
+            }
+            let held = self.holders.places.get(name).map(|(source, _)| source);
+            for source in held.into_iter().chain(place.as_ref().map(|(source, _)| source)) {
+                before.entry(source.clone()).or_insert_with(|| self.holders.of(source).cloned());
+            }
+            self.holders.place(name, place);
+        }
+        let mut rivals: BTreeSet<&Text> = BTreeSet::new();
+        for (source, holder) in &before {
+            if self.holders.of(source) != holder.as_ref() {
+                rivals.extend(self.slice_exports_from.get(source).map(|export| &export.name));
+            }
+        }
+        dirty.extend(rivals.iter().map(|name| Key::Slice((*name).clone())));
+        self.waiting_dirties(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), dirty);
+    }
+
+    /// Ranks all exports again.
+    pub(super) fn rank_all_exports(&mut self, dirty: &mut Vec<Key>) {
+        let names: Vec<Text> = self.slice_exports_named.keys().cloned().collect();
+        self.rank_exports(&names, dirty);
+    }
+
+    /// The source slice and the rank of the export that holds a name.
+    fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
+        let export = distribute::holder_of_name(self, name)?;
+        let accepted = self
+            .imports
+            .get(&export.spec.owner)
+            .is_some_and(|import| distribute::is_among(&import.status.clusters, export));
+        Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
+    }
+
+    // === What waits for a replacement ===
+
+    /// The Services whose slices on their way out may wait for an export under a name.
+    pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
+        let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
+        let replacing = exports.filter(|export| !export.spec.content.endpoints.is_empty());
+        replacing.map(|export| export.spec.owner.clone()).collect()
+    }
+
+    /// Plans the slices of these Services again that are on their way out: each waits for its replacement.
+    pub(super) fn waiting_dirties(&self, services: BTreeSet<ObjectName>, dirty: &mut Vec<Key>) {
+        for service in &services {
+            dirty.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Work while what members write doubles. Steps are counted, not time: each look at an object, at a name in an index, at an
+//! endpoint.
+
+use crate::hub;
+use crate::member::{self, Change};
+use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
+use crate::succession;
+use crate::support::agent::View;
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, claim, content, derived_service,
+    endpoint, found, in_hub_of, internal_export, named, namespace, resolved, seconds, service, service_import, slice,
+    slice_export, slice_import, wish,
+};
+use crate::support::view::{NOW, hub_view, member_view};
+use std::cell::Cell;
+
+thread_local! {
+    static STEPS: Cell<usize> = const { Cell::new(0) };
+}
+
+pub(crate) fn count() {
+    STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+/// The steps that something takes.
+fn steps_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = STEPS.with(Cell::get);
+    let done = work();
+    (STEPS.with(Cell::get) - before, done)
+}
+
+/// Holds the steps to at most 2.5 times as many for twice the input, from 100 to 1,600.
+fn assert_linear(what: &str, mut work: impl FnMut(usize) -> usize) {
+    let measured: Vec<usize> = [100, 200, 400, 800, 1600].into_iter().map(&mut work).collect();
+    assert!(measured[0] >= 100, "{what}: {measured:?} is too little to have looked at each");
+    let is_linear = measured.windows(2).all(|pair| 2 * pair[1] <= 5 * pair[0]);
+    assert!(is_linear, "{what}: {measured:?}");
+}
+
+/// Holds them to the same number, whatever the input.
+fn assert_constant(what: &str, mut work: impl FnMut(usize) -> usize) {
+    let measured: Vec<usize> = [100, 200, 400, 800].into_iter().map(&mut work).collect();
+    assert!(measured[0] > 0, "{what}: nothing was counted");
+    assert!(measured.iter().all(|steps| steps == &measured[0]), "{what}: {measured:?}");
+}
+
+fn apply<V: View>(view: &mut V, change: Change) -> Vec<V::Key> {
+    let mut dirty = Vec::new();
+    view.observe(change, seconds(20), &mut dirty);
+    dirty
+}
+
+fn many(from: usize, endpoints: usize) -> SliceContent {
+    // In no order, so that sorting them costs what it costs.
+    let mixed = |at: usize| at * 40_503 % 65_536;
+    let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
+    SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }
+}
+
+#[test]
+fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
+    assert_linear("disjoint endpoints", |endpoints| {
+        let (held, going) = (many(0, endpoints), many(endpoints, endpoints));
+        let wanted = many(0, endpoints - 1);
+        let (steps, awaited) = steps_of(|| succession::awaited(Some(&held), &wanted, &going));
+        assert!(!awaited);
+        steps
+    });
+}
+
+/// A slice of member-1 that ten members import, each with its copy; an eleventh is recorded and claims nothing.
+fn imported() -> (hub::View, hub::Key) {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
+    let importers: Vec<&str> = importers.iter().map(String::as_str).collect();
+    let recorded: Vec<&str> = importers.iter().copied().chain(["member-20"]).collect();
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&recorded);
+    let claims = importers.iter().map(|importer| {
+        claim(importer, &service_import("work/app")).east_west().marked().answered(resolved(&["member-1"])).object()
+    });
+    let copies = importers.iter().map(|importer| Object::EndpointSliceImport(slice_import(importer, &export)));
+    let objects = claims.chain(copies).chain([Object::EndpointSliceExport(export.clone()), import.object()]);
+    (hub_view(objects), hub::Key::Slice(export.meta.name.name))
+}
+
+#[test]
+fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decoded() {
+    assert_constant("plans of a slice and its Service", |objects| {
+        let (mut view, slice) = imported();
+        for kind in [Kind::EndpointSliceExport, Kind::InternalServiceImport, Kind::InternalServiceExport] {
+            for number in 0..objects {
+                let name = in_hub_of("member-9", &format!("undecodable-{number}"));
+                apply(&mut view, Change::Unreadable { kind, name });
+            }
+        }
+        let plan = |key: &hub::Key| view.plan(key, NOW).writes.len();
+        steps_of(|| plan(&slice) + plan(&hub::Key::Service(named("work/app")))).0
+    });
+}
+
+#[test]
+fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
+    let (mut view, _) = imported();
+    let of = |number: usize| Change::Unreadable {
+        kind: Kind::InternalServiceImport,
+        name: in_hub_of("member-10", &format!("undecodable-{number}")),
+    };
+    let first = apply(&mut view, of(0));
+    assert!(first.contains(&hub::Key::Service(named("work/app"))), "it may be the claim of member-10: {first:?}");
+    let (steps, more) = steps_of(|| (1..100).flat_map(|number| apply(&mut view, of(number))).collect::<Vec<_>>());
+    assert_eq!(more, []);
+    assert!(steps <= 99 * 10, "{steps} steps for 99 objects");
+}
+
+/// What member-2 exports of one slice of its own, many times.
+fn rival(number: usize) -> Object {
+    let name = format!("member-2-work-app-1-{number:05}");
+    let export = slice_export("member-2", &slice("work/app-1")).called(&name).uid(&name).created(seconds(3));
+    Object::EndpointSliceExport(export)
+}
+
+fn rivals(number: usize) -> hub::View {
+    let import = service_import("work/app").showing(resolved(&["member-2"]));
+    hub_view((0..number).map(rival).chain([import.object()]))
+}
+
+#[test]
+fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
+    assert_linear("taking them in", |exports| steps_of(|| rivals(exports)).0);
+    assert_linear("planning each of them", |exports| {
+        let view = rivals(exports);
+        let key = |number| hub::Key::Slice(rival(number).meta().name.name.clone());
+        steps_of(|| (0..exports).map(|number| view.plan(&key(number), NOW).writes.len()).sum::<usize>()).0
+    });
+    assert_linear("accepting their member as an exporter", |exports| {
+        let mut view = rivals(exports);
+        let refused = service_import("work/app").version(2).showing(resolved(&["member-1"]));
+        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(refused.object())));
+        assert!(dirty.len() <= 3 * exports, "{} keys for {exports} exports", dirty.len());
+        steps
+    });
+}
+
+#[test]
+fn a_change_of_an_export_that_does_not_hold_its_source_plans_no_other() {
+    assert_constant("a change of the last one", |exports| {
+        let mut view = rivals(exports);
+        let Object::EndpointSliceExport(last) = rival(exports - 1) else { unreachable!("a slice") };
+        let change = Change::Applied(Object::EndpointSliceExport(last.carrying(&["10.0.0.9"], 2)));
+        let (steps, dirty) = steps_of(|| apply(&mut view, change));
+        assert_eq!(dirty.len(), 1, "{dirty:?}");
+        steps
+    });
+}
+
+#[test]
+fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together() {
+    let emptied = |number: usize| {
+        let path = format!("work/app-{number:05}");
+        slice_export("member-2", &slice(&path).uid(&path).endpoints(&[])).marked()
+    };
+    assert_linear("taking in slices without endpoints", |slices| {
+        steps_of(|| hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number))))).0
+    });
+    assert_linear("copies of what is withdrawn", |slices| {
+        let mut view = hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number).deleting())));
+        let copy = |number: usize| Object::EndpointSliceImport(slice_import("member-3", &emptied(number)));
+        steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, Change::Applied(copy(number)))))).0
+    });
+}
+
+#[test]
+fn a_namespace_that_is_made_costs_what_is_exported_from_it() {
+    assert_constant("a namespace without anything", |exports| {
+        let other = |number: usize| {
+            let path = format!("zoo/app-{number:05}");
+            [
+                internal_export("member-1", &service(&path)).object(),
+                Object::EndpointSliceExport(slice_export("member-1", &slice(&path).uid(&path))),
+            ]
+        };
+        let mut view = hub_view((0..exports).flat_map(other));
+        let mut made = namespace("work");
+        made.exporters = Some(["member-1".into()].into());
+        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(made.object())));
+        assert_eq!(dirty, []);
+        steps + 1
+    });
+}
+
+// === In an importer ===
+
+fn given(number: usize) -> HubSlice {
+    let path = format!("work/app-{number:05}");
+    slice_import("member-1", &slice_export("member-2", &slice(&path).uid(&path))).marked()
+}
+
+fn importer(slices: usize) -> member::View {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]).consumed_as(ConsumerType::ClusterIp);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let derived = derived_service("work-app", "work/app").object();
+    let given = (0..slices).map(|number| Object::EndpointSliceImport(given(number)));
+    member_view([wish.object(), import.object(), derived].into_iter().chain(given))
+}
+
+#[test]
+fn the_slices_that_one_exporter_gives_cost_linear_time_together() {
+    assert_linear("taking them in", |slices| steps_of(|| importer(slices)).0);
+    assert_constant("a change of one", |slices| {
+        let mut view = importer(slices);
+        let change = given(0).carrying(&["10.0.0.9"], 2);
+        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(Object::EndpointSliceImport(change))));
+        assert_eq!(dirty.len(), 1, "{dirty:?}");
+        steps
+    });
+}
