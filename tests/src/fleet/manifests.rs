@@ -97,6 +97,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_member_may_make_in_the_hub_is_counted_and_what_the_hub_makes_there_is_not() {
+        let [quota] = &of_kind(&of_member("west"), "ResourceQuota")[..] else { panic!("one ResourceQuota") };
+        let expected = serde_json::json!({
+            "count/endpointsliceexports.networking.fleet.azure.com": "5000",
+            "count/internalserviceexports.networking.fleet.azure.com": "2000",
+            "count/internalserviceimports.networking.fleet.azure.com": "2000",
+            "count/memberagents.networking.fleet.azure.com": "4",
+        });
+        assert_eq!(quota["spec"], serde_json::json!({ "hard": expected }));
+        // Each kind that a member may create is counted.
+        let [role] = &of_kind(&of_member("west"), "Role")[..] else { panic!("one Role") };
+        let creates = |rule: &&Value| rule["verbs"].as_array().is_some_and(|verbs| verbs.contains(&"create".into()));
+        let rules = role["rules"].as_array().expect("rules").iter().filter(creates);
+        let made = rules.flat_map(|rule| rule["resources"].as_array().expect("resources"));
+        for resource in made.map(|resource| resource.as_str().expect("a name")) {
+            let counted = format!("count/{resource}.networking.fleet.azure.com");
+            assert!(expected.get(&counted).is_some(), "{resource}");
+        }
+    }
+
+    #[test]
     fn what_a_member_has_in_the_hub_is_in_its_namespace() {
         for object in objects(&of_member("west")).expect("YAML") {
             let kind = object.types.map(|types| types.kind);
