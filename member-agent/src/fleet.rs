@@ -56,12 +56,23 @@ impl Fleet {
             Kind::EndpointSliceImport => self.observed.forget(name),
             Kind::EndpointSlice => {
                 let slice = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
-                if let Some(generation) = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation) {
-                    self.observed.note(&slice.name, generation);
+                let observed = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation);
+                let is_imported = slice.namespace == self.view.settings.fleet_system_namespace;
+                if let Some(generation) = observed.filter(|_| is_imported) {
+                    self.note_observed(&slice.name, generation);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Notes which generation of an imported slice was observed, for as long as the hub gives it, and returns what was known.
+    fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
+        let known = self.observed.note(slice, generation);
+        if self.view.owner_of_slice_import(slice).is_none() {
+            self.observed.forget(slice); // the end of its EndpointSliceImport came first
+        }
+        known
     }
 
     /// Observes the Services that the hub has judged since the last call.
@@ -181,7 +192,7 @@ impl Fleet {
                 let known = receipt
                     .imported
                     .as_ref()
-                    .map_or(Known::Nothing, |(slice, generation)| self.observed.note(slice, *generation));
+                    .map_or(Known::Nothing, |(slice, generation)| self.note_observed(slice, *generation));
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
                     self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));
@@ -206,5 +217,91 @@ impl Fleet {
 
     pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<EventRecord<S>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleetnet_runtime::Removal;
+    use prometheus::Registry;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+
+    const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    fn fleet() -> Fleet {
+        let settings = Settings {
+            cluster: "member-1".into(),
+            hub_namespace: "fleet-member-member-1".into(),
+            fleet_system_namespace: "fleet-system".into(),
+            source_ranges: BTreeMap::new(),
+            derived_service_grace_micros: 0,
+            announces: None,
+        };
+        let registry = Registry::new();
+        let latencies = Latencies::new("member-1", &registry).expect("the only ones");
+        Fleet::new(settings, Parts::ALL, latencies, Hindrances::new(&registry).expect("the only one"))
+    }
+
+    fn hears(fleet: &mut Fleet, kind: Kind, json: &Value) {
+        let observed = glue::observe(kind, json.to_string().as_bytes()).expect("an object");
+        fleet.observe(kind, Change::Applied(observed.object), NOON, &mut Vec::new());
+    }
+
+    fn loses(fleet: &mut Fleet, kind: Kind, namespace: &str, name: &str) {
+        let uid = format!("uid-{name}");
+        let change =
+            Change::Removed { namespace: namespace.into(), name: name.into(), uid: uid.into(), how: Removal::Deleted };
+        fleet.observe(kind, change, NOON, &mut Vec::new());
+    }
+
+    /// The hub gives a slice, and it is imported into a namespace with its second generation.
+    fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
+        let reference = json!({ "namespace": "work", "name": "app-1" });
+        let given = json!({
+            "metadata": { "namespace": "fleet-member-member-1", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" },
+            "spec": { "endpoints": [], "endpointSliceReference": reference, "ownerServiceReference": reference },
+        });
+        hears(fleet, Kind::EndpointSliceImport, &given);
+        let annotations = json!({ "networking.fleet.azure.com/last-observed-generation": "2" });
+        let held = json!({
+            "metadata": {
+                "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
+                "annotations": annotations,
+            },
+            "addressType": "IPv4", "endpoints": [],
+        });
+        hears(fleet, Kind::EndpointSlice, &held);
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_imported_slices_that_are_gone_in_whatever_order() {
+        let mut fleet = fleet();
+        for number in 0..100 {
+            let name = format!("member-2-work-app-{number}");
+            imports(&mut fleet, &name, "fleet-system");
+            if number % 2 == 0 {
+                loses(&mut fleet, Kind::EndpointSlice, "fleet-system", &name);
+                loses(&mut fleet, Kind::EndpointSliceImport, "fleet-member-member-1", &name);
+            } else {
+                loses(&mut fleet, Kind::EndpointSliceImport, "fleet-member-member-1", &name);
+                loses(&mut fleet, Kind::EndpointSlice, "fleet-system", &name);
+            }
+        }
+        assert_eq!(fleet.observed.len(), 0);
+    }
+
+    #[test]
+    fn what_is_remembered_is_of_the_slices_that_the_hub_gives() {
+        let mut fleet = fleet();
+        imports(&mut fleet, "given", "fleet-system");
+        loses(&mut fleet, Kind::EndpointSlice, "fleet-system", "given");
+        assert_eq!(fleet.note_observed(&"given".into(), 2), Known::Generation, "somebody deleted the imported slice");
+        imports(&mut fleet, "another", "work");
+        loses(&mut fleet, Kind::EndpointSlice, "work", "another");
+        assert_eq!(fleet.note_observed(&"another".into(), 2), Known::Nothing, "a user's slice of the same name");
+        assert_eq!(fleet.note_observed(&"gone".into(), 2), Known::Nothing);
+        assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
 }

@@ -33,6 +33,11 @@ impl Observed {
     pub(crate) fn forget(&mut self, slice: &str) {
         self.0.remove(slice);
     }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 #[cfg(test)]
