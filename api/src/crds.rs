@@ -24,7 +24,7 @@ pub enum Form {
 }
 
 /// What fleetnet adds to the schemas: in which kinds, in which object (a JSON pointer into a version's schema), which key.
-const ADDITIONS: [(&[&str], &str, &str); 9] = [
+const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
     (&["InternalServiceExport"], SPEC, "sessionAffinityConfig"),
@@ -32,12 +32,16 @@ const ADDITIONS: [(&[&str], &str, &str); 9] = [
     (SLICES, SPEC, "drainingEndpoints"),
     (SLICES, ENDPOINT, "hostname"),
     (SLICES, ENDPOINT, "zone"),
-    (SLICES, ADDRESSES, "minItems"),
-    (SLICES, ADDRESSES, "maxItems"),
 ];
+
+/// Where fleetnet bounds lists and texts, in which kinds: the Go form bounds none there.
+const LIMITED: [(&[&str], &str); 2] = [
+    (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
+    (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),
+];
+const LIMITS: [&str; 4] = ["maxItems", "minItems", "maxLength", "minLength"];
 const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
-const ADDRESSES: &str = "/properties/spec/properties/endpoints/items/properties/addresses";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
 /// The definitions of all kinds, ordered by plural: seven, and MemberAgent, which the Go agents do not have.
@@ -142,8 +146,24 @@ fn leave_out_additions(schema: &mut Value, kind: &str) {
             object_at(schema, pointer).remove(key).expect("every addition stands in the full form");
         }
     }
+    for (kinds, pointer) in LIMITED {
+        if kinds.contains(&kind) {
+            leave_out_limits(schema.pointer_mut(pointer).expect("the derived schema has an object there"));
+        }
+    }
     if SLICES.contains(&kind) {
         object_at(schema, "/properties/spec/properties/addressType").insert("enum".into(), json!(["IPv4"]));
+    }
+}
+
+fn leave_out_limits(value: &mut Value) {
+    match value {
+        Value::Object(schema) => {
+            schema.retain(|key, value| !(LIMITS.contains(&key.as_str()) && value.is_number()));
+            schema.values_mut().for_each(leave_out_limits);
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(leave_out_limits),
+        _ => {}
     }
 }
 

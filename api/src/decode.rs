@@ -3,7 +3,8 @@
 //! A value that makes no sense is read as if it were left out. An object is [`Unreadable`] only where that would be
 //! dangerous: without name, UID and resourceVersion nothing is known of it, a hub object that names no source stands for
 //! nothing, and where absence takes something away (endpoints, ports, clusters, conditions, the name of an import), nonsense
-//! must not pass for absence. Who meets an unreadable object keeps what is held. An object that is to go takes nothing away
+//! must not pass for absence. So is one of which something is more than its limit ([`crate::limits`]): a member must not fill
+//! the memory of others. Who meets an unreadable object keeps what is held. An object that is to go takes nothing away
 //! any more that was not meant to go, and who holds it by a finalizer must see that it goes: it is always readable.
 
 mod content;
@@ -135,7 +136,20 @@ fn object<T: Top>(
         resource_version: 0,
         why,
     };
-    let top: Field<T> = serde_json::from_slice(json).map_err(|error| nothing_known(error.to_string()))?;
+    let top: Field<T> = match serde_json::from_slice(json) {
+        Ok(top) => top,
+        Err(error) => {
+            // Broken, or more than a limit allows: then its metadata is read by itself.
+            let bare: Field<Root<Unread, Unread>> =
+                serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
+            let known = meta::known(kind, bare.or_default().take_metadata())?;
+            let identity = known.identity(kind);
+            if known.meta.deleting {
+                return read(known, T::default()).map_err(|why| identity.because(why));
+            }
+            return Err(identity.because(error.to_string()));
+        }
+    };
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
     let identity = known.identity(kind);

@@ -6,6 +6,7 @@ pub mod crd;
 pub mod crds;
 pub mod decode;
 pub mod encode;
+pub mod limits;
 pub mod names;
 pub mod resources;
 mod times;

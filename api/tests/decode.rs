@@ -496,6 +496,159 @@ fn an_unreadable_object_is_named_with_its_remedy() {
     );
 }
 
+// === Limits ===
+
+fn many(count: usize, element: &Value) -> Value {
+    vec![element.clone(); count].into()
+}
+
+/// Where an object has a list or a text with a limit: kind, fixture, pointer, the most that it may hold, and one more.
+fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
+    let text = |bytes: usize| Value::from("a".repeat(bytes));
+    let mut limited = Vec::new();
+    for kind in [Kind::EndpointSliceExport, Kind::EndpointSliceImport] {
+        let name = if kind == Kind::EndpointSliceExport { "EndpointSliceExport" } else { "EndpointSliceImport" };
+        let list = |most: usize, element: Value| (many(most, &element), many(most + 1, &element));
+        let endpoint = json!({ "addresses": ["10.0.0.1"] });
+        for (pointer, (most, more)) in [
+            ("/spec/endpoints", list(1000, endpoint.clone())),
+            ("/spec/endpoints", list(1000, json!({}))),
+            ("/spec/endpoints", list(1000, json!(7))),
+            ("/spec/endpoints/0/addresses", list(100, json!("10.0.0.1"))),
+            ("/spec/ports", list(1000, json!({ "port": 80 }))),
+            ("/spec/endpoints/0/addresses/0", (text(253), text(254))),
+            ("/spec/endpoints/0/hostname", (text(63), text(64))),
+            ("/spec/endpoints/0/zone", (text(253), text(254))),
+            ("/spec/ports/0/name", (text(63), text(64))),
+            ("/spec/ports/0/protocol", (text(63), text(64))),
+            ("/spec/ports/0/appProtocol", (text(317), text(318))),
+            ("/spec/endpointSliceReference/name", (text(253), text(254))),
+            ("/spec/endpointSliceReference/namespace", (text(63), text(64))),
+            ("/spec/endpointSliceReference/uid", (text(253), text(254))),
+            ("/spec/endpointSliceReference/clusterId", (text(253), text(254))),
+            ("/spec/endpointSliceReference/resourceVersion", (text(253), text(254))),
+            ("/spec/ownerServiceReference/name", (text(253), text(254))),
+            ("/spec/ownerServiceReference/namespace", (text(63), text(64))),
+        ] {
+            limited.push((kind, name, pointer, most, more));
+        }
+        limited.push((kind, name, "/spec/drainingEndpoints", many(999, &endpoint), many(1000, &endpoint)));
+    }
+    let port = json!({ "name": "http", "port": 80 });
+    let name = "InternalServiceExport";
+    for (pointer, most, more) in [
+        ("/spec/ports", many(1000, &port), many(1001, &port)),
+        ("/spec/ports/0/name", text(63), text(64)),
+        ("/spec/ports/0/targetPort", text(63), text(64)),
+        ("/spec/serviceReference/name", text(253), text(254)),
+    ] {
+        limited.push((Kind::InternalServiceExport, name, pointer, most, more));
+    }
+    let name = "InternalServiceImport";
+    limited.push((Kind::InternalServiceImport, name, "/spec/serviceImportReference/name", text(253), text(254)));
+    limited
+}
+
+#[test]
+fn what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_does_not() {
+    for (kind, name, pointer, most, more) in limited() {
+        let mut json = fixture(name);
+        if kind == Kind::EndpointSliceExport || kind == Kind::EndpointSliceImport {
+            json["spec"]["endpoints"] = json!([{ "addresses": ["10.0.0.1"], "hostname": "h", "zone": "z" }]);
+            json["spec"]["ports"] = json!([{ "name": "http", "protocol": "TCP", "port": 80, "appProtocol": "h2c" }]);
+            json["spec"]["drainingEndpoints"] = json!([]);
+        } else if kind == Kind::InternalServiceExport {
+            json["spec"]["ports"][0]["targetPort"] = "http".into();
+        }
+        *json.pointer_mut(pointer).unwrap_or_else(|| panic!("{name} has no {pointer}")) = most;
+        let whole = read(kind, &json).meta().clone();
+        *json.pointer_mut(pointer).unwrap() = more;
+        let found = refused(kind, &json);
+        let known = (found.namespace, found.name, found.uid, found.resource_version);
+        let expected = (whole.name.namespace, whole.name.name, whole.uid, whole.resource_version);
+        assert_eq!(known, expected, "{name} {pointer}: it is known which object it is");
+        assert!(found.why.contains("more than") || found.why.contains("may have"), "{pointer}: {}", found.why);
+
+        json["metadata"]["deletionTimestamp"] = "2026-11-21T04:00:00Z".into();
+        assert!(read(kind, &json).meta().deleting, "{name} {pointer}: one that is to go is decodable");
+    }
+}
+
+#[test]
+fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
+    let mut json = fixture("EndpointSliceExport");
+    json["spec"]["endpoints"] = many(1001, &json!({ "addresses": ["10.0.0.1"] }));
+    let found = refused(Kind::EndpointSliceExport, &json);
+    assert!(found.why.starts_with("a list has more than 1000 elements at line 1 column "), "{}", found.why);
+    json["spec"]["endpoints"] = many(600, &json!({ "addresses": ["10.0.0.1"] }));
+    json["spec"]["drainingEndpoints"] = many(401, &json!({ "addresses": ["10.0.0.1"] }));
+    let found = refused(Kind::EndpointSliceExport, &json);
+    assert_eq!(found.why, "endpoints and drainingEndpoints have more than 1000 elements together");
+    json["spec"]["drainingEndpoints"] = Value::Null;
+    json["spec"]["ownerServiceReference"]["name"] = "a".repeat(254).into();
+    let found = refused(Kind::EndpointSliceExport, &json);
+    assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
+}
+
+/// A slice with these endpoints, many times: as much as a server stores.
+fn flood(endpoint: &str, count: usize) -> Vec<u8> {
+    let mut json = fixture("EndpointSliceExport");
+    json["spec"]["endpoints"] = json!([]);
+    let many = format!("\"endpoints\":[{endpoint}{}]", format!(",{endpoint}").repeat(count - 1));
+    json.to_string().replacen("\"endpoints\":[]", &many, 1).into_bytes()
+}
+
+#[test]
+fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
+    let hundred = format!("{{\"addresses\":[{}\"10.0.0.1\"]}}", "\"10.0.0.1\",".repeat(99));
+    for (endpoint, count) in [
+        ("{}", 500_000),
+        ("7", 750_000),
+        ("{\"addresses\":[\"1\"]}", 75_000),
+        (&*format!("{{\"addresses\":[{}\"1\"]}}", "\"1\",".repeat(350_000)), 1),
+        (&*hundred, 1_200),
+    ] {
+        let json = flood(endpoint, count);
+        assert!(json.len() > 1_000_000);
+        let mut refused = None;
+        let used = allocation_counter::measure(|| refused = decode(Kind::EndpointSliceExport, &json).err());
+        let why = refused.map(|refused| refused.why).unwrap_or_default();
+        assert!(why.contains("more than"), "{why}");
+        // A thousand endpoints with a hundred addresses each are what is kept at most.
+        let most = if endpoint == hundred { 16 << 20 } else { 512 << 10 };
+        assert!(used.bytes_max < most, "{} bytes for {count} times {:.30}", used.bytes_max, endpoint);
+    }
+}
+
+#[test]
+fn nothing_is_read_beyond_a_limit() {
+    let mut json = fixture("EndpointSliceExport");
+    json["spec"]["endpoints"] = json!([]);
+    let json = json.to_string();
+    let (before, after) = json.split_once("\"endpoints\":").unwrap();
+    let rest = after.split_once(']').unwrap().1;
+    let with = |elements: usize| format!("{before}\"endpoints\":[{}{{}}]{rest}", "{},".repeat(elements - 1));
+    let steps = |elements: usize| {
+        let why = decode(Kind::EndpointSliceExport, with(elements).as_bytes()).unwrap_err().why;
+        why.rsplit(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let column = steps(1001);
+    assert_eq!([steps(10_000), steps(500_000)], [column, column], "where it was noticed");
+}
+
+#[test]
+fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
+    let mut json = fixture("Service of a user");
+    let port = |number: usize| json!({ "name": format!("port-{number}"), "port": number });
+    json["spec"]["ports"] = (1..=1001).map(port).collect();
+    let Object::Service(found) = read(Kind::Service, &json) else { panic!() };
+    assert_eq!(found.ports.len(), 1001);
+    let mut json = fixture("EndpointSlice of a user");
+    json["ports"] = (1..=1001).map(port).collect();
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &json) else { panic!() };
+    assert_eq!(found.content.ports.len(), 1001);
+}
+
 /// Besides the identity of every object, what makes an object of a kind unreadable.
 const DANGEROUS: [(&str, &[&str]); 9] = [
     ("Service", &["/spec", "/spec/ports"]),

@@ -99,9 +99,43 @@ fn service_import_in_the_go_form() {
 
 #[test]
 fn the_full_form_adds_exactly_these_fields_and_bounds() {
+    let bounds = |kind: &str, bounds: &[&str]| -> Vec<String> {
+        bounds.iter().map(|bound| format!("{kind} v1alpha1: + {bound}")).collect()
+    };
+    let reference = |field: &str| {
+        let bound = |bound: &str| format!("spec.{field}.{bound}");
+        [
+            "apiVersion maxLength = 253",
+            "clusterId maxLength = 253",
+            "kind maxLength = 253",
+            "name maxLength = 253",
+            "name minLength = 1",
+            "namespace maxLength = 63",
+            "namespace minLength = 1",
+            "namespacedName maxLength = 317",
+            "resourceVersion maxLength = 253",
+            "uid maxLength = 253",
+        ]
+        .map(bound)
+    };
     let slice = |kind: &str| {
         let endpoint = "spec.endpoints[]";
         vec![
+            format!("{kind}: + spec.drainingEndpoints maxItems = 1000"),
+            format!("{kind}: + spec.drainingEndpoints[].addresses[] maxLength = 253"),
+            format!("{kind}: + spec.drainingEndpoints[].addresses[] minLength = 1"),
+            format!("{kind}: + spec.endpoints maxItems = 1000"),
+            format!("{kind}: + {endpoint}.addresses[] maxLength = 253"),
+            format!("{kind}: + {endpoint}.addresses[] minLength = 1"),
+            format!("{kind}: + spec.ports maxItems = 1000"),
+            format!("{kind}: + spec.ports[].appProtocol maxLength = 317"),
+            format!("{kind}: + spec.ports[].name maxLength = 63"),
+            format!("{kind}: + spec.ports[].protocol maxLength = 63"),
+            format!("{kind}: + spec.ownerServiceReference.name maxLength = 253"),
+            format!("{kind}: + spec.ownerServiceReference.name minLength = 1"),
+            format!("{kind}: + spec.ownerServiceReference.namespace maxLength = 63"),
+            format!("{kind}: + spec.ownerServiceReference.namespace minLength = 1"),
+            format!("{kind}: + spec.ownerServiceReference.namespacedName maxLength = 317"),
             format!("{kind}: + spec.addressType enum[1] = \"IPv6\""),
             format!("{kind}: + spec.drainingEndpoints[].addresses[] type = \"string\""),
             format!("{kind}: + spec.drainingEndpoints[].addresses maxItems = 100"),
@@ -146,6 +180,23 @@ fn the_full_form_adds_exactly_these_fields_and_bounds() {
         ]
         .map(str::to_owned),
     );
+    let of_ports = ["ports[].appProtocol maxLength = 317", "ports[].name maxLength = 63"];
+    expected.extend(bounds(
+        "InternalServiceExport",
+        &of_ports.map(|bound| format!("spec.{bound}")).each_ref().map(String::as_str),
+    ));
+    expected.extend(bounds("InternalServiceExport", &["spec.ports maxItems = 1000"]));
+    for kind in ["ServiceImport", "InternalServiceImport"] {
+        expected.extend(bounds(kind, &of_ports.map(|bound| format!("status.{bound}")).each_ref().map(String::as_str)));
+    }
+    for (kind, field) in [
+        ("EndpointSliceExport", "endpointSliceReference"),
+        ("EndpointSliceImport", "endpointSliceReference"),
+        ("InternalServiceExport", "serviceReference"),
+        ("InternalServiceImport", "serviceImportReference"),
+    ] {
+        expected.extend(bounds(kind, &reference(field).each_ref().map(String::as_str)));
+    }
     let (go, full) = (facts(Form::Go), facts(Form::Full));
     let added = full
         .iter()

@@ -5,6 +5,7 @@
 //! of that: who finds it as it should be, after a restart or in a fleet that has settled, has nothing to tell.
 
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
 use crate::plan::Event;
 use crate::reasons::Reason;
@@ -58,6 +59,12 @@ impl Verdict {
              headless Services"
         );
         Self::new("False", Reason::ServiceIneligible, message)
+    }
+
+    /// The Service has more ports than the hub takes.
+    pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
+        let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
+        Self::new("False", Reason::TooManyPorts, message)
     }
 
     /// The weight annotation says nothing usable.

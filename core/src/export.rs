@@ -11,7 +11,7 @@ mod slice;
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::Feature;
 use crate::ids::{ObjectName, Timestamp};
-use crate::limits::WEIGHT_MAX;
+use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::View;
 use crate::model::{Condition, InternalServiceExport, Service, ServiceExport, ServiceType};
 use crate::reasons::Reason;
@@ -28,6 +28,8 @@ pub(crate) enum Eligibility<'a> {
     Ineligible(&'a Service),
     /// Headless and asked for, and the hub does not say that it understands that.
     NotUnderstood(&'a Service),
+    /// It has more ports than the hub takes: nothing changes but the condition, so an export that stands stays as it was.
+    TooManyPorts(&'a Service),
     /// The weight says nothing usable: nothing changes but the condition (B8), so an export that stands is kept up.
     InvalidWeight(&'a Service, String),
     /// Weight 0 withdraws the export and its slices (B8).
@@ -44,6 +46,9 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
     }
     if service.headless && !view.hub_features(now).is_some_and(|(hub, _)| hub.has(Feature::Headless)) {
         return Eligibility::NotUnderstood(service);
+    }
+    if service.ports.len() > PORTS_MAX {
+        return Eligibility::TooManyPorts(service);
     }
     match weight(export.weight.as_deref()) {
         Err(error) => Eligibility::InvalidWeight(service, error),
@@ -86,7 +91,9 @@ fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a Int
 /// the export of an earlier Service of that name (B9).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     let export = view.exports.live(service)?;
-    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _)) = eligibility(view, export, now) else {
+    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
+        eligibility(view, export, now)
+    else {
         return None;
     };
     let held = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
@@ -107,6 +114,7 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     let offered = [
         Reason::ServiceIsValid,
         Reason::ServiceExportInvalidWeightAnnotation,
+        Reason::TooManyPorts,
         Reason::NameHeldByAnother,
         Reason::WriteRefused,
     ];

@@ -20,6 +20,16 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 /// and its claim are known again (a hub that was restored needs that long to have its exports written anew).
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
+/// Ports of a Service or of a slice that the hub takes. A Service with more is not exported: its conflicts are resolved in the
+/// hub, for the whole fleet.
+pub const PORTS_MAX: usize = 1_000;
+
+/// Endpoints of a slice in the hub, ready and draining together: as many as an EndpointSlice may have.
+pub const ENDPOINTS_MAX: usize = 1_000;
+
+/// Addresses of one endpoint: as many as in an EndpointSlice.
+pub const ADDRESSES_MAX: usize = 100;
+
 /// Weights of a ServiceExport run from 0 to this.
 pub const WEIGHT_MAX: i64 = 1000;
 

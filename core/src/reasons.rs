@@ -44,6 +44,8 @@ reasons! {
     Warning ServiceNotFound,
     /// A Service is of a kind that is not exported.
     Warning ServiceIneligible,
+    /// A Service, or a slice, has more ports than can be exported.
+    Warning TooManyPorts,
     /// The weight of an export says nothing usable.
     Warning ServiceExportInvalidWeightAnnotation,
     /// The hub does not let a cluster export a Service.

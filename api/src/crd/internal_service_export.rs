@@ -1,6 +1,7 @@
 //! InternalServiceExport: the Service that a member offers, in its namespace on the hub.
 
 use super::shared::{ExportedObjectReference, ServicePort, SessionAffinityConfig, conditions_schema};
+use fleetnet_core::limits::PORTS_MAX;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct InternalServiceExportSpec {
     /// The ports of the exported Service, in its order.
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
     pub ports: Vec<ServicePort>,
     /// The exported Service.
     pub service_reference: ExportedObjectReference,

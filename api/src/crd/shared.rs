@@ -1,5 +1,6 @@
 //! Structs that several kinds share.
 
+use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -11,23 +12,31 @@ use serde::{Deserialize, Serialize};
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct ExportedObjectReference {
     /// The ID of the cluster where the object is exported.
+    #[schemars(length(max = NAME_BYTES_MAX))]
     pub cluster_id: String,
     /// The API version of the referred object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = NAME_BYTES_MAX))]
     pub api_version: Option<String>,
     /// The kind of the referred object; may be the empty string.
+    #[schemars(length(max = NAME_BYTES_MAX))]
     pub kind: String,
     /// The namespace of the referred object.
+    #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
     pub namespace: String,
     /// The name of the referred object.
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     pub name: String,
     /// The resource version of the referred object, updated on every export.
+    #[schemars(length(max = NAME_BYTES_MAX))]
     pub resource_version: String,
     /// The generation of the referred object, updated on every export.
     pub generation: i64,
     /// The UID of the referred object, fixed when the reference is made.
+    #[schemars(length(max = NAME_BYTES_MAX))]
     pub uid: String,
     /// The referred object as namespace/name.
+    #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub namespaced_name: String,
     /// When the exporting cluster, by its own clock, first saw the oldest change that this export carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,10 +48,13 @@ pub struct ExportedObjectReference {
 #[serde(rename_all = "camelCase")]
 pub struct OwnerServiceReference {
     /// The namespace of the owner Service.
+    #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
     pub namespace: String,
     /// The name of the owner Service.
+    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
     pub name: String,
     /// The owner Service as namespace/name.
+    #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub namespaced_name: String,
 }
 
@@ -67,6 +79,7 @@ pub enum Protocol {
 pub struct ServicePort {
     /// The name of the port in its Service; empty where the Service has one port only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
     pub name: Option<String>,
     /// The IP protocol of the port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +87,7 @@ pub struct ServicePort {
     pub protocol: Option<Protocol>,
     /// The application protocol of the port: an IANA service name or a prefixed name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = APP_PROTOCOL_BYTES_MAX))]
     pub app_protocol: Option<String>,
     /// The port that the Service exposes.
     #[schemars(range(min = 1, max = 65535))]

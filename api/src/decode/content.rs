@@ -1,17 +1,19 @@
 //! What a slice says: its addresses and ports, the same in every kind that carries a slice.
 
-use super::lenient::{Field, records};
+use super::lenient::{Few, Field, Short, records};
+use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
 use fleetnet_core::ids::Text;
+use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
 use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, SliceContent};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawEndpoint {
-    addresses: Field<Vec<Box<str>>>,
+    addresses: Field<Few<Short<Box<str>, ADDRESS_BYTES_MAX>, ADDRESSES_MAX>>,
     conditions: Field<RawEndpointConditions>,
-    hostname: Field<Box<str>>,
-    zone: Field<Text>,
+    hostname: Field<Short<Box<str>, LABEL_BYTES_MAX>>,
+    zone: Field<Short<Text, ZONE_BYTES_MAX>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -24,10 +26,10 @@ struct RawEndpointConditions {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawEndpointPort {
-    name: Field<Text>,
-    protocol: Field<Text>,
+    name: Field<Short<Text, LABEL_BYTES_MAX>>,
+    protocol: Field<Short<Text, LABEL_BYTES_MAX>>,
     port: Field<i32>,
-    app_protocol: Field<Text>,
+    app_protocol: Field<Short<Text, APP_PROTOCOL_BYTES_MAX>>,
 }
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
@@ -49,26 +51,35 @@ pub(super) fn content(
     Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
 }
 
+/// The endpoints of a slice in the hub.
+pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
+/// The ports of a slice in the hub.
+pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
+
 /// The content of a slice in the hub: what stands in a list is in that state.
 pub(super) fn hub_content(
     address_type: AddressType,
-    endpoints: Field<Vec<RawEndpoint>>,
-    draining: Field<Vec<RawEndpoint>>,
-    ports: Field<Vec<RawEndpointPort>>,
+    endpoints: HubEndpoints,
+    draining: HubEndpoints,
+    ports: HubPorts,
 ) -> Result<SliceContent, &'static str> {
+    let endpoints = endpoints.list().or_refuse("endpoints is not a list")?;
+    let draining = draining.list().or_refuse("drainingEndpoints is not a list")?;
+    if endpoints.len() + draining.len() > ENDPOINTS_MAX {
+        return Err("endpoints and drainingEndpoints have more than 1000 elements together");
+    }
     let mut zones = Zones::default();
     let mut list = |raw: Vec<RawEndpoint>| raw.into_iter().filter_map(|raw| endpoint(raw, &mut zones)).collect();
-    let endpoints = list(endpoints.or_refuse("endpoints is not a list")?);
-    let draining = list(draining.or_refuse("drainingEndpoints is not a list")?);
-    Ok(SliceContent { address_type, endpoints, draining, ports: endpoint_ports(ports) })
+    let (endpoints, draining) = (list(endpoints), list(draining));
+    Ok(SliceContent { address_type, endpoints, draining, ports: endpoint_ports(ports.list()) })
 }
 
 fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     let port = |raw: RawEndpointPort| EndpointPort {
-        name: raw.name.or_default(),
-        protocol: raw.protocol.value().unwrap_or_else(|| "TCP".into()),
+        name: raw.name.text().or_default(),
+        protocol: raw.protocol.text().value().unwrap_or_else(|| "TCP".into()),
         port: raw.port.value(),
-        app_protocol: raw.app_protocol.value(),
+        app_protocol: raw.app_protocol.text().value(),
     };
     ports.or_default().into_iter().map(port).collect()
 }
@@ -104,9 +115,9 @@ impl RawEndpoint {
 
 /// The endpoint, if it has an address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
-    let addresses = raw.addresses.or_default();
-    let hostname = raw.hostname.value().filter(|hostname| !hostname.is_empty());
-    let zone = raw.zone.value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
+    let addresses: Vec<Box<str>> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
+    let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
+    let zone = raw.zone.text().value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
     (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
 }
 

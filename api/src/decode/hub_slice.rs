@@ -1,6 +1,6 @@
 //! EndpointSliceExport and EndpointSliceImport: one spec in both.
 
-use super::content::{RawEndpoint, RawEndpointPort, address_type, hub_content};
+use super::content::{HubEndpoints, HubPorts, address_type, hub_content};
 use super::lenient::{Field, records};
 use super::meta::Known;
 use super::shared::{RawOwnerService, RawReference, owner_service, reference};
@@ -13,9 +13,9 @@ use serde::Deserialize;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawSpec {
     address_type: Field<Box<str>>,
-    endpoints: Field<Vec<RawEndpoint>>,
-    draining_endpoints: Field<Vec<RawEndpoint>>,
-    ports: Field<Vec<RawEndpointPort>>,
+    endpoints: HubEndpoints,
+    draining_endpoints: HubEndpoints,
+    ports: HubPorts,
     endpoint_slice_reference: Field<RawReference>,
     owner_service_reference: Field<RawOwnerService>,
 }

@@ -1,20 +1,21 @@
 //! InternalServiceExport.
 
 use super::Root;
-use super::lenient::{Field, records};
+use super::lenient::{Few, Field, records};
 use super::meta::Known;
 use super::shared::{
     RawAffinityConfig, RawConditions, RawReference, RawServicePort, conditions, reference, service_ports,
     session_affinity,
 };
 use crate::names::annotations;
+use fleetnet_core::limits::PORTS_MAX;
 use fleetnet_core::model::{InternalServiceExport, Object, PortsOffered};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawSpec {
-    ports: Field<Vec<RawServicePort>>,
+    ports: Field<Few<RawServicePort, PORTS_MAX>>,
     service_reference: Field<RawReference>,
     headless: Field<bool>,
     session_affinity: Field<Box<str>>,
@@ -27,7 +28,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     let spec = top.spec.or_default();
     Ok(Object::InternalServiceExport(InternalServiceExport {
         reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
-        ports: service_ports(spec.ports)?,
+        ports: service_ports(spec.ports.list())?,
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         conditions: conditions(top.status.or_refuse("status is not an object")?.conditions)?,

@@ -1,9 +1,12 @@
 //! Reading JSON so that no value can make an object unreadable: a field holds what was asked for, or it is absent, or it is
 //! of another shape. One pass over the bytes, nothing is kept of what is not asked for.
+//!
+//! Only what is more than its limit ([`Few`], [`Short`]) ends the reading, at once: what a member writes is not kept, nor even
+//! read, beyond that.
 
 use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::TargetPort;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -57,6 +60,9 @@ impl<T> Field<T> {
 
 /// What a field may hold: each method takes one shape of JSON and tells whether it is understood.
 pub(super) trait Shape: Sized {
+    /// The longest text that is read, in bytes.
+    const LONGEST_TEXT: usize = usize::MAX;
+
     /// From a string.
     fn text(_: &str) -> Option<Self> {
         None
@@ -168,6 +174,70 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
+/// A list of at most `MOST` elements, understood or not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Few<T, const MOST: usize>(Vec<T>);
+
+impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let (mut elements, mut read) = (Vec::new(), 0);
+        while read < MOST {
+            let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self(elements))) };
+            elements.extend(element.value());
+            read += 1;
+        }
+        match list.next_element::<IgnoredAny>()? {
+            None => Ok(Some(Self(elements))),
+            Some(_) => Err(A::Error::custom(format_args!("a list has more than {MOST} elements"))),
+        }
+    }
+}
+
+impl<T, const MOST: usize> Field<Few<T, MOST>> {
+    /// The list without its limit.
+    pub(super) fn list(self) -> Field<Vec<T>> {
+        match self {
+            Self::Absent => Field::Absent,
+            Self::Nonsense => Field::Nonsense,
+            Self::Value(Few(elements)) => Field::Value(elements),
+        }
+    }
+}
+
+/// A text of at most `LONGEST` bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Short<T, const LONGEST: usize>(T);
+
+impl<T, const LONGEST: usize> Short<T, LONGEST> {
+    /// The text without its limit.
+    pub(super) fn into_text(self) -> T {
+        self.0
+    }
+}
+
+impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {
+    const LONGEST_TEXT: usize = LONGEST;
+
+    fn text(text: &str) -> Option<Self> {
+        T::text(text).map(Self)
+    }
+
+    fn number(number: i64) -> Option<Self> {
+        T::number(number).map(Self)
+    }
+}
+
+impl<T, const LONGEST: usize> Field<Short<T, LONGEST>> {
+    /// The text without its limit.
+    pub(super) fn text(self) -> Field<T> {
+        match self {
+            Self::Absent => Field::Absent,
+            Self::Nonsense => Field::Nonsense,
+            Self::Value(Short(text)) => Field::Value(text),
+        }
+    }
+}
+
 impl<'de, T: Shape> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(FieldVisitor(PhantomData))
@@ -187,7 +257,11 @@ impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
         formatter.write_str("any JSON value")
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        if text.len() > T::LONGEST_TEXT {
+            let longest = T::LONGEST_TEXT;
+            return Err(E::custom(format_args!("a text has {} bytes, and may have {longest}", text.len())));
+        }
         Ok(field(T::text(text)))
     }
 

@@ -1,6 +1,7 @@
 //! Parts that several kinds have.
 
-use super::lenient::{Field, records};
+use super::lenient::{Field, Short, records};
+use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
@@ -12,33 +13,36 @@ const TCP: &str = "TCP";
 /// What an API server completes a session affinity with (core/v1, DefaultClientIPServiceAffinitySeconds).
 const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
+type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;
+type Name = Short<Text, NAME_BYTES_MAX>;
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawReference {
-    cluster_id: Field<Text>,
-    namespace: Field<Text>,
-    name: Field<Text>,
-    resource_version: Field<Text>,
+    cluster_id: Field<Name>,
+    namespace: Field<Label>,
+    name: Field<Name>,
+    resource_version: Field<Name>,
     generation: Field<i64>,
-    uid: Field<Text>,
+    uid: Field<Name>,
     exported_since: Field<Timestamp>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawOwnerService {
-    namespace: Field<Text>,
-    name: Field<Text>,
+    namespace: Field<Label>,
+    name: Field<Name>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawServicePort {
-    name: Field<Text>,
-    protocol: Field<Text>,
-    app_protocol: Field<Text>,
+    name: Field<Label>,
+    protocol: Field<Label>,
+    app_protocol: Field<Short<Text, APP_PROTOCOL_BYTES_MAX>>,
     port: Field<i32>,
-    target_port: Field<TargetPort>,
+    target_port: Field<Label<TargetPort>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -135,10 +139,10 @@ records!(
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
-        cluster: raw.cluster_id.or_default(),
-        source: source(meta, raw.namespace, raw.name)?,
-        uid: raw.uid.or_default(),
-        resource_version: raw.resource_version.or_default(),
+        cluster: raw.cluster_id.text().or_default(),
+        source: source(meta, raw.namespace.text(), raw.name.text())?,
+        uid: raw.uid.text().or_default(),
+        resource_version: raw.resource_version.text().or_default(),
         generation: raw.generation.or_default(),
         exported_since: raw.exported_since.value(),
     })
@@ -147,7 +151,7 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
 /// The Service that a slice belongs to, if it is named, or the slice is to go.
 pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
-    source(meta, raw.namespace, raw.name)
+    source(meta, raw.namespace.text(), raw.name.text())
 }
 
 fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<ObjectName> {
@@ -162,11 +166,11 @@ fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<Obje
 /// look like a Service that offers fewer.
 pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
     let port = |raw: RawServicePort| ServicePort {
-        name: raw.name.or_default(),
-        protocol: raw.protocol.value().unwrap_or_else(|| TCP.into()),
-        app_protocol: raw.app_protocol.value(),
+        name: raw.name.text().or_default(),
+        protocol: raw.protocol.text().value().unwrap_or_else(|| TCP.into()),
+        app_protocol: raw.app_protocol.text().value(),
         port: raw.port.or_default(),
-        target_port: raw.target_port.value(),
+        target_port: raw.target_port.text().value(),
     };
     Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
 }

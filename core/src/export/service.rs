@@ -4,6 +4,7 @@ use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
@@ -51,19 +52,33 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let text = format!("{}: other clusters send it nothing until its weight is more", verdict.message);
             refuse(view, export, wanted(verdict).telling(text), now)
         }
-        // What is being withdrawn is not begun anew with a weight that says nothing.
-        Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => withdraw(view, export),
+        // A withdrawal that has begun is finished first.
+        Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
+            withdraw(view, export)
+        }
+        Eligibility::TooManyPorts(held) => {
+            let verdict = Verdict::too_many_ports(service, held.ports.len());
+            let text = format!(
+                "{}; what was exported of it stays as it was: take ports away, or offer them under several Services",
+                verdict.message
+            );
+            unchanged(view, export, held, wanted(verdict).telling(text), now)
+        }
         Eligibility::InvalidWeight(held, error) => {
             let verdict = Verdict::invalid_weight(service, &error);
             let text = format!("{}; what is exported goes on as it was until that is mended", verdict.message);
-            let valid = wanted(verdict).telling(text);
-            if export.meta.finalizers.ours {
-                return keep_offering(view, export, held, valid, now);
-            }
-            set_conditions(export, &[valid], now).map_or_else(Plan::default, Plan::one)
+            unchanged(view, export, held, wanted(verdict).telling(text), now)
         }
         Eligibility::Eligible(held) => offer(view, export, held, now),
     }
+}
+
+/// Says why it is not exported as the user wants; an export that stands is kept up.
+fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
+    if export.meta.finalizers.ours {
+        return keep_offering(view, export, service, valid, now);
+    }
+    set_conditions(export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
 /// What `Valid` is to say.
@@ -238,6 +253,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
 fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) -> Plan {
     let name = &service.meta.name;
     let offer = offer_of(service, hub);
+    let fits = offer.ports.len() <= PORTS_MAX;
     let mut plan = Plan::default();
     let mut present = false;
     for held in exports_in_hub(view, name) {
@@ -248,14 +264,17 @@ fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) 
         if held.reference.uid != service.meta.uid {
             // The Service was made anew: another identity is another export (B16).
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
-        } else if !offers(held, &offer) || held.reference.cluster != view.settings.cluster {
+        } else if fits && (!offers(held, &offer) || held.reference.cluster != view.settings.cluster) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
             let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
             plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
         }
     }
-    if !present && let Some(at) = free_name(view, service) {
+    if !present
+        && fits
+        && let Some(at) = free_name(view, service)
+    {
         let desired = Desired::InternalServiceExport { reference: reference(view, service, now), offer };
         let write = Write::create(Kind::InternalServiceExport, at, desired);
         plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));

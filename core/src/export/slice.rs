@@ -3,6 +3,7 @@
 use super::exportable;
 use crate::features::{self, Features};
 use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::PORTS_MAX;
 use crate::member::View;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
 use crate::names::{self, SuffixLength};
@@ -25,6 +26,9 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     let hub = Hub { understands: hub, now };
     let mut plan = match wanted(view, slice, hub) {
         None => withdraw_all(view, slice, hub).hindered_by(not_understood(view, slice, hub)),
+        Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
+            Plan::default().hindered_by([too_many_ports(view, &source)])
+        }
         Some((source, export)) => ensure(view, &source, export, hub),
     };
     plan.look_again(until);
@@ -87,6 +91,18 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance
     let message =
         format!("EndpointSlice {} of cluster {} is not exported: {why}", slice.meta.name, view.settings.cluster);
     Some(Hindrance { reason: Reason::NotUnderstood, message })
+}
+
+/// The blocking reason of a slice with more ports than the hub takes: it stays exported as it was.
+fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
+    let message = format!(
+        "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported: what was exported of it stays as it \
+         was; take ports away",
+        source.slice.meta.name,
+        view.settings.cluster,
+        source.content.ports.len()
+    );
+    Hindrance { reason: Reason::TooManyPorts, message }
 }
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {

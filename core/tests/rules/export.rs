@@ -5,10 +5,10 @@ use crate::support::build::{
     condition, conflict, content, in_hub_of, internal_export, named, no_conflict, pending, port, reference, seconds,
     service, service_export, slice, slice_export, slice_import, valid,
 };
-use crate::support::view::{NOW, SEEN, events, gone, hub_view, member_view, planned, told, writes};
+use crate::support::view::{NOW, SEEN, events, gone, hindrances, hub_view, member_view, planned, told, writes};
 use fleetnet_core::member::{Key, ServiceLatency, View};
 use fleetnet_core::model::{
-    AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServiceType,
+    AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
 };
 use fleetnet_core::plan::{Action, Desired, Offer, Patch, Sample, Write};
 use fleetnet_core::watches::WatchState;
@@ -189,6 +189,58 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     let fresh = service_export("work/app").weighing("many").saying(&[invalid]);
     let view = member_view([source.object(), fresh.object()]);
     assert_eq!(writes(&view, &app()), []);
+}
+
+/// `work/app` with that many ports.
+fn with_ports(count: i32) -> Service {
+    let ports: Vec<ServicePort> = (1..=count).map(|number| port(&format!("port-{number}"), number)).collect();
+    service("work/app").ports(&ports)
+}
+
+#[test]
+fn a_service_with_too_many_ports_is_not_exported_and_its_user_is_told() {
+    let fresh = service_export("work/app");
+    let message = "service work/app has 1001 ports, and at most 1000 can be exported";
+    let refused = condition("Valid", "False", "TooManyPorts", message, 1);
+    let view = member_view([with_ports(1001).object(), fresh.clone().object()]);
+    assert_eq!(writes(&view, &app()), [conditions(&fresh, &[now(refused.clone())])]);
+    assert_eq!(events(&view, &app()), ["TooManyPorts"]);
+    let told = fresh.clone().saying(&[refused]);
+    assert_eq!(writes(&member_view([with_ports(1001).object(), told.object()]), &app()), []);
+
+    let view = member_view([with_ports(1000).object(), fresh.object()]);
+    assert_eq!(events(&view, &app()), ["ServiceIsValid", "ServicePendingConflictResolution"], "one fewer fits");
+}
+
+#[test]
+fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
+    let message = "service work/app has 1001 ports, and at most 1000 can be exported";
+    let refused = now(condition("Valid", "False", "TooManyPorts", message, 1));
+    let told = accepted_export("work/app").saying(&[refused, no_conflict("work/app")]);
+    let offered =
+        internal_export("member-1", &with_ports(1000)).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let standing = slice_export("member-1", &slice("work/app-1"));
+    let mut grown = slice("work/app-1").generation(2).endpoints(&["10.0.0.9"]);
+    grown.content.ports = vec![grown.content.ports[0].clone(); 1001];
+    let view = member_view([
+        with_ports(1001).object(),
+        told.object(),
+        offered.object(),
+        Object::EndpointSliceExport(standing),
+        grown.object(),
+        slice("work/app-2").object(),
+    ]);
+    assert_eq!(writes(&view, &app()), []);
+    let key = |name: &str| Key::SliceExport(named(name));
+    let plan = planned(&view, &key("work/app-1"));
+    assert_eq!(plan.writes, []);
+    let message = "EndpointSlice work/app-1 of cluster member-1 has 1001 ports, and at most 1000 can be exported: what was \
+                   exported of it stays as it was; take ports away";
+    assert_eq!(hindrances(&plan), [("TooManyPorts", message)]);
+    assert!(
+        matches!(&writes(&view, &key("work/app-2"))[..], [Write { action: Action::Create(_), .. }]),
+        "others go on"
+    );
 }
 
 #[test]

@@ -87,6 +87,14 @@ fn of_services() -> Vec<Case> {
             ],
         ),
         case(
+            "it has too many ports",
+            export_plan([service("work/app").ports(&vec![port("http", 80); 1001]).object(), fresh().object()]),
+            [
+                "ServiceExport TooManyPorts: service work/app has 1001 ports, and at most 1000 can be exported; what was \
+              exported of it stays as it was: take ports away, or offer them under several Services",
+            ],
+        ),
+        case(
             "its weight says nothing",
             export_plan([app(), fresh().weighing("many").object()]),
             ["ServiceExport ServiceExportInvalidWeightAnnotation: serviceExport work/app has an invalid weight \

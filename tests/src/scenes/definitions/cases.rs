@@ -139,6 +139,29 @@ fn slice_spec() -> Vec<Case> {
             json!({"drainingEndpoints": [{"addresses": []}]}),
             "spec.drainingEndpoints[0].addresses in body should have at least 1 items",
         ),
+        spec(
+            json!({"endpoints": vec![json!({"addresses": ["10.0.0.1"]}); 1001]}),
+            "spec.endpoints: Too many: 1001: must have at most 1000 items",
+        ),
+        spec(
+            json!({"drainingEndpoints": vec![json!({"addresses": ["10.0.0.1"]}); 1001]}),
+            "spec.drainingEndpoints: Too many: 1001: must have at most 1000 items",
+        ),
+        spec(
+            json!({"endpoints": [{"addresses": [""]}]}),
+            "spec.endpoints[0].addresses[0] in body should be at least 1 chars long",
+        ),
+        spec(json!({"endpoints": [{"addresses": ["a".repeat(254)]}]}), "spec.endpoints[0].addresses[0]: Too long"),
+        spec(
+            json!({"ports": vec![json!({"port": 80}); 1001]}),
+            "spec.ports: Too many: 1001: must have at most 1000 items",
+        ),
+        spec(json!({"ports": [{"name": "a".repeat(64)}]}), "spec.ports[0].name: Too long"),
+        spec(
+            json!({"ownerServiceReference": {"name": ""}}),
+            "spec.ownerServiceReference.name in body should be at least 1 chars long",
+        ),
+        spec(json!({"endpointSliceReference": {"uid": "a".repeat(254)}}), "spec.endpointSliceReference.uid: Too long"),
         spec(json!({"ports": [{"port": "web"}]}), "spec.ports[0].port in body must be of type integer"),
         spec(json!({"endpointSliceReference": null}), "spec.endpointSliceReference: Required value"),
         spec(json!({"endpointSliceReference": {"uid": null}}), "spec.endpointSliceReference.uid: Required value"),
@@ -158,6 +181,15 @@ pub(super) fn endpoint_slice_import() -> Vec<Case> {
 pub(super) fn internal_service_export() -> Vec<Case> {
     vec![
         spec(json!({"ports": null}), "spec.ports: Required value"),
+        spec(
+            json!({"ports": vec![json!({"port": 80}); 1001]}),
+            "spec.ports: Too many: 1001: must have at most 1000 items",
+        ),
+        spec(json!({"ports": [{"port": 80, "name": "a".repeat(64)}]}), "spec.ports[0].name: Too long"),
+        spec(
+            json!({"serviceReference": {"name": ""}}),
+            "spec.serviceReference.name in body should be at least 1 chars long",
+        ),
         spec(json!({"ports": [{"port": 65_536}]}), "spec.ports[0].port in body should be less than or equal to 65535"),
         spec(
             json!({"ports": [{"port": 80, "protocol": "HTTP"}]}),
@@ -179,6 +211,10 @@ pub(super) fn internal_service_import() -> Vec<Case> {
         object(json!({"spec": null}), "spec: Required value"),
         spec(json!({"serviceImportReference": null}), "spec.serviceImportReference: Required value"),
         spec(json!({"serviceImportReference": {"name": null}}), "spec.serviceImportReference.name: Required value"),
+        spec(
+            json!({"serviceImportReference": {"namespace": ""}}),
+            "spec.serviceImportReference.namespace in body should be at least 1 chars long",
+        ),
         spec(
             json!({"serviceImportReference": {"generation": "7"}}),
             "spec.serviceImportReference.generation in body must be of type integer",
