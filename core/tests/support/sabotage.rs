@@ -48,7 +48,7 @@ pub(super) fn spoil(mut plan: Plan) -> Plan {
             let is_create = matches!(write.action, Action::Create(_));
             let number = CREATES.get() + u32::from(is_create);
             CREATES.set(number);
-            !is_create || number % LOST_ONE_IN != 0
+            !is_create || !number.is_multiple_of(LOST_ONE_IN)
         }),
     }
     plan
