@@ -18,6 +18,7 @@ use anyhow::{Context as _, bail, ensure};
 use play::Manner;
 pub(crate) use select::Selection;
 use serde_json::Value;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -38,7 +39,9 @@ const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// A program of the fast suite in which no test ends for so long is ended: each takes seconds, on a machine that is busy.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
 /// The same for the end-to-end suite, whose tests have limits of their own that this one is beyond.
-const END_TO_END_SILENCE: Duration = Duration::from_secs(25 * 60);
+const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
+/// Where proptest takes its seed from. Without it, nobody could replay what failed on another machine.
+const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// How long all examples in docs may take, builds included.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 /// End-to-end tests at once. They mostly wait, for a fleet as for their turn to have it.
@@ -57,14 +60,17 @@ pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
 
 fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let TestArgs { fast: only_fast, selection } = arguments;
-    let Suites { fast, end_to_end } = Suites::of(&metadata()?)?;
+    let Suites { units, fast, end_to_end } = Suites::of(&metadata()?)?.narrowed(selection);
     if selection.has_the_rest() {
         times.measure("tidy", tidy::run)?;
     }
-    let fast = with_targets(&["test", "--workspace", "--lib", "--bins"], &fast);
+    let seed = std::env::var(SEED_VARIABLE).unwrap_or_else(|_| RandomState::new().hash_one(()).to_string());
+    println!("{SEED_VARIABLE}={seed} replays the properties that have no seed of their own");
+    let units: &[&str] = if units { &["--lib", "--bins"] } else { &[] };
+    let fast = with_targets(units, &fast);
     let fast = times.measure("build", || programs::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
-    let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None };
+    let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
     let mut played = suite(times, "fast suite", &fast, selection, manner)?;
     if selection.has_the_rest() {
         times.measure("examples in docs", examples)?;
@@ -77,7 +83,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
 }
 
 fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) -> anyhow::Result<usize> {
-    let tests = with_targets(&["test", "--workspace"], names);
+    let tests = with_targets(&[], names);
     let programs = times.measure("end-to-end build", || programs::build(&tests))?;
     if !programs.iter().any(|program| program.tests.iter().any(|test| selection.has(&program.name, test))) {
         return Ok(0);
@@ -87,7 +93,8 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     times.measure("agents", || cargo(&["build", "--workspace", "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
-    let manner = Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times) };
+    let manner =
+        Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
     suite(times, "end-to-end suite", &programs, selection, manner)
 }
 
@@ -148,13 +155,15 @@ fn examples() -> anyhow::Result<()> {
 /// The names of the integration tests.
 #[derive(Debug, Eq, PartialEq)]
 struct Suites {
+    /// The tests in libraries and programs are in the fast suite too.
+    units: bool,
     fast: Vec<String>,
     end_to_end: Vec<String>,
 }
 
 impl Suites {
     fn of(metadata: &Value) -> anyhow::Result<Self> {
-        let mut suites = Self { fast: Vec::new(), end_to_end: Vec::new() };
+        let mut suites = Self { units: true, fast: Vec::new(), end_to_end: Vec::new() };
         for package in list(metadata, "packages") {
             let is_end_to_end = END_TO_END.iter().any(|name| package["name"] == *name);
             let suite = if is_end_to_end { &mut suites.end_to_end } else { &mut suites.fast };
@@ -165,6 +174,17 @@ impl Suites {
         ensure!(twice.is_none(), "{END_TO_END:?} and another package both have tests named {twice:?}: rename one");
         ensure!(!suites.end_to_end.is_empty(), "{END_TO_END:?} have no tests");
         Ok(suites)
+    }
+
+    /// Leaves out what cannot have a selected test, where the pattern begins with the name of an integration test.
+    fn narrowed(mut self, selection: &Selection) -> Self {
+        let named = |suite: &[String]| suite.iter().find(|name| selection.program() == Some(name.as_str())).cloned();
+        if let Some(program) = named(&self.fast).or_else(|| named(&self.end_to_end)) {
+            self.units = false;
+            self.fast.retain(|name| *name == program);
+            self.end_to_end.retain(|name| *name == program);
+        }
+        self
     }
 }
 
@@ -219,7 +239,8 @@ fn command(arguments: &[&str]) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use super::Suites;
+    use super::{Selection, Suites};
+    use clap::Parser as _;
     use serde_json::{Value, json};
 
     fn metadata(end_to_end: &str) -> Value {
@@ -232,7 +253,31 @@ mod tests {
     #[test]
     fn every_integration_test_is_in_one_suite() {
         let suites = Suites::of(&metadata("main_job")).expect("two suites");
-        assert_eq!(suites, Suites { fast: vec!["rules".to_owned()], end_to_end: vec!["main_job".to_owned()] });
+        let expected = Suites { units: true, fast: vec!["rules".to_owned()], end_to_end: vec!["main_job".to_owned()] };
+        assert_eq!(suites, expected);
+    }
+
+    /// A command line of nothing but a selection.
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        selection: Selection,
+    }
+
+    #[test]
+    fn a_pattern_that_begins_with_a_program_builds_no_other() {
+        let narrowed = |pattern: &str| {
+            let line = Line::parse_from(["test", "--only", pattern]);
+            Suites::of(&metadata("main_job")).expect("two suites").narrowed(&line.selection)
+        };
+        let nothing = Vec::<String>::new;
+        let rules = Suites { units: false, fast: vec!["rules".to_owned()], end_to_end: nothing() };
+        assert_eq!(narrowed("rules::claims::"), rules);
+        let main_job = Suites { units: false, fast: nothing(), end_to_end: vec!["main_job".to_owned()] };
+        assert_eq!(narrowed("main_job::a"), main_job);
+        for all in ["rules", "claims::a", "a_rule"] {
+            assert_eq!(narrowed(all), Suites::of(&metadata("main_job")).expect("two suites"), "{all}");
+        }
     }
 
     #[test]

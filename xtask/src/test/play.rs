@@ -27,6 +27,8 @@ pub(super) struct Manner<'a> {
     pub(super) silence: Duration,
     /// A file for the times that tests measure themselves.
     pub(super) times: Option<&'a Path>,
+    /// More of the environment.
+    pub(super) variables: &'a [(&'a str, &'a str)],
 }
 
 /// What became of the tests of a program.
@@ -47,6 +49,7 @@ pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> any
     println!("\n{name}: {} of {} tests", tests.len(), program.tests.len());
     let mut command = program.command();
     command.args(["--test-threads", &manner.threads.to_string()]).stdout(Stdio::piped());
+    command.envs(manner.variables.iter().copied());
     if tests.len() < program.tests.len() {
         command.arg("--exact").args(tests);
     }

@@ -18,13 +18,17 @@ pub(super) struct Program {
     pub(super) tests: Vec<String>,
 }
 
-/// Builds the targets that the arguments name.
+/// Builds the targets of the workspace that the arguments name; without any, nothing.
 ///
 /// # Errors
 /// Where they do not compile.
-pub(super) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Program>> {
-    let mut command = command(arguments);
-    command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]).stderr(Stdio::inherit());
+pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<Program>> {
+    if targets.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut command =
+        command(&["test", "--workspace", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
+    command.args(targets).stderr(Stdio::inherit());
     let output = command.output().context("cannot call cargo")?;
     ensure!(output.status.success(), "the tests do not compile");
     let messages = String::from_utf8(output.stdout).context("cargo's messages are not text")?;

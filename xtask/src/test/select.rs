@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Selection {
     /// Run only the tests whose name contains this. A name is the program's with the test's path:
-    /// `e2e::bad_answers::a_hub_that_…`.
+    /// `e2e::bad_answers::a_hub_that_…`. Where it begins with a program of integration tests, only that is built.
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
     /// Run only the tests of part I of N, from 1. Each test is in one part, in the same one every time.
@@ -27,6 +27,11 @@ impl Selection {
     pub(super) fn has(&self, program: &str, test: &str) -> bool {
         let name = format!("{program}::{test}");
         self.only.as_ref().is_none_or(|only| name.contains(only)) && self.shard.is_none_or(|shard| shard.has(&name))
+    }
+
+    /// The program that the pattern begins with, where it begins with one.
+    pub(super) fn program(&self) -> Option<&str> {
+        Some(self.only.as_ref()?.split_once("::")?.0)
     }
 
     /// True if what has no names to choose by is run too: `tidy`, and the examples in docs.
