@@ -19,9 +19,9 @@ pub const WATCH: Duration = Duration::from_millis(500);
 /// Waits that are shown of a test that takes too long.
 pub const WAITS_SHOWN: usize = 8;
 /// How long a control plane may take to be ready.
-pub const CONTROL_PLANE_START: Duration = Duration::from_secs(120);
+pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
 /// How long a process may take to start or to end.
-pub const PROCESS: Duration = Duration::from_secs(30);
+pub const PROCESS: Duration = Duration::from_secs(120);
 /// How often a port may turn out to be taken between its choice and its use.
 pub const PORT_ATTEMPTS: usize = 5;
 /// Between two looks at what cannot be watched: a file, a port that is not open yet.
