@@ -99,104 +99,14 @@ fn service_import_in_the_go_form() {
 
 #[test]
 fn the_full_form_adds_exactly_these_fields_and_bounds() {
-    let bounds = |kind: &str, bounds: &[&str]| -> Vec<String> {
-        bounds.iter().map(|bound| format!("{kind} v1alpha1: + {bound}")).collect()
-    };
-    let reference = |field: &str| {
-        let bound = |bound: &str| format!("spec.{field}.{bound}");
-        [
-            "apiVersion maxLength = 253",
-            "clusterId maxLength = 253",
-            "kind maxLength = 253",
-            "name maxLength = 253",
-            "name minLength = 1",
-            "namespace maxLength = 63",
-            "namespace minLength = 1",
-            "namespacedName maxLength = 317",
-            "resourceVersion maxLength = 253",
-            "uid maxLength = 253",
-        ]
-        .map(bound)
-    };
-    let slice = |kind: &str| {
-        let endpoint = "spec.endpoints[]";
-        vec![
-            format!("{kind}: + spec.drainingEndpoints maxItems = 1000"),
-            format!("{kind}: + spec.drainingEndpoints[].addresses[] maxLength = 253"),
-            format!("{kind}: + spec.drainingEndpoints[].addresses[] minLength = 1"),
-            format!("{kind}: + spec.endpoints maxItems = 1000"),
-            format!("{kind}: + {endpoint}.addresses[] maxLength = 253"),
-            format!("{kind}: + {endpoint}.addresses[] minLength = 1"),
-            format!("{kind}: + spec.ports maxItems = 1000"),
-            format!("{kind}: + spec.ports[].appProtocol maxLength = 317"),
-            format!("{kind}: + spec.ports[].name maxLength = 63"),
-            format!("{kind}: + spec.ports[].protocol maxLength = 63"),
-            format!("{kind}: + spec.ownerServiceReference.name maxLength = 253"),
-            format!("{kind}: + spec.ownerServiceReference.name minLength = 1"),
-            format!("{kind}: + spec.ownerServiceReference.namespace maxLength = 63"),
-            format!("{kind}: + spec.ownerServiceReference.namespace minLength = 1"),
-            format!("{kind}: + spec.ownerServiceReference.namespacedName maxLength = 317"),
-            format!("{kind}: + spec.addressType enum[1] = \"IPv6\""),
-            format!("{kind}: + spec.drainingEndpoints[].addresses[] type = \"string\""),
-            format!("{kind}: + spec.drainingEndpoints[].addresses maxItems = 100"),
-            format!("{kind}: + spec.drainingEndpoints[].addresses minItems = 1"),
-            format!("{kind}: + spec.drainingEndpoints[].addresses type = \"array\""),
-            format!("{kind}: + spec.drainingEndpoints[].hostname maxLength = 63"),
-            format!("{kind}: + spec.drainingEndpoints[].hostname minLength = 1"),
-            format!("{kind}: + spec.drainingEndpoints[].hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
-            format!("{kind}: + spec.drainingEndpoints[].hostname type = \"string\""),
-            format!("{kind}: + spec.drainingEndpoints[] required[0] = \"addresses\""),
-            format!("{kind}: + spec.drainingEndpoints[] type = \"object\""),
-            format!("{kind}: + spec.drainingEndpoints[].zone maxLength = 253"),
-            format!("{kind}: + spec.drainingEndpoints[].zone type = \"string\""),
-            format!("{kind}: + spec.drainingEndpoints type = \"array\""),
-            format!("{kind}: + spec.drainingEndpoints x-kubernetes-list-type = \"atomic\""),
-            format!("{kind}: + {endpoint}.addresses maxItems = 100"),
-            format!("{kind}: + {endpoint}.addresses minItems = 1"),
-            format!("{kind}: + {endpoint}.hostname maxLength = 63"),
-            format!("{kind}: + {endpoint}.hostname minLength = 1"),
-            format!("{kind}: + {endpoint}.hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
-            format!("{kind}: + {endpoint}.hostname type = \"string\""),
-            format!("{kind}: + {endpoint}.zone maxLength = 253"),
-            format!("{kind}: + {endpoint}.zone type = \"string\""),
-        ]
-    };
     let mut expected: BTreeSet<String> = BTreeSet::new();
-    expected.extend(slice("EndpointSliceExport v1alpha1"));
-    expected.extend(slice("EndpointSliceImport v1alpha1"));
-    expected.extend(
-        [
-            "InternalServiceExport v1alpha1: + spec.headless type = \"boolean\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[0] = \"None\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[1] = \"ClientIP\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinity type = \"string\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig type = \"object\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP type = \"object\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds format = \"int32\"",
-            "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds type = \"integer\"",
-            "MultiClusterService v1alpha1: + spec.type enum[0] = \"LoadBalancer\"",
-            "MultiClusterService v1alpha1: + spec.type enum[1] = \"ClusterIP\"",
-            "MultiClusterService v1alpha1: + spec.type type = \"string\"",
-        ]
-        .map(str::to_owned),
-    );
-    let of_ports = ["ports[].appProtocol maxLength = 317", "ports[].name maxLength = 63"];
-    expected.extend(bounds(
-        "InternalServiceExport",
-        &of_ports.map(|bound| format!("spec.{bound}")).each_ref().map(String::as_str),
-    ));
-    expected.extend(bounds("InternalServiceExport", &["spec.ports maxItems = 1000"]));
-    for kind in ["ServiceImport", "InternalServiceImport"] {
-        expected.extend(bounds(kind, &of_ports.map(|bound| format!("status.{bound}")).each_ref().map(String::as_str)));
+    for kind in ["EndpointSliceExport v1alpha1", "EndpointSliceImport v1alpha1"] {
+        expected.extend(additions_to_slices(kind));
+        expected.extend(draining_endpoints(kind));
     }
-    for (kind, field) in [
-        ("EndpointSliceExport", "endpointSliceReference"),
-        ("EndpointSliceImport", "endpointSliceReference"),
-        ("InternalServiceExport", "serviceReference"),
-        ("InternalServiceImport", "serviceImportReference"),
-    ] {
-        expected.extend(bounds(kind, &reference(field).each_ref().map(String::as_str)));
-    }
+    expected.extend(additions_to_services().map(str::to_owned));
+    expected.extend(limits_of_ports());
+    expected.extend(limits_of_references());
     let (go, full) = (facts(Form::Go), facts(Form::Full));
     let added = full
         .iter()
@@ -205,6 +115,105 @@ fn the_full_form_adds_exactly_these_fields_and_bounds() {
     let gone: Vec<&String> = go.difference(&full).collect();
     assert_eq!(gone, Vec::<&String>::new(), "the full form takes nothing away");
     assert_eq!(added.collect::<BTreeSet<_>>(), expected);
+}
+
+fn additions_to_slices(kind: &str) -> Vec<String> {
+    let endpoint = "spec.endpoints[]";
+    vec![
+        format!("{kind}: + spec.endpoints maxItems = 1000"),
+        format!("{kind}: + {endpoint}.addresses[] maxLength = 253"),
+        format!("{kind}: + {endpoint}.addresses[] minLength = 1"),
+        format!("{kind}: + spec.ports maxItems = 1000"),
+        format!("{kind}: + spec.ports[].appProtocol maxLength = 317"),
+        format!("{kind}: + spec.ports[].name maxLength = 63"),
+        format!("{kind}: + spec.ports[].protocol maxLength = 63"),
+        format!("{kind}: + spec.ownerServiceReference.name maxLength = 253"),
+        format!("{kind}: + spec.ownerServiceReference.name minLength = 1"),
+        format!("{kind}: + spec.ownerServiceReference.namespace maxLength = 63"),
+        format!("{kind}: + spec.ownerServiceReference.namespace minLength = 1"),
+        format!("{kind}: + spec.ownerServiceReference.namespacedName maxLength = 317"),
+        format!("{kind}: + spec.addressType enum[1] = \"IPv6\""),
+        format!("{kind}: + {endpoint}.addresses maxItems = 100"),
+        format!("{kind}: + {endpoint}.addresses minItems = 1"),
+        format!("{kind}: + {endpoint}.hostname maxLength = 63"),
+        format!("{kind}: + {endpoint}.hostname minLength = 1"),
+        format!("{kind}: + {endpoint}.hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
+        format!("{kind}: + {endpoint}.hostname type = \"string\""),
+        format!("{kind}: + {endpoint}.zone maxLength = 253"),
+        format!("{kind}: + {endpoint}.zone type = \"string\""),
+    ]
+}
+
+fn draining_endpoints(kind: &str) -> Vec<String> {
+    vec![
+        format!("{kind}: + spec.drainingEndpoints maxItems = 1000"),
+        format!("{kind}: + spec.drainingEndpoints[].addresses[] maxLength = 253"),
+        format!("{kind}: + spec.drainingEndpoints[].addresses[] minLength = 1"),
+        format!("{kind}: + spec.drainingEndpoints[].addresses[] type = \"string\""),
+        format!("{kind}: + spec.drainingEndpoints[].addresses maxItems = 100"),
+        format!("{kind}: + spec.drainingEndpoints[].addresses minItems = 1"),
+        format!("{kind}: + spec.drainingEndpoints[].addresses type = \"array\""),
+        format!("{kind}: + spec.drainingEndpoints[].hostname maxLength = 63"),
+        format!("{kind}: + spec.drainingEndpoints[].hostname minLength = 1"),
+        format!("{kind}: + spec.drainingEndpoints[].hostname pattern = \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\""),
+        format!("{kind}: + spec.drainingEndpoints[].hostname type = \"string\""),
+        format!("{kind}: + spec.drainingEndpoints[] required[0] = \"addresses\""),
+        format!("{kind}: + spec.drainingEndpoints[] type = \"object\""),
+        format!("{kind}: + spec.drainingEndpoints[].zone maxLength = 253"),
+        format!("{kind}: + spec.drainingEndpoints[].zone type = \"string\""),
+        format!("{kind}: + spec.drainingEndpoints type = \"array\""),
+        format!("{kind}: + spec.drainingEndpoints x-kubernetes-list-type = \"atomic\""),
+    ]
+}
+
+fn additions_to_services() -> [&'static str; 11] {
+    [
+        "InternalServiceExport v1alpha1: + spec.headless type = \"boolean\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[0] = \"None\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinity enum[1] = \"ClientIP\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinity type = \"string\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig type = \"object\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP type = \"object\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds format = \"int32\"",
+        "InternalServiceExport v1alpha1: + spec.sessionAffinityConfig.clientIP.timeoutSeconds type = \"integer\"",
+        "MultiClusterService v1alpha1: + spec.type enum[0] = \"LoadBalancer\"",
+        "MultiClusterService v1alpha1: + spec.type enum[1] = \"ClusterIP\"",
+        "MultiClusterService v1alpha1: + spec.type type = \"string\"",
+    ]
+}
+
+fn limits_of_ports() -> Vec<String> {
+    let mut limits = vec!["InternalServiceExport v1alpha1: + spec.ports maxItems = 1000".to_owned()];
+    for (kind, part) in
+        [("InternalServiceExport", "spec"), ("ServiceImport", "status"), ("InternalServiceImport", "status")]
+    {
+        limits.push(format!("{kind} v1alpha1: + {part}.ports[].appProtocol maxLength = 317"));
+        limits.push(format!("{kind} v1alpha1: + {part}.ports[].name maxLength = 63"));
+    }
+    limits
+}
+
+fn limits_of_references() -> Vec<String> {
+    let limits = [
+        "apiVersion maxLength = 253",
+        "clusterId maxLength = 253",
+        "kind maxLength = 253",
+        "name maxLength = 253",
+        "name minLength = 1",
+        "namespace maxLength = 63",
+        "namespace minLength = 1",
+        "namespacedName maxLength = 317",
+        "resourceVersion maxLength = 253",
+        "uid maxLength = 253",
+    ];
+    let references = [
+        ("EndpointSliceExport", "endpointSliceReference"),
+        ("EndpointSliceImport", "endpointSliceReference"),
+        ("InternalServiceExport", "serviceReference"),
+        ("InternalServiceImport", "serviceImportReference"),
+    ];
+    let of = |(kind, field)| limits.map(|limit| format!("{kind} v1alpha1: + spec.{field}.{limit}"));
+    references.into_iter().flat_map(of).collect()
 }
 
 /// Every leaf of every schema as `<kind> <version>: <field> <keyword> = <value>`.
