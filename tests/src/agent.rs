@@ -152,6 +152,14 @@ impl Agent {
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
 
+    /// Asks for a graceful stop, and does not wait for it.
+    ///
+    /// # Errors
+    /// Where its supervisor is gone.
+    pub async fn ask_to_stop(&self) -> anyhow::Result<()> {
+        self.process.signal(Signal::Term).await
+    }
+
     /// Asks for a graceful stop and waits for its end.
     ///
     /// # Errors

@@ -207,7 +207,8 @@ pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<
 const FREE: &str = "127.0.0.1:0";
 
 /// A member agent with all its admin ports.
-pub(crate) fn on_free_ports(spec: AgentSpec) -> AgentSpec {
+#[must_use]
+pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
     spec.flag("--hub-metrics-bind-address", FREE)
         .flag("--hub-health-probe-bind-address", FREE)
         .flag("--member-metrics-bind-address", FREE)

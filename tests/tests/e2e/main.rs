@@ -11,6 +11,7 @@ mod endpoints;
 mod exported_endpoints;
 mod fleet;
 mod fleet_rules;
+mod in_memory;
 mod install;
 mod kubectl;
 mod main_job;

@@ -40,6 +40,10 @@ fn a_missing_or_malformed_setting_of_the_member_agent_is_named() -> anyhow::Resu
             (("HUB_KUBE_HEADER", "Authorization: Bearer x"), vec![], "authorization"),
             (("MEMBER_CLUSTER_NAME", "Not_A_Name"), vec![], "Not_A_Name"),
             (("HUB_SERVER_URL", "https://a b"), vec!["--kubeconfig=KUBECONFIG"], "server URL"),
+            (("HUB_SERVER_URL", "http://127.0.0.1:1"), vec!["--kubeconfig=KUBECONFIG"], "--hub-insecure-http"),
+            (("X", ""), vec!["--hub-namespace=a b"], "--hub-namespace"),
+            (("X", ""), vec!["--fleet-system-namespace=a/b"], "--fleet-system-namespace"),
+            (("X", ""), vec!["--leader-election-namespace=Fleet"], "--leader-election-namespace"),
             (("X", ""), vec!["--metrics-bind-address=nonsense"], "--metrics-bind-address"),
             (("X", ""), vec!["--controllers=exports"], "--controllers"),
             (("X", ""), vec!["--derived-service-grace=1"], "--derived-service-grace"),
@@ -76,6 +80,7 @@ fn a_malformed_setting_of_the_hub_agent_is_named() -> anyhow::Result<()> {
             ("--health-probe-bind-address=:99999", "--health-probe-bind-address"),
             ("--force-delete-wait-time=soon", "--force-delete-wait-time"),
             ("--leader-election-lease-duration=1s", "--leader-election-lease-duration"),
+            ("--leader-election-namespace=a b", "--leader-election-namespace"),
             ("--kubeconfig=/nowhere/kubeconfig", "/nowhere/kubeconfig"),
         ];
         for (argument, named) in table {

@@ -1,0 +1,126 @@
+//! A memkube with the definitions of the fleet, served over HTTPS.
+
+use anyhow::Context as _;
+use fleetnet_api::crds::{self, Form};
+use fleetnet_tests::agent::{Agent, AgentSpec};
+use fleetnet_tests::eventually::Deadline;
+use fleetnet_tests::fleet::{FLEET_SYSTEM, on_free_ports};
+use fleetnet_tests::limits::POLL;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use memkube::clock::TokioClock;
+use memkube::registry::ResourceId;
+use memkube::serve::{self, Https};
+use memkube::{MemKube, Options, User};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+/// The agents' user.
+const AGENT: &str = "agent";
+/// The id of the one member.
+const MEMBER: &str = "member-1";
+
+/// A cluster for one test.
+pub(crate) struct Server {
+    pub(crate) memkube: MemKube,
+    https: Https,
+    /// Holds the kubeconfig and the token.
+    folder: TempDir,
+}
+
+impl Server {
+    /// The name sets the keys: servers of two names have different certificate authorities.
+    pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
+        let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
+        let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
+        let memkube = MemKube::new(Options::new(Arc::new(clock), 1));
+        let client = memkube.client(User::new("admin"));
+        for definition in crds::all(Form::Full) {
+            Api::all(client.clone()).create(&PostParams::default(), &definition).await?;
+        }
+        for namespace in [FLEET_SYSTEM.to_owned(), format!("fleet-member-{MEMBER}")] {
+            let mut object = Namespace::default();
+            object.metadata.name = Some(namespace);
+            Api::all(client.clone()).create(&PostParams::default(), &object).await?;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let options = serve::Options { name: name.to_owned(), seed: [1; 32], users: vec![User::new(AGENT)] };
+        let https = Https::start(&memkube, listener, options)?;
+        std::fs::write(folder.path().join("kubeconfig"), https.kubeconfig(AGENT).context("the user was given")?)?;
+        std::fs::write(folder.path().join("token"), https.token(AGENT).context("the user was given")?)?;
+        std::fs::write(folder.path().join("ca.crt"), https.authority_pem())?;
+        Ok(Self { memkube, https, folder })
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        self.https.url()
+    }
+
+    pub(crate) fn authority_pem(&self) -> &str {
+        self.https.authority_pem()
+    }
+
+    /// The folder with `kubeconfig`, `token` and `ca.crt`: the last two as a pod's service account has them.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// Each Lease and its holder; empty: given back.
+    pub(crate) async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let leases = self.leases().list(&ListParams::default()).await?;
+        let holder = |lease: Lease| {
+            let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+            (lease.metadata.name.unwrap_or_default(), holder)
+        };
+        Ok(leases.into_iter().map(holder).collect())
+    }
+
+    pub(crate) fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.memkube.client(User::new("admin")), FLEET_SYSTEM)
+    }
+
+    /// Waits until a member agent has written its heartbeat to this hub.
+    pub(crate) async fn heartbeat(&self, agent: &Agent) -> anyhow::Result<()> {
+        let deadline = Deadline::start();
+        while self.memkube.peek_all(&ResourceId::new("networking.fleet.azure.com", "memberagents")).is_empty() {
+            deadline.check().with_context(|| format!("no heartbeat\n{}", agent.log().tail()))?;
+            sleep(POLL).await;
+        }
+        Ok(())
+    }
+}
+
+/// A member agent of this cluster, without a hub.
+pub(crate) fn member_agent(own: &Server) -> AgentSpec {
+    on_free_ports(AgentSpec::new("member-agent", "member-agent"))
+        .variable("MEMBER_CLUSTER_NAME", MEMBER)
+        .flag("--kubeconfig", own.file("kubeconfig"))
+}
+
+/// The same with a hub that it reaches by a kubeconfig.
+pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
+    member_agent(own).flag("--hub-kubeconfig", hub.file("kubeconfig"))
+}
+
+/// Waits until the agent knows all kinds of its cluster and of the hub.
+pub(crate) async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
+    let deadline = Deadline::start();
+    loop {
+        let (_, told) = agent.get("/readyz").await?;
+        if told.contains("[+]hub/") && !told.contains("[-]") {
+            return Ok(());
+        }
+        deadline.check().with_context(|| format!("not all is known: {told}\n{}", agent.log().tail()))?;
+        sleep(POLL).await;
+    }
+}
