@@ -40,7 +40,7 @@ pub struct Flags {
     pub controllers: Vec<String>,
 
     /// How long a derived Service outlives the loss of its last exporter, so that a redeploy keeps its address.
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
     /// Where the endpoints of a cluster lie, as <cluster>=<CIDR>,<CIDR>; for each cluster once or more. What it exports

@@ -21,7 +21,7 @@ pub use flags::Flags;
 pub use fleetnet_agent::hindrances::Hindrances;
 pub use latency::Latencies;
 pub use logic::{Key, Member, Object, Receipt, Source};
-pub use settings::{Hub, Parts, Settings};
+pub use settings::{DERIVED_SERVICE_GRACE, Hub, Parts, Settings};
 pub use source::sources;
 
 use endpoints::Serving;

@@ -11,6 +11,7 @@ use fleetnet_core::model::Announcement;
 use fleetnet_core::names;
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The Go binary that has what we leave out.
 const GO_BINARY: &str = "member-net-controller-manager";
@@ -21,6 +22,9 @@ const MEMBER_LEASES: [&str; 2] =
 /// Leases of the Go mcs manager, which runs MultiClusterServices (spec 4.3).
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
+
+/// The default of `--derived-service-grace`. With the Go agents an unexport takes the address away within 60 s at most.
+pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
 
 /// The Lease under which this cluster's slices are made: ours alone, no Go agent does that.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
@@ -217,7 +221,8 @@ mod tests {
     fn the_go_agents_environment_is_enough() {
         let settings = settings(&COMPLETE).expect("complete");
         assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
-        assert_eq!(settings.member.derived_service_grace_micros, 60_000_000);
+        assert_eq!(settings.member.derived_service_grace_micros, 30_000_000);
+        assert_eq!(DERIVED_SERVICE_GRACE, Duration::from_secs(30));
         assert_eq!(settings.parts.leases().len(), 5);
     }
 

@@ -14,7 +14,7 @@ use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_runtime::{LaneId, Logic, SourceSpec};
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
-use member_agent::{Hindrances, Latencies, Member, Parts};
+use member_agent::{DERIVED_SERVICE_GRACE, Hindrances, Latencies, Member, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -81,9 +81,6 @@ impl Setup {
         }
     }
 }
-
-/// How long a derived Service outlives its last exporter: the member agent's default.
-pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(60);
 
 /// An agent that runs. It ends with this, as a process that is killed does.
 #[derive(Debug)]

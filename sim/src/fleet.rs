@@ -1,6 +1,6 @@
 //! A hub, its members and the agents of all of them.
 
-use crate::agent::{self, Agent, DERIVED_SERVICE_GRACE, Ended, LeaseTimes, Setup};
+use crate::agent::{self, Agent, Ended, LeaseTimes, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
 use crate::server::Server;
@@ -11,6 +11,7 @@ use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
 use fleetnet_runtime::clock::{Clock, Timestamp};
 use futures::future::join_all;
+use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
 use memkube::audit::Entry;
 use std::collections::BTreeMap;
