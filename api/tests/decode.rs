@@ -796,3 +796,19 @@ proptest! {
         prop_assert!(decode(kind, &bytes).is_err());
     }
 }
+
+#[test]
+fn a_target_port_of_0_or_without_a_name_is_one_that_is_not_set() {
+    for (target, expected) in [
+        (json!(0), None),
+        (json!(""), None),
+        (Value::Null, None),
+        (json!(8080), Some(TargetPort::Number(8080))),
+        (json!("web"), Some(TargetPort::Name(text("web")))),
+    ] {
+        let mut json = fixture("ServiceImport on the hub");
+        json["status"]["ports"] = json!([{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": target }]);
+        let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else { panic!() };
+        assert_eq!(found.status.ports[0].target_port, expected, "{target}");
+    }
+}

@@ -170,9 +170,17 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
         protocol: raw.protocol.text().value().unwrap_or_else(|| TCP.into()),
         app_protocol: raw.app_protocol.text().value(),
         port: raw.port.or_default(),
-        target_port: raw.target_port.text().value(),
+        target_port: raw.target_port.text().value().filter(is_set),
     };
     Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
+}
+
+/// False for 0 and "", which Go writes for a target port that is not set, and which Kubernetes takes for that in a Service.
+fn is_set(target: &TargetPort) -> bool {
+    match target {
+        TargetPort::Number(number) => *number != 0,
+        TargetPort::Name(name) => !name.is_empty(),
+    }
 }
 
 /// Conditions; one without a type says nothing and is passed over.
