@@ -25,6 +25,16 @@ pub(crate) struct Rightful {
     load_balancer: Option<Text>,
 }
 
+impl Rightful {
+    /// The cluster id of a claim that its member should hold. Beside a shared claim an exclusive one is not granted unless it
+    /// is the one of the fleet.
+    fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&Text> {
+        let namespace = &claim.meta.name.namespace;
+        let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
+        self.importers.get(namespace).filter(|_| is_granted)
+    }
+}
+
 /// Who should hold a claim: a function of the objects alone. Who holds one that may be there and cannot be read keeps it, and
 /// as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service is for those only who understand
 /// that: others would make a load balancer of it.
@@ -34,18 +44,24 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let understands = |claim: &&InternalServiceImport| {
         !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
     };
+    let sharers = sharers(view, service);
+    let holds_alone = |claim: &InternalServiceImport| match recorded {
+        Some(claims) => holds_alone(claims, claim, &sharers),
+        None => holds(recorded, claim) && !sharers.contains(&claim.meta.name.namespace),
+    };
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
         Right::Refused => false,
-        Right::Unknown => holds(recorded, claim),
+        Right::Unknown => {
+            if is_shared(claim) {
+                holds(recorded, claim)
+            } else {
+                holds_alone(claim)
+            }
+        }
     };
     let claims = || live(&view.internal_imports, view.internal_imports_of.get(service));
     let claimers = || claims().filter(may_claim).filter(understands);
-    let is_shared = |claim: &&InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
-    let among_many: BTreeSet<&Text> = claims().filter(is_shared).map(|claim| &claim.meta.name.namespace).collect();
-    let holds_alone = |claim: &InternalServiceImport| {
-        !among_many.contains(&claim.meta.name.namespace) && holds_alone(recorded, claim)
-    };
     let alone =
         claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_alone(claim), Precedence::of(claim)));
     let kept: BTreeMap<Text, Text> = recorded
@@ -60,7 +76,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let may_be_kept = kept_alone.is_some() || named.is_none() && !kept.is_empty();
     let alone = alone.filter(|claim| !may_be_kept || holds_alone(claim));
     let load_balancer = alone.map(|claim| &claim.meta.name.namespace).or(kept_alone).cloned();
-    let claimed = alone.into_iter().chain(claimers().filter(is_shared)).filter_map(|claim| {
+    let claimed = alone.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
@@ -70,8 +86,8 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
 /// Order of exclusive claims that nobody holds: first come, first served.
 ///
 /// creationTimestamps have whole seconds. Within one second the mark decides: the claim that the hub has begun to grant goes
-/// on, although the record is not in the view yet. Between unmarked claims the resourceVersion decides: nobody but their
-/// members has written to them, so the lower one was created first. A member that writes to its own claim only falls back.
+/// on, although the record is not in the view yet. Between unmarked claims the resourceVersion decides: of new ones the lower
+/// was created first. A member that writes to its own claim only falls back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
@@ -98,11 +114,33 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     }
 }
 
-/// Whether it holds the one of type LoadBalancer: who does is written down where several import the Service, since the claim
-/// itself stands where its member may write, and one among many would say that it is the one.
-fn holds_alone(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
-    let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
-    named.map_or_else(|| holds(recorded, claim), |namespace| *namespace == claim.meta.name.namespace)
+/// True if a claim is recorded as the exclusive one. The record names it beside others, since the type of a claim stands where
+/// its member may write: nobody becomes the one by saying so. A record that names none, as the Go agents write it, is of the
+/// exclusive claim, unless its member shares the Service.
+fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
+    let namespace = &claim.meta.name.namespace;
+    match &recorded.load_balancer {
+        Some(named) => named == namespace,
+        None => recorded.importers.contains_key(namespace) && !sharers.contains(namespace),
+    }
+}
+
+/// True if the record says that a claim is granted.
+fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
+    if is_shared(claim) {
+        return recorded.importers.contains_key(&claim.meta.name.namespace);
+    }
+    holds_alone(recorded, claim, sharers)
+}
+
+/// Hub namespaces of the members that have a shared claim of a Service.
+fn sharers<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
+    let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
+    claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
+}
+
+fn is_shared(claim: &InternalServiceImport) -> bool {
+    claim.consumer_type == ConsumerType::ClusterIp
 }
 
 /// Whether who claims from a hub namespace may import a Service. Only members import.
@@ -137,21 +175,24 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
     let alive = import.is_some_and(|import| !import.meta.deleting);
-    let Rightful { importers: rightful, load_balancer } =
-        if alive { rightful(view, service, now) } else { Rightful::default() };
+    let rightful = if alive { rightful(view, service, now) } else { Rightful::default() };
+    let sharers = sharers(view, service);
     let mut plan = Plan::default();
-    let mut recorded: BTreeMap<Text, Text> = BTreeMap::new();
+    let mut recorded = Rightful::default();
     let names = view.internal_imports_of.get(service);
     for claim in names.filter_map(|name| view.internal_imports.get(name)) {
         let namespace = &claim.meta.name.namespace;
-        let granted = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
-        match rightful.get(namespace).filter(|_| !claim.meta.deleting) {
+        let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &sharers));
+        match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
                 // Nothing new is granted without exporters. A recorded claim stays recorded, also while its mark is missing:
                 // marks and record are written one by one, and a plan may see some of these writes before the others.
                 if granted || is_marked && granting.is_some() {
-                    recorded.insert(namespace.clone(), cluster.clone());
+                    recorded.importers.insert(namespace.clone(), cluster.clone());
+                    if !is_shared(claim) {
+                        recorded.load_balancer = Some(namespace.clone());
+                    }
                 }
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
@@ -164,23 +205,33 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 }
             }
             None if offered && !alive && !claim.meta.deleting => {}
-            // Where another of that member holds it now, what is granted is not this one's.
-            None if claim.meta.deleting => plan.join(release(claim, granted && !rightful.contains_key(namespace))),
-            None => match right(view, service, namespace) {
-                Right::Granted => {
-                    plan.join(release(claim, granted).hindered_by(waiting(view, claim, import, &rightful, now)));
+            None => {
+                // The record comes first. Where another claim of the member is granted, the record is that one's.
+                let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
+                let is_in_record = recorded && !rightful.importers.contains_key(namespace);
+                if claim.meta.deleting {
+                    plan.join(release(claim, is_in_record));
+                    continue;
                 }
-                Right::Refused => plan.join(refuse(claim, granted)),
-                Right::Unknown => {}
-            },
+                match right(view, service, namespace) {
+                    Right::Granted => plan
+                        .join(release(claim, is_in_record).hindered_by(waiting(view, claim, import, &rightful, now))),
+                    Right::Refused => plan.join(refuse(claim, is_in_record)),
+                    Right::Unknown => {}
+                }
+            }
         }
     }
     let unreadable = |(namespace, _): &(Text, Text)| may_be(view, service, namespace);
-    recorded.extend(rightful.into_iter().filter(unreadable));
+    recorded.load_balancer = recorded.load_balancer.or_else(|| {
+        let kept = rightful.load_balancer.as_ref();
+        kept.filter(|namespace| may_be(view, service, namespace)).cloned()
+    });
+    recorded.importers.extend(rightful.importers.into_iter().filter(unreadable));
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind != Kind::ServiceImport)
     {
-        plan.join(record(import, recorded, load_balancer));
+        plan.join(record(import, recorded, &sharers));
     }
     plan
 }
@@ -195,8 +246,8 @@ fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, feature
 }
 
 /// A claim that is not (or no longer) rightful: the annotation first, then its status, then its mark.
-fn release(claim: &InternalServiceImport, granted: bool) -> Plan {
-    if granted {
+fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
+    if is_in_record {
         return Plan::default();
     }
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
@@ -209,8 +260,8 @@ fn release(claim: &InternalServiceImport, granted: bool) -> Plan {
 }
 
 /// A claim of a cluster that may not import: struck out, then told so, once. Its mark remembers that it was told.
-fn refuse(claim: &InternalServiceImport, granted: bool) -> Plan {
-    if granted || names::cluster_of(&claim.meta.name.namespace).is_none() {
+fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
+    if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }
     let mut plan = answer(claim, None, Features::NONE);
@@ -226,7 +277,7 @@ fn waiting(
     view: &View,
     claim: &InternalServiceImport,
     import: Option<&ServiceImport>,
-    rightful: &BTreeMap<Text, Text>,
+    rightful: &Rightful,
     now: Timestamp,
 ) -> Option<Hindrance> {
     let import = import.filter(|import| !import.meta.deleting)?;
@@ -239,7 +290,9 @@ fn waiting(
         );
         return Some(Hindrance { reason: Reason::NotUnderstood, message });
     }
-    let holders: Vec<&str> = rightful.values().map(|holder| &**holder).collect();
+    let is_holder = |namespace: &Text| rightful.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
+    let holders = rightful.importers.iter().filter(|(namespace, _)| is_holder(namespace));
+    let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
     let message = format!(
         "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and of type \
          LoadBalancer one cluster may import it; ask for it with type ClusterIP, or delete the other's MultiClusterService",
@@ -263,10 +316,11 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
     Some(Event::new(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the claims down: one that is alone as the Go agents do.
-fn record(import: &ServiceImport, importers: BTreeMap<Text, Text>, load_balancer: Option<Text>) -> Plan {
+/// Writes the claims down: a single one as the Go agents do.
+fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>) -> Plan {
+    let Rightful { importers, load_balancer } = rightful;
     let ours = !importers.is_empty();
-    let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 && importers.contains_key(namespace));
+    let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || sharers.contains(namespace));
     let said = (&import.claims.importers, &import.claims.load_balancer);
     let annotated = if ours { said == (&importers, &load_balancer) } else { !import.claims.present };
     if annotated && import.meta.finalizers.ours == ours {

@@ -120,6 +120,16 @@ impl Verdict {
         Self::new("True", Reason::FoundServiceImport, "found valid service import")
     }
 
+    /// It has its import, and not with the type that it wants.
+    pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
+        let message = format!(
+            "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
+             Only one cluster may import it with that type: delete the MultiClusterService of the other cluster, which the \
+             events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP"
+        );
+        Self::new("True", Reason::LoadBalancerNotGranted, message)
+    }
+
     /// It has none yet.
     pub fn unknown_service_import() -> Self {
         let message = "importing service; if the condition remains for a while, please verify that service has been \
@@ -143,9 +153,14 @@ pub fn has_reason(condition: &Condition, reason: Reason) -> bool {
     *condition.reason == *reason.as_str()
 }
 
+/// True if the condition of a type has this reason.
+pub(crate) fn says_reason(conditions: &[Condition], condition_type: &str, reason: Reason) -> bool {
+    find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
+}
+
 /// Whether they say that something was refused: whoever has just started does not know it from elsewhere.
 pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
-    find(conditions, VALID).is_some_and(|valid| has_reason(valid, Reason::WriteRefused))
+    says_reason(conditions, VALID, Reason::WriteRefused)
 }
 
 /// Whether a condition already says this, for this generation or a later one.

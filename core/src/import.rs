@@ -16,7 +16,7 @@ use crate::member::View;
 use crate::model::{Kind, MultiClusterService, Service};
 use crate::names;
 
-pub use claim::plan_import;
+pub use claim::{plan_import, plan_unclaimed_import};
 pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 

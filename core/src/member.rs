@@ -256,6 +256,11 @@ impl View {
         }
     }
 
+    /// What to do about a ServiceImport where another process claims, or none.
+    pub fn plan_unclaimed_import(&self, name: &ObjectName) -> Plan {
+        import::plan_unclaimed_import(self, name)
+    }
+
     /// Every key about which there may be something to do.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
         dirty.push(Key::Heartbeat);

@@ -70,6 +70,8 @@ reasons! {
     Normal ImportersChanged,
     /// Another cluster imports a Service that one cluster only may import.
     Normal ImportHeldByAnother,
+    /// A Service stays imported with type ClusterIP, since type LoadBalancer is not granted.
+    Normal LoadBalancerNotGranted,
     /// The hub does not let a cluster import a Service.
     Warning ImporterNotAllowed,
     /// A MultiClusterService was deleted and nothing of it is left.

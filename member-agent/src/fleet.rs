@@ -43,7 +43,8 @@ impl Fleet {
     fn runs(&self, key: &Key) -> bool {
         match key {
             Key::Export(_) | Key::SliceExport(_) => self.parts.export,
-            Key::Import(_) | Key::SliceImport(_) => self.parts.import,
+            Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
+            Key::SliceImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
             Key::Heartbeat => true, // if it is ours to make, its settings say so
         }
@@ -146,7 +147,10 @@ impl Fleet {
         if !self.runs(key) {
             return Plan::default();
         }
-        let mut plan = self.view.plan(key, glue::core_time(now));
+        let mut plan = match key {
+            Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
+            _ => self.view.plan(key, glue::core_time(now)),
+        };
         if tracing::enabled!(tracing::Level::DEBUG) && plan.writes.is_empty() {
             self.log_skipped(key);
         }

@@ -348,10 +348,10 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
     fn member() -> Member {
-        member_with(&Registry::new())
+        member_with(Parts::ALL, &Registry::new())
     }
 
-    fn member_with(registry: &Registry) -> Member {
+    fn member_with(parts: Parts, registry: &Registry) -> Member {
         let settings = member::Settings {
             cluster: "member-1".into(),
             hub_namespace: "fleet-member-member-1".into(),
@@ -363,7 +363,7 @@ mod tests {
         let latencies = Latencies::new("member-1", registry).expect("the only ones");
         let serving = Serving::new(&Settings::with_mode(Mode::On), registry).expect("the only one");
         let hindrances = Hindrances::new(registry).expect("the only one");
-        let mut member = Member::new(settings, Parts::ALL, latencies, hindrances, Some(serving));
+        let mut member = Member::new(settings, parts, latencies, hindrances, Some(serving));
         member.leads(NOON, &mut Vec::new());
         member.plan(&Key::Takeover, NOON);
         let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
@@ -410,7 +410,7 @@ mod tests {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
         let errors = |failure: Refusal<Source>| {
             let registry = Registry::new();
-            let mut member = member_with(&registry);
+            let mut member = member_with(Parts::ALL, &registry);
             let metadata =
                 Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
             let spec = ServiceSpec { selector: [("app", "web")].into(), ..ServiceSpec::default() };
@@ -498,6 +498,41 @@ mod tests {
         let member = member();
         assert_eq!(local.map(|source| (member.wants(source), member.reading(source))), [(true, 1); 4]);
         assert_eq!(member.reading(Source::Fleet(Kind::ServiceExport)), 0, "the fleet needs nothing anew");
+    }
+
+    #[test]
+    fn a_part_that_makes_no_claims_lets_imports_go_that_nobody_claims() {
+        let alone = Parts { multi_cluster_service: true, ..Parts::NONE };
+        let exporting = Parts { export: true, ..Parts::NONE };
+        for (parts, expected) in [(alone, 1), (exporting, 0)] {
+            let mut member = member_with(parts, &Registry::new());
+            for kind in [Kind::ServiceImport, Kind::InternalServiceImport] {
+                member.watch_state(Source::Fleet(kind), WatchState::Complete, NOON, &mut Vec::new());
+            }
+            let mut dirty = Vec::new();
+            let change = Change::Applied(Object::Fleet(fleet::Object::ServiceImport(dying_import())));
+            member.observe(Source::Fleet(Kind::ServiceImport), change, NOON, &mut dirty);
+            let key = Key::Fleet(member::Key::Import(ObjectName::new("work", "app")));
+            assert!(dirty.contains(&key), "{parts:?}");
+            assert_eq!(member.plan(&key, NOON).writes.len(), expected, "{parts:?}");
+        }
+    }
+
+    fn dying_import() -> fleet::ServiceImport {
+        fleet::ServiceImport {
+            meta: fleet::Meta {
+                name: ObjectName::new("work", "app"),
+                uid: "u".into(),
+                resource_version: 1,
+                generation: 1,
+                created: fleetnet_core::ids::Timestamp(0),
+                deleting: true,
+                finalizers: fleet::Finalizers { ours: true, others: Vec::new() },
+            },
+            owners: Vec::new(),
+            claims: fleet::Claims::default(),
+            status: fleet::ImportStatus::default(),
+        }
     }
 
     #[test]

@@ -26,6 +26,21 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
+/// Plans the ServiceImport of that name where no claims are made: a part of the agent that does not run here does that. Once
+/// it is to go and has no claim, nobody else may be there to let it go.
+pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
+    let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
+    let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
+    match import {
+        Some(import)
+            if known && !view.unreadable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
+        {
+            let_go(view, import)
+        }
+        _ => Plan::default(),
+    }
+}
+
 fn withdraw(view: &View, import: &ObjectName) -> Plan {
     let mut plan = Plan::default();
     for claim in claims_of(view, import).filter(|claim| !claim.meta.deleting) {
@@ -43,47 +58,94 @@ fn let_go(view: &View, import: &ServiceImport) -> Plan {
     }
 }
 
+/// Keeps one claim of the type that the MultiClusterService wants. From ClusterIP to LoadBalancer that is a second claim:
+/// its own creationTimestamp is its place among those that wait. The import goes on through the first until then.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
+    let Standing { current, previous, surplus } = standing(view, import);
     let mut plan = Plan::default();
-    let mut present = false;
-    let mut answered = false;
-    for held in claims_of(view, &import.meta.name) {
-        present = true; // one that is still going holds the name (B4)
-        if held.meta.deleting {
-            continue;
-        }
-        // Of another import that bore the name, or a second one that somebody made by hand: two answers would fight.
-        if held.reference.uid != import.meta.uid || std::mem::replace(&mut answered, true) {
-            plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
-            continue;
-        }
-        match consumer_type.filter(|wanted| *wanted != held.consumer_type) {
-            // One among many may not turn into the one: as a new claim it comes after whoever holds the Service by now.
-            Some(ConsumerType::LoadBalancer) => {
-                plan.push(Write::delete(Kind::InternalServiceImport, &held.meta));
-                continue;
-            }
-            Some(wanted @ ConsumerType::ClusterIp) => {
-                plan.push(Write::patch(Kind::InternalServiceImport, &held.meta, Patch::ConsumerType(wanted)));
-            }
-            None => {}
-        }
-        if held.status != import.status {
-            let patch = Patch::ImportStatus(held.status.clone());
-            plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
-        }
+    for claim in surplus {
+        plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
-    if !present && !is_wish_unknown(view, import) {
-        let Some(at) = free_name(view, import) else {
-            let held = name_held(view, &import.meta.name);
-            return plan.hindered_by(held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }));
-        };
-        let consumer_type = consumer_type.unwrap_or_default();
-        let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
-        plan.push(Write::create(Kind::InternalServiceImport, at, desired));
+    let Some(current) = current else {
+        // A claim that is being deleted still holds the name (B4).
+        if claims_of(view, &import.meta.name).next().is_none() && !is_wish_unknown(view, import) {
+            plan.join(create(view, import, consumer_type.unwrap_or_default()));
+        }
+        return plan;
+    };
+    match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
+        Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
+        Some(wanted @ ConsumerType::ClusterIp) => {
+            plan.push(Write::patch(Kind::InternalServiceImport, &current.meta, Patch::ConsumerType(wanted)));
+        }
+        None => {}
+    }
+    let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
+    if shown.status != import.status {
+        let patch = Patch::ImportStatus(shown.status.clone());
+        plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
+    }
+    if let Some(previous) = previous.filter(|_| is_answered(current)) {
+        plan.push(Write::delete(Kind::InternalServiceImport, &previous.meta));
     }
     plan
+}
+
+/// The live claims of an import.
+struct Standing<'a> {
+    /// The newest claim.
+    current: Option<&'a InternalServiceImport>,
+    /// The claim that the current one replaces. It goes once the current one is answered, whatever type is wanted by then:
+    /// only the older of the two is ever deleted, so no two deletions that were planned one after the other take both.
+    previous: Option<&'a InternalServiceImport>,
+    /// Claims of another import that had this name, and those that somebody else made under names of their own.
+    surplus: Vec<&'a InternalServiceImport>,
+}
+
+fn standing<'a>(view: &'a View, import: &ServiceImport) -> Standing<'a> {
+    let (name, uid) = (&import.meta.name, &import.meta.uid);
+    let live = claims_of(view, name).filter(|claim| !claim.meta.deleting);
+    let (own, mut surplus): (Vec<_>, Vec<_>) = live.partition(|claim| claim.reference.uid == *uid);
+    let is_named_by_us =
+        |claim: &&InternalServiceImport| view.names_in_hub(name, Some(uid)).any(|at| at == claim.meta.name);
+    let (mut named, mut others): (Vec<_>, Vec<_>) = own.into_iter().partition(is_named_by_us);
+    if named.is_empty() && !others.is_empty() {
+        named.push(others.remove(0));
+    }
+    surplus.extend(others);
+    let age = |claim: &&InternalServiceImport| {
+        let is_exclusive = claim.consumer_type == ConsumerType::LoadBalancer;
+        (claim.meta.created, is_exclusive, claim.meta.name.clone())
+    };
+    named.sort_by_key(age);
+    let current = named.pop();
+    Standing { current, previous: named.pop(), surplus }
+}
+
+fn is_answered(claim: &InternalServiceImport) -> bool {
+    !claim.status.clusters.is_empty()
+}
+
+fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> Plan {
+    match free_name(view, import) {
+        Some(at) => {
+            let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
+            Plan::one(Write::create(Kind::InternalServiceImport, at, desired))
+        }
+        None => {
+            let message = no_free_name(view, import);
+            Plan::default().hindered_by(message.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message }))
+        }
+    }
+}
+
+/// True while the import goes on through a shared claim and no exclusive one is granted.
+pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
+    let Standing { current, previous, .. } = standing(view, import);
+    let claims = || current.into_iter().chain(previous);
+    let is_shared = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
+    claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
 }
 
 /// How the MultiClusterService in control wants to consume the import; `None` where it wants none, or wants another by now.
@@ -115,21 +177,29 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 /// cannot be claimed. The condition of its MultiClusterService that says so tells whom to wake when a name is free ([`View`]).
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
+    if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
+}
+
+/// The message for an import that gets no (second) claim, since another import's claims hold its names; `None` where a name
+/// is free, or is about to be.
+fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    let known = claims_of(view, name).next().is_none()
-        && view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_none();
-    if !known || free_name(view, import).is_some() {
+    if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }
     let held = view.names_in_hub(name, uid).filter_map(|at| view.internal_imports.get(&at));
-    let held: Vec<String> =
-        held.map(|held| format!("{} (of service {})", held.meta.name, held.reference.source)).collect();
-    Some(format!(
-        "service {name} cannot be imported into cluster {}: each name that its claim could have in the hub is borne by \
-         another's InternalServiceImport: {}. Delete one of these, or import another service",
-        view.settings.cluster,
-        held.join(", ")
-    ))
+    let held: Vec<String> = held
+        .filter(|held| held.reference.source != *name)
+        .map(|held| format!("{} (of service {})", held.meta.name, held.reference.source))
+        .collect();
+    (!held.is_empty()).then(|| {
+        format!(
+            "service {name} cannot be imported into cluster {}: each name that its claim could have in the hub is borne by \
+             another's InternalServiceImport: {}. Delete one of these, or import another service",
+            view.settings.cluster,
+            held.join(", ")
+        )
+    })
 }
 
 fn reference(view: &View, import: &ServiceImport) -> Reference {

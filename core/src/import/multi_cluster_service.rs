@@ -292,7 +292,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
             .map(|left| left_behind(wish, &left, "; another is derived"));
         return Plan::one(mark(wish, Some(name.name)).telling(left));
     }
-    let desired = desired(view, wish, import, standing);
+    let waits = waits_for_load_balancer(view, wish, import, standing);
+    let desired = desired(view, wish, import, standing, waits);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
         plan.join(say_refused(view, wish, now).unwrap_or_default());
@@ -318,15 +319,34 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         plan.join(said);
         return plan;
     }
-    let text = format!(
-        "service {} of {} is imported into cluster {} as Service {name}",
-        import.meta.name,
-        import.status.clusters.join(", "),
-        view.settings.cluster
-    );
-    let valid = says(Verdict::found_service_import()).telling(text);
+    let valid = if waits {
+        says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster))
+    } else {
+        let text = format!(
+            "service {} of {} is imported into cluster {} as Service {name}",
+            import.meta.name,
+            import.status.clusters.join(", "),
+            view.settings.cluster
+        );
+        says(Verdict::found_service_import()).telling(text)
+    };
     plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
     plan
+}
+
+/// True while type LoadBalancer is wanted and not granted, and the import goes on as it was with type ClusterIP. Until the
+/// claims are known, the condition and the Service say which of the two it is.
+fn waits_for_load_balancer(
+    view: &View,
+    wish: &MultiClusterService,
+    import: &ServiceImport,
+    standing: Option<&Service>,
+) -> bool {
+    let known = view.watches.complete(&[Kind::InternalServiceImport]);
+    let says_so = || conditions::says_reason(&wish.conditions, VALID, Reason::LoadBalancerNotGranted);
+    let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
+    wish.consumer_type == ConsumerType::LoadBalancer
+        && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
 }
 
 /// The derived Service, also where the label that names it was edited by hand.
@@ -351,13 +371,14 @@ fn desired(
     wish: &MultiClusterService,
     import: &ServiceImport,
     standing: Option<&Service>,
+    waits_for_load_balancer: bool,
 ) -> DerivedService {
     let given = view.slice_imports_of.get(&import.meta.name).filter_map(|slice| view.slice_imports.live(slice));
     let gives_six = |slice: &HubSlice| admission::gives_six(view, slice);
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: wish.meta.name.clone(),
-        consumer_type: if headless { ConsumerType::ClusterIp } else { wish.consumer_type },
+        consumer_type: if headless || waits_for_load_balancer { ConsumerType::ClusterIp } else { wish.consumer_type },
         ports: import.status.ports.clone(),
         headless,
         session_affinity: admission::fit_affinity(import.status.session_affinity),

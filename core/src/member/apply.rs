@@ -369,6 +369,8 @@ impl View {
         self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
+            // The type of the claim that is granted is that of the derived Service.
+            dirty.extend(self.wanting.get(import).cloned().map(Key::MultiClusterService));
         }
         dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
         dirty.extend(self.stamps.orphans().map(|slice| Key::SliceImport(slice.clone())));

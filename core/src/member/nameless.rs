@@ -45,8 +45,13 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    let valid = conditions.and_then(|conditions| conditions::find(conditions, VALID));
-    if valid.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) {
+    // A claim of type LoadBalancer that is not granted may be one that has no name.
+    let waits = |conditions: &&Vec<Condition>| {
+        [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
+            .iter()
+            .any(|reason| conditions::says_reason(conditions, VALID, *reason))
+    };
+    if conditions.filter(waits).is_some() {
         nameless.insert(name.clone());
     } else {
         nameless.remove(name);

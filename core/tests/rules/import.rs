@@ -5,16 +5,19 @@ use crate::support::build::{
     claim, condition, content, derived_service, found, imported_slice, in_hub_of, named, not_found, port, reference,
     resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::view::{NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, writes};
+use crate::support::view::{
+    NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, unreadable, writes,
+};
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceImport, Kind,
-    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, Kind, LoadBalancerStatus,
+    MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
+use fleetnet_core::watches::WatchState;
 
 fn app() -> Key {
     Key::MultiClusterService(named("work/app"))
@@ -302,32 +305,36 @@ fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
 }
 
 #[test]
-fn a_claim_that_is_to_be_the_one_is_made_anew_and_one_that_is_to_be_among_many_is_turned() {
+fn a_claim_that_is_to_be_shared_is_turned() {
     let exclusive = wish("work/app").taken_on();
     let shared = exclusive.clone().consumed_as(ConsumerType::ClusterIp);
     let held = service_import("work/app").controlled_by(&exclusive);
-    let view = |wish: &MultiClusterService, claim: &InternalServiceImport| {
-        member_view([wish.clone().object(), held.clone().object(), claim.clone().object()])
-    };
-
     let one = claim("member-1", &held);
+    let view =
+        |wish: &MultiClusterService| member_view([wish.clone().object(), held.clone().object(), one.clone().object()]);
+    assert_eq!(writes(&view(&exclusive), &import()), []);
     let turn = Patch::ConsumerType(ConsumerType::ClusterIp);
-    assert_eq!(writes(&view(&exclusive, &one), &import()), []);
-    assert_eq!(writes(&view(&shared, &one), &import()), [Write::patch(Kind::InternalServiceImport, &one.meta, turn)]);
+    assert_eq!(writes(&view(&shared), &import()), [Write::patch(Kind::InternalServiceImport, &one.meta, turn)]);
+}
 
-    // As it was, its `created` would put it before those that have waited for longer.
-    let among_many = claim("member-1", &held).east_west().answered(resolved(&["member-2"]));
-    let answered = held.clone().showing(resolved(&["member-2"]));
-    assert_eq!(writes(&member_view([shared.object(), answered.object(), among_many.clone().object()]), &import()), []);
-    let delete = Write::delete(Kind::InternalServiceImport, &among_many.meta);
-    assert_eq!(writes(&view(&exclusive, &among_many), &import()), [delete], "nor is its answer shown any more");
-    let mut view = view(&exclusive, &among_many.clone().deleting());
-    assert_eq!(writes(&view, &import()), []);
-    gone(&mut view, &among_many.object());
-    let reference = reference("member-1", &held.meta, Some(seconds(1)));
-    let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
-    let at = in_hub_of("member-1", "work-app");
-    assert_eq!(writes(&view, &import()), [Write::create(Kind::InternalServiceImport, at, desired)]);
+#[test]
+fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
+    let name = named("work/app");
+    let import = service_import("work/app").marked();
+    let dying = import.clone().deleting();
+    let plan = |view: &fleetnet_core::member::View| view.plan_unclaimed_import(&name).writes;
+    let let_go = Write::finalizer(Kind::ServiceImport, &dying.meta, false);
+    assert_eq!(plan(&member_view([dying.clone().object()])), [let_go]);
+    assert_eq!(plan(&member_view([import.clone().object()])), [], "it is wanted");
+    assert_eq!(plan(&member_view([service_import("work/app").deleting().held_by("x").object()])), [], "it is let go");
+    for claim in [claim("member-1", &import), claim("member-1", &import).deleting()] {
+        assert_eq!(plan(&member_view([dying.clone().object(), claim.object()])), [], "its claim goes first");
+    }
+    let mut view = member_view([dying.object()]);
+    unreadable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-1", "work-app"));
+    assert_eq!(plan(&view), [], "that may be its claim");
+    view.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, seconds(20), &mut Vec::new());
+    assert_eq!(plan(&view), [], "claims are not known");
 }
 
 #[test]

@@ -197,3 +197,43 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
     claims.remove("fleet-member-member-3");
     assert_eq!(outcomes(exported(&[]), changes, true), [(holder, claims)]);
 }
+
+/// A member that shares the import asks for LoadBalancer, and another one does within the same second. The first claim goes once
+/// the second is answered, as the member agent does it.
+#[test]
+fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_granted() {
+    let changes: Vec<Change> = vec![
+        ("member-3 claims a second time", |hub| {
+            let mut second = claim("member-3", &service_import("work/app")).uid("second");
+            second.meta.name.name = "second".into();
+            put(hub, second.object(), 5);
+        }),
+        ("member-2 claims", |hub| claim_at(hub, "member-2", 5)),
+        ("member-3 lets its first claim go if the second is answered", |hub| {
+            let second = claims(hub).find(|claim| &*claim.meta.name.name == "second").expect("it was made");
+            if !second.status.clusters.is_empty() {
+                hub.delete(Kind::InternalServiceImport, &claim_name("member-3"));
+            }
+        }),
+    ];
+    let exploration = Exploration {
+        start: exported(&["member-3"]),
+        key: app(),
+        changes,
+        in_order: true,
+        wrong: loses_what_is_granted,
+    };
+    let (ends, states) = exploration.run();
+    assert!(states > 100, "only {states} states were reached");
+    for end in &ends {
+        let claims: Vec<(&str, bool)> =
+            claims(end).map(|claim| (&*claim.meta.name.namespace, !claim.status.clusters.is_empty())).collect();
+        let let_go = vec![("fleet-member-member-2", false), ("fleet-member-member-3", true)];
+        let both =
+            vec![("fleet-member-member-2", false), ("fleet-member-member-3", true), ("fleet-member-member-3", true)];
+        assert!(claims == let_go || claims == both, "{claims:?}");
+        let importers: Vec<&str> = import_of(end).claims.importers.values().map(|cluster| &**cluster).collect();
+        assert_eq!(importers, ["member-3"]);
+    }
+    assert!(ends.iter().any(|end| claims(end).count() == 2), "the first one is let go in some of them");
+}

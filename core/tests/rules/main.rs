@@ -9,6 +9,7 @@ mod bugs;
 mod bugs_of_exports;
 mod bugs_of_imports;
 mod by_hand;
+mod change_of_type;
 mod conflict_cases;
 mod conflicts;
 mod edited;

@@ -246,6 +246,22 @@ fn of_wishes() -> Vec<Case> {
             ],
         ),
         (
+            "type LoadBalancer is asked for, and not granted",
+            import_plan([
+                had().object(),
+                full(had()).object(),
+                derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp).object(),
+                claim("member-1", &full(had())).east_west().answered(resolved(&["member-2", "member-3"])).object(),
+            ]),
+            vec![
+                "MultiClusterService LoadBalancerNotGranted: service work/app stays imported into cluster member-1 with type \
+                 ClusterIP: type LoadBalancer is not granted. Only one cluster may import it with that type: delete the \
+                 MultiClusterService of the other cluster, which the events of ServiceImport work/app in the hub name, or set \
+                 spec.type to ClusterIP"
+                    .to_owned(),
+            ],
+        ),
+        (
             "its last exporter has left",
             import_plan([had().object(), empty(had()), derived_service("work-app", "work/app").object()]),
             vec![format!("MultiClusterService UnknownServiceImport: {lost} any more: {why}")],

@@ -11,7 +11,7 @@ use crate::support::view::{
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member;
-use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_core::model::{HubSlice, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use std::collections::BTreeMap;
@@ -419,10 +419,9 @@ fn one_importer_among_many_does_not_say_that_it_is_the_one() {
 
     // A second claim of who imports it among many comes after who waits.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let mut second = claim_of("member-2", 9);
+    let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
+    let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));
     second.meta.name.name = "second".into();
-    let mut waits = claim_of("member-3", 5).answered(ImportStatus::default());
-    waits.meta.finalizers.ours = false;
     let mark = Write::finalizer(Kind::InternalServiceImport, &waits.meta, true);
     assert_eq!(planned(&alone, &[&shared, &waits, &second]), [mark]);
 }

@@ -220,22 +220,36 @@ fn assert_imported_equals_exported(world: &World) {
     }
 }
 
+/// Everybody who asks for ClusterIP imports, and one of those who ask for LoadBalancer has it. Of the others those import that
+/// did so before they asked for it: through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
-        let wanting: BTreeMap<Text, ConsumerType> = (0..world.members.len())
-            .filter_map(|index| {
-                let wish = importer(world, index, &import.meta.name)?;
-                Some((settings(index).hub_namespace, wish.consumer_type))
-            })
+        let wanting: BTreeMap<Text, &MultiClusterService> = (0..world.members.len())
+            .filter_map(|index| Some((settings(index).hub_namespace, importer(world, index, &import.meta.name)?)))
             .collect();
+        let asking = |wanted: ConsumerType| wanting.iter().filter(move |(_, wish)| wish.consumer_type == wanted);
         let claims = &import.claims.importers;
-        let holding = |wanted: ConsumerType| {
-            wanting.iter().filter(|(namespace, held)| **held == wanted && claims.contains_key(*namespace)).count()
+        for (namespace, _) in asking(ConsumerType::ClusterIp) {
+            assert!(claims.contains_key(namespace), "{namespace} shares {}", import.meta.name);
+        }
+        let shares = |namespace: &Text| {
+            all!(world.hub, InternalServiceImport).any(|claim| {
+                claim.meta.name.namespace == *namespace
+                    && claim.reference.source == import.meta.name
+                    && claim.consumer_type == ConsumerType::ClusterIp
+            })
         };
-        let asking = |wanted: ConsumerType| wanting.values().filter(|held| **held == wanted).count();
-        assert_eq!(holding(ConsumerType::ClusterIp), asking(ConsumerType::ClusterIp), "every ClusterIP importer");
-        assert_eq!(holding(ConsumerType::LoadBalancer), asking(ConsumerType::LoadBalancer).min(1), "one LoadBalancer");
-        assert!(claims.keys().all(|namespace| wanting.contains_key(namespace)), "{claims:?} of {wanting:?}");
+        let mut holders = 0;
+        for (namespace, wish) in asking(ConsumerType::LoadBalancer) {
+            let waits_beside = shares(namespace);
+            let reason = wish.conditions.iter().find(|held| &*held.condition_type == "Valid").map(|held| &*held.reason);
+            assert_eq!(waits_beside, reason == Some("LoadBalancerNotGranted"), "{namespace}: {reason:?}");
+            assert!(!waits_beside || claims.contains_key(namespace), "{namespace} imports as before");
+            holders += usize::from(!waits_beside && claims.contains_key(namespace));
+        }
+        let asked = asking(ConsumerType::LoadBalancer).count();
+        assert_eq!(holders, asked.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
+        assert!(claims.keys().all(|namespace| wanting.contains_key(namespace)), "{claims:?} of {:?}", wanting.keys());
     }
 }
 

@@ -1,0 +1,419 @@
+//! `MultiClusterService.spec.type` is changed from ClusterIP to LoadBalancer, and back, while endpoints are imported.
+
+use crate::scenes::{derived, edit_wish, import_in_hub, imported, wish_says};
+use crate::support::build::{
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildWish, IntoObject, claim, in_hub_of, internal_export,
+    named, no_conflict, reference, resolved, seconds, service, service_import, wish,
+};
+use crate::support::oracle::{assert_settled, state};
+use crate::support::view::{gone, hindrances, hub_view, member_view, planned, writes};
+use crate::support::world::{GRACE_MICROS, Who, World, fleet};
+use fleetnet_core::ids::Text;
+use fleetnet_core::model::{
+    Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
+    ServiceType,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Desired, Patch, Write};
+use fleetnet_core::{hub, member};
+use std::collections::BTreeMap;
+
+const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+const NONE: [&str; 0] = [];
+/// More steps than any of these changes takes.
+const STEPS_MAX: usize = 2_000;
+
+fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
+    edit_wish(world, member, "work/app", |wish| wish.consumer_type = consumer_type);
+}
+
+/// The claims of a member in the hub that are not being deleted.
+fn claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
+    let namespace = format!("fleet-member-member-{}", member + 1);
+    let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
+        Object::InternalServiceImport(claim) => Some(claim.clone()),
+        _ => None,
+    });
+    claims.filter(|claim| *claim.meta.name.namespace == *namespace && !claim.meta.deleting).collect()
+}
+
+fn types(world: &World, member: usize) -> Vec<ConsumerType> {
+    claims(world, member).iter().map(|claim| claim.consumer_type).collect()
+}
+
+fn service_type(world: &World, member: usize) -> Option<ServiceType> {
+    derived(world, member, "work-app").map(|service| service.service_type)
+}
+
+/// Cluster ids of all that import `work/app`.
+fn importers(world: &World) -> Vec<Text> {
+    import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
+}
+
+/// Runs until nobody has anything to do; member-2 has all endpoints after each step.
+fn run_with_endpoints(world: &mut World, case: &str) {
+    for _ in 0..STEPS_MAX {
+        if !world.step() {
+            return;
+        }
+        assert_eq!(imported(world, 1), EXPORTED, "{case}: after {:?}", world.last);
+    }
+    panic!("{case}: no end after {STEPS_MAX} steps");
+}
+
+/// `member-2` and another member share the import; that other member then asks for LoadBalancer, and has it.
+fn with_a_rival() -> World {
+    let mut world = fleet(2, ConsumerType::ClusterIp);
+    turn(&mut world, 2, ConsumerType::LoadBalancer);
+    world.run_for(2_000_000); // claims of one second have no order that lasts
+    assert_eq!(
+        (types(&world, 2), service_type(&world, 2)),
+        (vec![ConsumerType::LoadBalancer], Some(ServiceType::LoadBalancer))
+    );
+    world
+}
+
+fn assert_exclusive(world: &World, case: &str) {
+    assert_eq!(types(world, 1), [ConsumerType::LoadBalancer], "{case}");
+    assert_eq!(service_type(world, 1), Some(ServiceType::LoadBalancer), "{case}");
+    assert_eq!(wish_says(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_settled(world);
+}
+
+fn assert_waits_beside(world: &World, case: &str) {
+    let mut types = types(world, 1);
+    types.sort_by_key(|it| *it == ConsumerType::LoadBalancer);
+    assert_eq!(types, [ConsumerType::ClusterIp, ConsumerType::LoadBalancer], "{case}");
+    assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
+    assert_eq!(wish_says(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
+    assert_eq!(importers(world), ["member-2".into(), "member-3".into()], "{case}");
+    assert_eq!(service_type(world, 2), Some(ServiceType::LoadBalancer), "{case}");
+    assert_settled(world);
+}
+
+fn assert_shared(world: &World, case: &str) {
+    assert_eq!(types(world, 1), [ConsumerType::ClusterIp], "{case}");
+    assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
+    assert_eq!(wish_says(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_settled(world);
+}
+
+#[test]
+fn an_import_that_turns_to_loadbalancer_is_never_without_endpoints() {
+    for seed in 0..40 {
+        let mut world = fleet(1, ConsumerType::ClusterIp).in_any_order(seed);
+        turn(&mut world, 1, ConsumerType::LoadBalancer);
+        run_with_endpoints(&mut world, &format!("seed {seed}"));
+        assert_exclusive(&world, &format!("seed {seed}"));
+        let mark = world.ledger.len();
+        world.restart_all();
+        world.run_for(2 * GRACE_MICROS);
+        assert_eq!(world.lines_since(mark), Vec::<String>::new(), "seed {seed}");
+    }
+}
+
+#[test]
+fn where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told() {
+    for seed in 0..20 {
+        let case = format!("seed {seed}");
+        let mut world = with_a_rival().in_any_order(seed);
+        turn(&mut world, 1, ConsumerType::LoadBalancer);
+        run_with_endpoints(&mut world, &case);
+        assert_waits_beside(&world, &case);
+        // Nothing is written by agents that start while it is so, whatever watch is complete first.
+        let mark = world.ledger.len();
+        world.restart_all();
+        world.run_for(2 * GRACE_MICROS);
+        assert_eq!(world.lines_since(mark), Vec::<String>::new(), "{case}");
+        // Its exporter goes and comes back: the import is there again.
+        world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
+        world.run();
+        assert_eq!(imported(&world, 1), NONE, "{case}");
+        world.create(Who::Member(0), crate::support::build::service_export("work/app").object());
+        world.run();
+        assert_waits_beside(&world, &case);
+        // The other cluster leaves.
+        world.delete(Who::Member(2), Kind::MultiClusterService, &named("work/app"));
+        run_with_endpoints(&mut world, &case);
+        assert_exclusive(&world, &case);
+    }
+}
+
+/// The number of steps that the change takes in a fixed order.
+fn steps_of(mut world: World) -> usize {
+    (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
+}
+
+/// A fleet in which type LoadBalancer was just asked for, and what must come of that.
+type Turned = (&'static str, World, fn(&World, &str));
+
+fn turned() -> [Turned; 2] {
+    let (mut free, mut held) = (fleet(1, ConsumerType::ClusterIp), with_a_rival());
+    turn(&mut free, 1, ConsumerType::LoadBalancer);
+    turn(&mut held, 1, ConsumerType::LoadBalancer);
+    [("free", free, assert_exclusive), ("held by another", held, assert_waits_beside)]
+}
+
+#[test]
+fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
+    for (case, start, _) in turned() {
+        for steps in 0..=steps_of(start.clone()) {
+            let case = format!("{case}, back after {steps} steps");
+            let mut world = start.clone();
+            (0..steps).for_each(|_| _ = world.step());
+            turn(&mut world, 1, ConsumerType::ClusterIp);
+            run_with_endpoints(&mut world, &case);
+            assert_shared(&world, &case);
+            // And once more.
+            turn(&mut world, 1, ConsumerType::LoadBalancer);
+            run_with_endpoints(&mut world, &case);
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_any_moment_of_the_change_costs_no_endpoint_and_ends_alike() {
+    for (case, start, expect) in turned() {
+        let mut whole = start.clone();
+        whole.run();
+        for who in [Who::Hub, Who::Member(1)] {
+            for steps in 0..=steps_of(start.clone()) {
+                let case = format!("{case}, {who:?} crashes after {steps} steps");
+                let mut world = start.clone();
+                (0..steps).for_each(|_| _ = world.step());
+                world.restart(who);
+                run_with_endpoints(&mut world, &case);
+                expect(&world, &case);
+                assert_eq!(state(&world), state(&whole), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_nothing() {
+    for (case, start, _) in turned() {
+        for steps in 0..=steps_of(start.clone()) {
+            let case = format!("{case}, deleted after {steps} steps");
+            let mut world = start.clone();
+            (0..steps).for_each(|_| _ = world.step());
+            world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
+            world.run();
+            let left: Vec<Kind> = world.cluster(Who::Member(1)).all().map(Object::kind).collect();
+            assert_eq!((left, claims(&world, 1)), (Vec::new(), Vec::new()), "{case}");
+            assert_settled(&world);
+        }
+    }
+}
+
+// === A hub agent of the version before, which looks at the member of a claim only ===
+
+/// What that hub agent makes of the claims, in one go. Each claim of a member that imports the Service is answered.
+fn previous_hub(world: &mut World) -> bool {
+    let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
+    let all: Vec<InternalServiceImport> =
+        (1..world.members.len()).flat_map(|member| all_claims(world, member)).collect();
+    let live = || all.iter().filter(|claim| !claim.meta.deleting);
+    let is_shared = |claim: &&InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
+    let namespace = |claim: &InternalServiceImport| claim.meta.name.namespace.clone();
+    let holds = |claim: &InternalServiceImport| {
+        let is_recorded = || import.claims.importers.contains_key(&namespace(claim));
+        let named = import.claims.load_balancer.as_ref();
+        let shares = live().filter(is_shared).any(|shared| namespace(shared) == namespace(claim));
+        !shares && named.map_or_else(is_recorded, |named| *named == namespace(claim))
+    };
+    let exclusive = live()
+        .filter(|claim| !is_shared(claim))
+        .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
+    let rightful: BTreeMap<Text, Text> = exclusive
+        .into_iter()
+        .chain(live().filter(is_shared))
+        .map(|claim| (namespace(claim), names::cluster_of(&namespace(claim)).expect("a member's")))
+        .collect();
+    let mut changed = false;
+    for claim in &all {
+        let is_granted = rightful.contains_key(&namespace(claim)) && !claim.meta.deleting;
+        let status = if is_granted { import.status.clone() } else { ImportStatus::default() };
+        changed |= world.edit(Who::Hub, Kind::InternalServiceImport, &claim.meta.name, |object| {
+            let Object::InternalServiceImport(claim) = object else { return };
+            claim.meta.finalizers.ours = is_granted;
+            claim.status = status;
+        });
+    }
+    let load_balancer = exclusive.map(namespace).filter(|_| rightful.len() > 1);
+    let recorded = Claims { present: !rightful.is_empty(), importers: rightful, load_balancer };
+    changed
+        | world.edit(Who::Hub, Kind::ServiceImport, &import.meta.name, |object| {
+            let Object::ServiceImport(import) = object else { return };
+            import.meta.finalizers.ours = recorded.present;
+            import.claims = recorded;
+        })
+}
+
+/// Those of a member, also if they are being deleted.
+fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
+    let namespace = format!("fleet-member-member-{}", member + 1);
+    let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
+        Object::InternalServiceImport(claim) => Some(claim.clone()),
+        _ => None,
+    });
+    claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
+}
+
+/// Runs until nobody has anything to do; what our hub agent plans about claims is left out, that hub agent's rule takes its place.
+fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
+    for _ in 0..STEPS_MAX {
+        world.hub_agent.in_flight.retain(|(write, _)| {
+            let records =
+                matches!(&write.action, fleetnet_core::plan::Action::Patch { patch: Patch::Claims { .. }, .. });
+            write.kind != Kind::InternalServiceImport && !records
+        });
+        let moved = previous_hub(world) | world.step();
+        check(world);
+        if !moved {
+            return;
+        }
+    }
+    panic!("no end after {STEPS_MAX} steps");
+}
+
+#[test]
+fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_lost() {
+    let mut world = fleet(1, ConsumerType::ClusterIp);
+    turn(&mut world, 1, ConsumerType::LoadBalancer);
+    run_with_the_previous_hub(&mut world, |world| assert_eq!(imported(world, 1), EXPORTED));
+    assert_exclusive(&world, "the version before");
+}
+
+/// That hub agent answers the second claim although another cluster holds the import, so the change ends as it did in that
+/// version: its importer waits, and takes over when the other one leaves.
+#[test]
+fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
+    let mut world = with_a_rival();
+    turn(&mut world, 1, ConsumerType::LoadBalancer);
+    run_with_the_previous_hub(&mut world, |world| assert_eq!(imported(world, 2), EXPORTED));
+    assert_eq!(types(&world, 1), [ConsumerType::LoadBalancer]);
+    assert_eq!((importers(&world), imported(&world, 1)), (vec!["member-3".into()], vec![]));
+    world.delete(Who::Member(2), Kind::MultiClusterService, &named("work/app"));
+    run_with_the_previous_hub(&mut world, |_| {});
+    assert_eq!(imported(&world, 1), EXPORTED);
+    assert_exclusive(&world, "the version before");
+}
+
+// === One plan each ===
+
+fn shared_wish() -> MultiClusterService {
+    wish("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
+}
+
+fn held() -> ServiceImport {
+    service_import("work/app").uid("0a1b2c3d").controlled_by(&wish("work/app")).showing(resolved(&["member-2"]))
+}
+
+fn key() -> member::Key {
+    member::Key::Import(named("work/app"))
+}
+
+fn second(import: &ServiceImport) -> InternalServiceImport {
+    let mut second = claim("member-1", import).uid("second").created(seconds(9));
+    second.meta.name.name = "work-app-0a1b2".into();
+    second
+}
+
+fn delete(claim: &InternalServiceImport) -> Write {
+    Write::delete(Kind::InternalServiceImport, &claim.meta)
+}
+
+#[test]
+fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered() {
+    let exclusive = wish("work/app").taken_on();
+    let import = held();
+    let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
+    let view = |wish: &MultiClusterService, claims: &[&InternalServiceImport]| {
+        let claims = claims.iter().map(|claim| (*claim).clone().object());
+        member_view([wish.clone().object(), import.clone().object()].into_iter().chain(claims))
+    };
+    let plan = |wish: &MultiClusterService, claims: &[&InternalServiceImport]| writes(&view(wish, claims), &key());
+
+    let reference = reference("member-1", &import.meta, Some(seconds(1)));
+    let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
+    let at = in_hub_of("member-1", "work-app-0a1b2");
+    assert_eq!(plan(&exclusive, &[&first]), [Write::create(Kind::InternalServiceImport, at, desired)]);
+    let waits = second(&import);
+    assert_eq!(plan(&exclusive, &[&first, &waits]), [], "the first one's answer is shown, and it stays");
+    let granted = waits.clone().marked().answered(resolved(&["member-2"]));
+    assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
+    assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
+
+    // Whatever is wanted by now, the newer claim stays: the deletion of the older one may be on its way.
+    let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
+    let turned = |claim: &InternalServiceImport| Write::patch(Kind::InternalServiceImport, &claim.meta, turned.clone());
+    assert_eq!(plan(&shared_wish(), &[&first, &waits]), [turned(&waits)]);
+    assert_eq!(plan(&shared_wish(), &[&first, &granted]), [turned(&granted), delete(&first)]);
+    assert_eq!(plan(&shared_wish(), &[&first, &granted.east_west()]), [delete(&first)]);
+}
+
+#[test]
+fn a_second_claim_without_a_name_is_said_to_wait_and_made_when_one_is_free() {
+    let exclusive = wish("work/app").taken_on();
+    let import = held();
+    let first = claim("member-1", &import).east_west().marked().answered(resolved(&["member-2"]));
+    let mut theirs = claim("member-1", &service_import("work/other"));
+    theirs.meta.name.name = "work-app-0a1b2".into();
+    let objects = [exclusive.object(), import.object(), first.object(), theirs.clone().object()];
+    let mut view = member_view(objects);
+    let plan = planned(&view, &key());
+    assert_eq!(plan.writes, []);
+    let message = "service work/app cannot be imported into cluster member-1: each name that its claim could have in the hub is \
+                   borne by another's InternalServiceImport: fleet-member-member-1/work-app-0a1b2 (of service work/other). \
+                   Delete one of these, or import another service";
+    assert_eq!(hindrances(&plan), [("NameHeldByAnother", message)]);
+    gone(&mut view, &theirs.object());
+    assert_eq!(writes(&view, &key()).len(), 1);
+}
+
+#[test]
+fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names_it() {
+    let status = || resolved(&["member-1"]);
+    let offer =
+        internal_export("member-1", &service("work/app")).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let planned = |import: &ServiceImport, claims: &[&InternalServiceImport]| {
+        let claims = claims.iter().map(|claim| (*claim).clone().object());
+        let view = hub_view([offer.clone().object(), import.clone().object()].into_iter().chain(claims));
+        writes(&view, &hub::Key::Service(named("work/app")))
+    };
+    let shared = claim("member-2", &service_import("work/app")).east_west().marked().answered(status());
+    let mut second = claim("member-2", &service_import("work/app")).created(seconds(9)).marked();
+    second.meta.name.name = "second".into();
+    let alone = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
+    let record = |import: &ServiceImport, load_balancer: Option<&str>| {
+        let importers = import.claims.importers.clone();
+        let load_balancer = load_balancer.map(Text::from);
+        let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.clone() };
+        Write::patch(Kind::ServiceImport, &import.meta, patch)
+    };
+    let answer = |claim: &InternalServiceImport, status: ImportStatus| {
+        Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status))
+    };
+    assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
+    let named = alone.clone().claimed_alone_by("member-2");
+    assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
+    // Nobody who comes now takes it away, and the record is that of a single importer when the shared claim is gone.
+    let granted = second.clone().answered(status());
+    let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
+    assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
+    assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
+    assert_eq!(planned(&alone, &[&granted]), []);
+
+    // Another cluster holds it: what a hub agent of the version before has answered is taken back.
+    let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
+    let held = both.claimed_alone_by("member-3");
+    let holder = claim("member-3", &service_import("work/app")).marked().answered(status());
+    let answered_before = second.clone().answered(status());
+    let taken_back = answer(&answered_before, ImportStatus::default());
+    assert_eq!(planned(&held, &[&shared, &answered_before, &holder]), [taken_back]);
+    assert_eq!(
+        planned(&held, &[&shared, &second, &holder]),
+        [Write::finalizer(Kind::InternalServiceImport, &second.meta, false)]
+    );
+}
