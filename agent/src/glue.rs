@@ -178,7 +178,7 @@ pub fn refusal_event<S: From<Kind>>(
 /// That a server refused a write, in its words.
 pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
     format!(
-        "cluster {} refused to {} {}: {}; it is tried again once what it is made from changes",
+        "cluster {} refused to {} {}: {}; it is tried again every 10 minutes, and once what it is made from changes",
         refusal.cluster,
         refusal.verb,
         target(refusal),
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_a_server_does_not_take_is_told_with_object_cluster_and_remedy() {
         let refused = "cluster hub refused to create InternalServiceExport fleet-member-west/work-app: spec.ports: too many; it \
-                       is tried again once what it is made from changes";
+                       is tried again every 10 minutes, and once what it is made from changes";
         assert_eq!(told(422, "spec.ports: too many"), [("WriteRefused", refused.to_owned())]);
         let denied = "cluster hub does not let this agent create InternalServiceExport fleet-member-west/work-app: not yours; \
                       check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";

@@ -39,6 +39,11 @@ impl Announced {
         self.at(now) == (Features::NONE, None)
     }
 
+    /// The wall clock was set by so many microseconds.
+    pub(crate) fn clock_set(&mut self, micros: i64) {
+        self.lost = self.lost.map(|lost| lost.plus_micros(micros));
+    }
+
     /// What holds at that time, and until when, if that is known to end.
     pub(crate) fn at(&self, now: Timestamp) -> (Features, Option<Timestamp>) {
         match self.lost.map(|lost| lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS)) {
@@ -146,6 +151,13 @@ mod tests {
         let end = lost.plus_micros(60 * second);
         assert_eq!(announced.at(end.plus_micros(-1)), (Features::ALL, Some(end)));
         assert_eq!(announced.at(end), (Features::NONE, None));
+        for by in [-3_600 * second, 3_600 * second] {
+            let mut announced = announced;
+            announced.clock_set(by);
+            let end = end.plus_micros(by);
+            assert_eq!(announced.at(end.plus_micros(-1)), (Features::ALL, Some(end)), "the clock was set by {by}");
+            assert_eq!(announced.at(end), (Features::NONE, None), "the clock was set by {by}");
+        }
         assert!(announced.heard(Some(Features::NONE), lost), "taken back: at once");
         assert_eq!(announced.at(lost), (Features::NONE, None));
         assert!(!announced.heard(None, lost), "nothing was announced, so nothing is lost");

@@ -122,6 +122,11 @@ impl View {
         }
     }
 
+    /// The wall clock was set by so many microseconds: what is remembered moves with it.
+    pub fn clock_set(&mut self, micros: i64) {
+        self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
+    }
+
     /// What the log should say once where who may export and import cannot be enforced.
     pub fn rights_not_enforced(&self) -> Option<&'static str> {
         (self.watches.state(Kind::Namespace) == WatchState::Absent).then_some(rights::NOT_ENFORCED)

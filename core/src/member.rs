@@ -228,6 +228,12 @@ impl View {
         }
     }
 
+    /// The wall clock was set by so many microseconds: what is remembered moves with it.
+    pub fn clock_set(&mut self, micros: i64) {
+        self.stamps.clock_set(micros);
+        self.hub_announced.clock_set(micros);
+    }
+
     /// A write that exported a Service is done: its latency ends when the hub has judged it, which the watch may have
     /// shown already.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {

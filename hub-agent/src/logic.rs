@@ -67,6 +67,10 @@ impl Logic for Hub {
         self.said_not_enforced = not_enforced.is_some();
     }
 
+    fn clock_set(&mut self, microseconds: i64) {
+        self.view.clock_set(microseconds);
+    }
+
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
         let mut plan = self.view.plan(key, glue::core_time(now));
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));

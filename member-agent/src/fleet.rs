@@ -139,6 +139,10 @@ impl Fleet {
         }
     }
 
+    pub(crate) fn clock_set(&mut self, microseconds: i64) {
+        self.view.clock_set(microseconds);
+    }
+
     pub(crate) fn farewell(&self, now: Timestamp) -> Option<Write> {
         handshake::farewell(&self.view, glue::core_time(now))
     }

@@ -189,6 +189,13 @@ impl Logic for Member {
         }
     }
 
+    fn clock_set(&mut self, microseconds: i64) {
+        self.fleet.clock_set(microseconds);
+        if let Some(serving) = &mut self.endpoints {
+            serving.clock_set(microseconds);
+        }
+    }
+
     fn farewell(&mut self, now: Timestamp) -> Vec<Request<Self>> {
         self.fleet.farewell(now).map(glue::request).into_iter().collect()
     }
@@ -237,11 +244,6 @@ impl Logic for Member {
             Key::Endpoints(_) => self.lane,
             Key::Takeover => self.takeover_lane,
         }
-    }
-
-    /// Webhooks and policies of the cluster decide on slices, and nothing tells when they do otherwise.
-    fn retries_refused(&self, key: &Key) -> bool {
-        matches!(key, Key::Endpoints(_))
     }
 
     fn most_in_flight(&self, lane: LaneId) -> usize {
@@ -549,12 +551,5 @@ mod tests {
         let service = glue::observe(Kind::Service, json).expect("readable").object;
         member.observe(Source::Fleet(Kind::Service), Change::Applied(Object::Fleet(service)), NOON, &mut Vec::new());
         assert!(is_known(&member));
-    }
-
-    #[test]
-    fn what_a_policy_may_have_refused_is_tried_again_for_slices_of_pods_only() {
-        let member = member();
-        assert!(member.retries_refused(&Key::Endpoints(ObjectName::new("ns", "web"))));
-        assert!(!member.retries_refused(&Key::Fleet(member::Key::Export(ObjectName::new("ns", "web")))));
     }
 }

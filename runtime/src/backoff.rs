@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::limits::{BACKOFF_FIRST, BACKOFF_LONGEST, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST};
+use crate::limits::{
+    BACKOFF_FIRST, BACKOFF_LONGEST, REJECTED_RETRY, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST,
+};
 
 /// A wait that doubles with each failure in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ impl Backoff {
     pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
     /// For 403 and 404, which last until somebody acts.
     pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
+    /// For equal content after 400, 413, 415 and 422: a policy or a schema may have changed, and no watch tells.
+    pub const REJECTED: Self = Self { first: REJECTED_RETRY, longest: REJECTED_RETRY };
 
     /// A back-off of its own bounds; a `longest` below `first` counts as `first`.
     #[must_use]

@@ -65,6 +65,12 @@ impl Timestamp {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// The same moment on a clock that was set by so many microseconds.
+    #[must_use]
+    pub fn set_by(self, microseconds: i64) -> Self {
+        Self(self.0.saturating_add(microseconds))
+    }
+
     /// The same as `jiff` sees it; what lies outside its range (years -9999 to 9999) is clamped to it.
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
@@ -142,19 +148,17 @@ impl Clock {
         Self(Arc::new(Inner { origin: Instant::now(), offset: AtomicI64::new(start.0), next_rebase: None }))
     }
 
+    /// Sets a virtual clock forward, or back, by so many microseconds: what setting the system's clock does to a system clock
+    /// within [`CLOCK_REBASE_SECONDS`]. Tokio's clock goes on as before.
+    pub fn set_by(&self, microseconds: i64) {
+        self.0.offset.fetch_add(microseconds, Ordering::Relaxed);
+    }
+
     /// The time now.
     pub fn now(&self) -> Timestamp {
         let elapsed = saturating_microseconds(self.0.origin.elapsed());
         self.rebase_if_due(elapsed);
         Timestamp(self.0.offset.load(Ordering::Relaxed).saturating_add(elapsed))
-    }
-
-    /// The reading of tokio's clock at which this clock is to show `time`: now, where `time` has passed.
-    ///
-    /// A step of the system clock in between is not foreseen: who sleeps until then looks at [`Clock::now`] again.
-    pub fn instant_at(&self, time: Timestamp) -> Instant {
-        let now = Instant::now();
-        now.checked_add(time.since(self.now())).unwrap_or(now + Duration::from_secs(86_400))
     }
 
     fn rebase_if_due(&self, elapsed: i64) {
@@ -170,6 +174,32 @@ impl Clock {
         if won {
             self.0.offset.store(read_system_clock().saturating_sub(elapsed), Ordering::Relaxed);
         }
+    }
+}
+
+/// Notices that the wall clock was set, against tokio's clock. What a clock is adjusted by gradually adds up to steps too.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    instant: Instant,
+    time: Timestamp,
+}
+
+impl Steps {
+    /// None so far.
+    pub(crate) fn of(clock: &Clock) -> Self {
+        Self { instant: Instant::now(), time: clock.now() }
+    }
+
+    /// By how many microseconds the clock was set since the last call: a second or more, below zero where it was set back.
+    pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
+        let now = Self::of(clock);
+        let expected = self.time + now.instant.duration_since(self.instant);
+        let by = now.time.as_microseconds().saturating_sub(expected.as_microseconds());
+        if by.unsigned_abs() < MICROSECONDS_PER_SECOND.unsigned_abs() {
+            return None;
+        }
+        *self = now;
+        Some(by)
     }
 }
 
@@ -243,11 +273,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_time_to_come_has_an_instant_and_a_past_one_is_now() {
+    async fn a_step_is_noticed_once_in_either_direction_and_time_that_passes_is_none() {
+        const HOUR: i64 = 3_600_000_000;
         let clock = Clock::virtual_at(NOON);
-        let now = Instant::now();
-        assert_eq!(clock.instant_at(NOON + Duration::from_secs(5)), now + Duration::from_secs(5));
-        assert_eq!(clock.instant_at(NOON - Duration::from_secs(5)), now);
+        let mut steps = Steps::of(&clock);
+        tokio::time::advance(Duration::from_secs(86_400)).await;
+        assert_eq!(steps.take(&clock), None);
+        for by in [HOUR, -HOUR, -1_000_000] {
+            clock.set_by(by);
+            tokio::time::advance(Duration::from_secs(1)).await;
+            assert_eq!(steps.take(&clock), Some(by));
+            assert_eq!(steps.take(&clock), None);
+        }
+        clock.set_by(600_000);
+        assert_eq!(steps.take(&clock), None, "less than a second");
+        clock.set_by(600_000);
+        assert_eq!(steps.take(&clock), Some(1_200_000), "it adds up");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! precedence, and what is random is seeded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,15 +19,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::backoff::Jitter;
-use crate::clock::{Clock, ProcessorTime, Timestamp};
+use crate::clock::{Clock, ProcessorTime, Steps, Timestamp};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
-use crate::limits::{AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
-use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
+use crate::fights::{Asked, Fights, State, Turn};
+use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
+use crate::logic::{Change, EventRecord, Fight, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
-use crate::retries::{Attempt, Leave, Retries};
+use crate::retries::{Attempt, Retries};
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Lane, Slots, Target};
 use crate::versions::Versions;
@@ -43,14 +45,17 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) leads: bool,
     /// The oldest news that a key is to be planned for; forgotten with the plan.
     news: BTreeMap<L::Key, News>,
-    pub(crate) again: Timers<L::Key, Timestamp>,
-    pub(crate) retries: Retries<L::Key, Target<L::Source>>,
+    /// When plans asked to be made again. Monotonic: a wall clock that is set moves none of them.
+    pub(crate) again: Timers<L::Key, Instant>,
+    pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
+    pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
     /// Keys with creates in flight, and how many.
     pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
     pub(crate) clock: Clock,
+    steps: Steps,
     pub(crate) metrics: Metrics,
     status: watch::Sender<Vec<SourceStatus>>,
 }
@@ -143,10 +148,12 @@ impl<L: Logic> Engine<L> {
             news: BTreeMap::new(),
             again: Timers::default(),
             retries: Retries::new(jitter),
+            fights: Fights::default(),
             slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
             creating: BTreeMap::new(),
             recorder,
+            steps: Steps::of(&clock),
             clock,
             metrics,
             status,
@@ -165,6 +172,9 @@ impl<L: Logic> Engine<L> {
     fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
         message.log();
         let WatchMessage { source: id, round, at, decoding, event } = message;
+        self.follow_clock();
+        // What was seen before the clock was set back was not seen in the future.
+        let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
             return;
@@ -266,6 +276,18 @@ impl<L: Logic> Engine<L> {
         self.status.send_replace(statuses);
     }
 
+    /// A wall clock that was set makes nobody wait longer or less: what the agent remembers moves with it.
+    pub(crate) fn follow_clock(&mut self) {
+        let Some(by) = self.steps.take(&self.clock) else { return };
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let seconds = by as f64 / 1e6;
+        tracing::warn!(seconds, "the wall clock was set by {seconds:+.1} s; times written before differ by that much");
+        for news in self.news.values_mut() {
+            news.at = news.at.set_by(by);
+        }
+        self.logic.clock_set(by);
+    }
+
     /// Brings news into the view.
     pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, arrival: Arrival) {
         let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
@@ -275,7 +297,7 @@ impl<L: Logic> Engine<L> {
         }
         if self.logic.clears_backoff(id) {
             for key in &keys {
-                self.retries.clear_slow(key);
+                self.retries.clear_denied(key);
             }
         }
         let spent = decoding + working.elapsed();
@@ -303,8 +325,10 @@ impl<L: Logic> Engine<L> {
     /// that hangs does not hold up another. The outcome marks the key dirty, so the next plan comes with it.
     pub(crate) fn plan(&mut self, key: &L::Key) {
         if self.creating.contains_key(key) {
-            return;
+            // A slot that was reserved for it goes to the next: its creates may take long.
+            return self.slots.planned(key);
         }
+        self.follow_clock();
         let (begun, working) = (Instant::now(), ProcessorTime::now());
         let at = self.clock.now();
         tracing::trace!(?key, "planning");
@@ -316,12 +340,12 @@ impl<L: Logic> Engine<L> {
         for record in &events {
             self.record(record, Occasion::Planned);
         }
-        self.again.set(key, again.map(|again| again.max(at + AGAIN_SOONEST)));
-        let mut wanted: BTreeMap<Target<L::Source>, Option<Instant>> = BTreeMap::new();
+        self.again.set(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
+        let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
         for request in writes {
-            let target = target_of(&request);
-            let held_until = self.begin(key, &target, request);
-            let earliest = wanted.entry(target).or_default();
+            let write = (target_of(&request), request.verb.as_str());
+            let held_until = self.begin(key, &write, request);
+            let earliest = wanted.entry(write).or_default();
             *earliest = [*earliest, held_until].into_iter().flatten().min();
         }
         self.retries.planned(key, &wanted, Instant::now());
@@ -334,6 +358,7 @@ impl<L: Logic> Engine<L> {
 
     /// Plans one key while another leads, so that only what that one has not done yet is remembered, however long it takes.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
+        self.follow_clock();
         let plan = self.logic.plan(key, self.clock.now());
         self.news.remove(key);
         if plan.writes.is_empty() && plan.again.is_none() {
@@ -359,7 +384,13 @@ impl<L: Logic> Engine<L> {
     }
 
     /// Begins a write, or says until when it is held back. Where something else must come first, the key waits for it.
-    fn begin(&mut self, key: &L::Key, target: &Target<L::Source>, request: Request<L>) -> Option<Instant> {
+    fn begin(
+        &mut self,
+        key: &L::Key,
+        write: &(Target<L::Source>, &'static str),
+        request: Request<L>,
+    ) -> Option<Instant> {
+        let (target, _) = write;
         let Some(source) = self.sources.get(&target.source) else {
             tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
             return None;
@@ -369,16 +400,19 @@ impl<L: Logic> Engine<L> {
             return None;
         }
         let spec = &source.spec;
-        let attempt = Attempt { content: writer::content(&request.verb), version: version_asked_for(&request.verb) };
-        if source.versions.echoed(&target.namespace, &target.name, attempt.content) {
+        let content = writer::content(&request.verb);
+        if source.versions.echoed(&target.namespace, &target.name, content) {
             self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
             return None;
         }
         let now = Instant::now();
-        match self.retries.may_send(key, target, attempt, now) {
-            Leave::Now => {}
-            Leave::At(until) => return Some(until),
-            Leave::No => return None,
+        let timeless = writer::timeless_content(&request.verb);
+        let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
+        let held_before = self.held(target);
+        let asked = asked(&request.verb, timeless, &held_before);
+        let in_fight = || self.fights.held_until(target, asked, &held_before, now);
+        if let Some(until) = self.retries.held_until(key, write, attempt, now).or_else(in_fight) {
+            return Some(until);
         }
         let id = self.logic.lane(key);
         let lane = Lane { id, most_in_flight: self.logic.most_in_flight(id) };
@@ -388,17 +422,49 @@ impl<L: Logic> Engine<L> {
         if matches!(request.verb, Verb::Create { .. }) {
             *self.creating.entry(key.clone()).or_default() += 1;
         }
-        let (spec, key, held_before) = (Arc::clone(spec), key.clone(), self.held(target));
+        let (spec, key) = (Arc::clone(spec), key.clone());
         self.logic.begun(&key, &request);
         let carry_out = writer::carry_out(spec, request, self.clock.clone());
         self.writes.spawn(async move {
             let (request, outcome) = carry_out.await;
-            Ended { key, attempt, held_before, request, outcome }
+            Ended { key, content, attempt, asked, held_before, request, outcome }
         });
         None
     }
 
-    pub(crate) fn held(&self, target: &Target<L::Source>) -> Option<(Box<str>, u64)> {
+    /// Tells of a fight that has begun, or is over.
+    pub(crate) fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, is_over: bool) {
+        let Some(source) = self.sources.get(&target.source) else { return };
+        let Target { source: id, namespace, name } = target;
+        let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);
+        let (namespace_said, name_said) = (&*namespace, &*name);
+        if is_over {
+            tracing::info!(
+                cluster,
+                kind,
+                namespace = namespace_said,
+                name = name_said,
+                "nobody undoes any more what this agent writes to this object"
+            );
+        } else {
+            tracing::warn!(
+                cluster,
+                kind,
+                namespace = namespace_said,
+                name = name_said,
+                "somebody else undoes what this agent writes to this object, so it is repaired once a minute from now on; \
+                 find the other writer in metadata.managedFields or the audit log and stop it"
+            );
+        }
+        let fight = Fight { source: id, cluster, kind, namespace, name, is_over };
+        let mut keys = Vec::new();
+        for record in self.logic.fight(&key, &fight, &mut keys) {
+            self.record(&record, Occasion::NotDone);
+        }
+        self.mark_dirty(keys);
+    }
+
+    pub(crate) fn held(&self, target: &Target<L::Source>) -> State {
         let source = self.sources.get(&target.source)?;
         source.versions.held(&target.namespace, &target.name).map(|(uid, version)| (uid.into(), version))
     }
@@ -412,6 +478,20 @@ impl<L: Logic> Engine<L> {
 
 pub(crate) fn target_of<L: Logic>(request: &Request<L>) -> Target<L::Source> {
     Target { source: request.source, namespace: request.namespace.clone(), name: request.name.clone() }
+}
+
+/// What a write asks for, as fights see it. A change is one of this very object; what is made or deleted is another each time.
+pub(crate) fn asked(verb: &Verb, timeless: u64, held: &State) -> Asked {
+    let content = match verb {
+        Verb::Create { .. } => timeless,
+        Verb::Patch { .. } | Verb::Replace { .. } => {
+            let mut hasher = DefaultHasher::new();
+            (timeless, held.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
+            hasher.finish()
+        }
+        Verb::Delete { .. } => 0,
+    };
+    Asked { content, is_status: matches!(verb, Verb::Patch { subresource: Some(_), .. }) }
 }
 
 fn version_asked_for(verb: &Verb) -> u64 {

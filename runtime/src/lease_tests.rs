@@ -297,6 +297,36 @@ async fn a_clock_of_ours_that_is_years_ahead_takes_nothing_early() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
+    for hour in [3_600_000_000, -3_600_000_000] {
+        let (server, clock) = (Server::default(), Clock::virtual_at(START));
+        let mut leader = Candidate::with_clock(&server, "a", &["one"], &clock);
+        leader.leads().await;
+        let mut candidate = Candidate::with_clock(&server, "b", &["one"], &clock);
+        for _ in 0..3 {
+            clock.set_by(hour);
+            server.forget_log();
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert_eq!(server.writes(), ["PUT one"; 10], "renewed every two seconds, and taken by nobody");
+        }
+        assert_eq!(server.holder("one"), "a");
+
+        // Its holder is gone: the other has it when it has seen it unchanged for its duration, and not before.
+        leader.task.abort();
+        clock.set_by(hour);
+        tokio::time::sleep(Duration::from_secs(12)).await;
+        assert_eq!(server.holder("one"), "a");
+        clock.set_by(hour);
+        candidate.leads().await;
+        let renewed = 1_800_000_000 + 60 + 5 * hour / 1_000_000;
+        let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
+        let acquired: jiff::Timestamp = acquired.parse().unwrap();
+        let after = acquired.as_second() - renewed;
+        assert!((14..=20).contains(&after), "taken {after} s after it was last renewed");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_leaves_the_spec_as_it_is_does_not_prolong_a_lease() {
     let server = Server::default();
     let start = Instant::now();

@@ -10,6 +10,7 @@ pub mod clock;
 mod demand;
 mod engine;
 pub mod events;
+mod fights;
 pub mod lease;
 pub mod limits;
 pub mod logging;
@@ -32,6 +33,6 @@ mod watch_state;
 mod writer;
 
 pub use logic::{
-    Change, Decoder, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Removal, Request, Resource, Severity,
+    Change, Decoder, EventRecord, Fight, LaneId, Logic, Observed, Plan, Refusal, Removal, Request, Resource, Severity,
     SourceSpec, Unreadable, Verb, WatchState, WriteEnd,
 };

@@ -43,6 +43,12 @@ pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
 pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
 /// Longest wait after 403 and 404.
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
+/// A write that was rejected for its content (400, 413, 415, 422) is sent again unchanged after this, less up to a quarter.
+pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
+/// After so many repairs of one object within [`FIGHT_PERIOD`] somebody else is taken to undo them.
+pub const FIGHT_REPAIRS: usize = 10;
+/// The repairs of an object that somebody else undoes are so far apart.
+pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
 /// A server that asks for more patience than this (Retry-After) is asked again after this.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 
@@ -101,7 +107,9 @@ pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
 /// A plan that wants to be made again at once is made again after this.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// The engine sleeps at most so long: a wall clock that was set forward is noticed by then.
+/// A plan that wants to be made again later than this is made again after this.
+pub const AGAIN_LATEST: Duration = Duration::from_secs(86_400);
+/// The engine sleeps at most so long: a wall clock that was set is noticed by then.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// Events that wait when the agent stops are posted within this or dropped.
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);

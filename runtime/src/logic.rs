@@ -74,12 +74,6 @@ pub trait Logic: Sized + Send + 'static {
     /// The fairness lane of a key, such as the cluster that the work comes from: lanes take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
 
-    /// Whether a write for this key that was refused for its content (400, 422) is tried again all the same, as one that
-    /// was denied is: where policies of others decide on it, whose change nobody tells.
-    fn retries_refused(&self, _key: &Self::Key) -> bool {
-        false
-    }
-
     /// How many writes of a lane may be in flight at once in one cluster. What a cluster takes in all is limited anyway
     /// ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
     fn most_in_flight(&self, _lane: LaneId) -> usize {
@@ -89,6 +83,10 @@ pub trait Logic: Sized + Send + 'static {
     /// Called once, before the first plan whose writes are carried out. Until then another may lead: its writes come by the
     /// watches, and plans are made to know what it has left to do.
     fn leads(&mut self, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
+
+    /// The wall clock was set by so many microseconds, below zero where it was set back. A time that the view remembers moves by
+    /// as much, so that no wait becomes longer or shorter; a time that stands in an object does not.
+    fn clock_set(&mut self, _microseconds: i64) {}
 
     /// The last writes of one that leads and is asked to stop, when all others have ended. They have little time, are tried
     /// once, and give no receipt.
@@ -118,12 +116,24 @@ pub trait Logic: Sized + Send + 'static {
     /// A write that carried this receipt was carried out, and its answer is already in the view. What to tell users.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;
 
-    /// The server refused a write for its content (400, 422): it is not sent again until it differs. What to tell users.
+    /// The server refused a write for its content (400, 413, 415, 422): it is sent again every 10 minutes, and once it
+    /// differs. What to tell users.
     fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<EventRecord<Self::Source>>;
 
     /// A write was denied (403, 404), or has failed for another reason than its content or what it met; it is tried again
     /// by itself. What to tell users. The status is 0 where the server has given none.
     fn failed(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) -> Vec<EventRecord<Self::Source>> {
+        Vec::new()
+    }
+
+    /// Somebody else undoes what this key writes to an object, so that it is repaired once a minute only; or that is over. Pushes
+    /// the keys that must be planned anew. What to tell users.
+    fn fight(
+        &mut self,
+        _key: &Self::Key,
+        _fight: &Fight<Self::Source>,
+        _dirty: &mut Vec<Self::Key>,
+    ) -> Vec<EventRecord<Self::Source>> {
         Vec::new()
     }
 
@@ -322,6 +332,23 @@ pub struct Refusal<S> {
     pub reason: String,
     /// The server's message.
     pub message: String,
+}
+
+/// A fight over an object: this agent repairs it, and somebody else undoes that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fight<S> {
+    /// Source of the object.
+    pub source: S,
+    /// Name of its cluster.
+    pub cluster: String,
+    /// Kind of the object.
+    pub kind: &'static str,
+    /// Namespace of the object; empty for cluster-scoped kinds.
+    pub namespace: Box<str>,
+    /// Name of the object.
+    pub name: Box<str>,
+    /// The last repair has stood for a minute, or nothing is to be repaired any more.
+    pub is_over: bool,
 }
 
 /// A Kubernetes Event (core/v1) to record about an object of a source, in the cluster of that source.

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
+use crate::fights::{Asked, State};
 use crate::limits::RETRY_AFTER_LONGEST;
 use crate::logic::{Logic, Refusal, Request, SourceSpec, Verb};
 use crate::retries::{Attempt, Class};
@@ -16,20 +17,25 @@ use crate::writer::{Outcome, Seen, Verdict};
 /// A write that has ended, with what was known when it began.
 pub(crate) struct Ended<L: Logic> {
     pub(crate) key: L::Key,
+    /// Hash of what was asked, without the precondition.
+    pub(crate) content: u64,
     pub(crate) attempt: Attempt,
-    pub(crate) held_before: Option<(Box<str>, u64)>,
+    pub(crate) asked: Asked,
+    pub(crate) held_before: State,
     pub(crate) request: Request<L>,
     pub(crate) outcome: Outcome<L::Object>,
 }
 
 impl<L: Logic> Engine<L> {
     /// Takes in what came of a write: what was learned, then what it means for trying again, then who may go on.
-    pub(crate) fn on_ended(&mut self, ended: Ended<L>) {
+    pub(crate) fn on_ended(&mut self, mut ended: Ended<L>) {
         let target = target_of(&ended.request);
         let Some(source) = self.sources.get(&target.source) else {
             return;
         };
         let (spec, cluster) = (Arc::clone(&source.spec), source.cluster);
+        self.follow_clock();
+        ended.outcome.at = ended.outcome.at.min(self.clock.now());
         self.count(&spec, &ended);
         self.learn_from_answer(&target, &ended);
         let mut keys = Vec::new();
@@ -40,6 +46,9 @@ impl<L: Logic> Engine<L> {
         }
         let waiting = self.slots.end(cluster, &target);
         self.settle_retries(&spec, cluster, &target, &ended);
+        if ended.outcome.verdict == Verdict::Done {
+            self.note_in_fights(&target, &ended);
+        }
         if ended.outcome.verdict == Verdict::Done
             && let Some(receipt) = ended.request.receipt
         {
@@ -52,6 +61,18 @@ impl<L: Logic> Engine<L> {
             self.made(&ended.key);
         }
         self.mark_dirty([ended.key]);
+    }
+
+    fn note_in_fights(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
+        let after = match &ended.outcome.seen {
+            Seen::Object(observed) => Some((observed.uid.clone(), observed.resource_version)),
+            Seen::Gone | Seen::Nothing => None,
+        };
+        let states = (&ended.held_before, &after);
+        let begun = self.fights.written(&ended.key, target, ended.asked, states, Instant::now());
+        if let Some(turn) = begun {
+            self.tell_of_fight(turn, false);
+        }
     }
 
     fn made(&mut self, key: &L::Key) {
@@ -74,7 +95,7 @@ impl<L: Logic> Engine<L> {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
                 // Of what a GET found nobody knows whether it is all that the write would make of it.
                 if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
-                    source.versions.remember_echo(&target.namespace, &target.name, ended.attempt.content);
+                    source.versions.remember_echo(&target.namespace, &target.name, ended.content);
                 }
             }
             Seen::Gone => {
@@ -100,19 +121,18 @@ impl<L: Logic> Engine<L> {
         target: &Target<L::Source>,
         ended: &Ended<L>,
     ) {
-        let now = Instant::now();
+        let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
         let (class, retry_after) = match &ended.outcome.verdict {
-            Verdict::Done => return self.retries.succeeded(&ended.key, target),
+            Verdict::Done => return self.retries.succeeded(&ended.key, &write),
             // The next plan sees what the conflict was with. Where nothing new was learned it would be in vain.
-            Verdict::Conflict { .. } if self.held(target) != ended.held_before => return,
+            Verdict::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
             Verdict::Conflict { .. } => (Class::Ordinary, None),
-            Verdict::Refused { .. } if self.logic.retries_refused(&ended.key) => (Class::Slow, None),
-            Verdict::Refused { .. } => (Class::Parked, None),
-            Verdict::Denied { .. } => (Class::Slow, None),
+            Verdict::Refused { .. } => (Class::Rejected, None),
+            Verdict::Denied { .. } => (Class::Denied, None),
             Verdict::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
         };
-        let is_news = self.retries.is_news(&ended.key, target, ended.attempt, class);
-        self.retries.failed(&ended.key, target, ended.attempt, class, retry_after, now);
+        let is_news = self.retries.is_news(&ended.key, &write, ended.attempt, class);
+        self.retries.failed(&ended.key, &write, ended.attempt, class, retry_after, now);
         if let Some(asked) = retry_after {
             self.slots.pause(cluster, now + asked.min(RETRY_AFTER_LONGEST));
         }
@@ -156,22 +176,15 @@ impl<L: Logic> Engine<L> {
                     "the object is not what it was taken for: planned anew"
                 );
             }
-            Verdict::Refused { message, .. } => {
-                let then = if self.logic.retries_refused(&ended.key) {
-                    "it is tried again slowly, in case a policy decided on it"
-                } else {
-                    "it is not sent again until it changes"
-                };
-                tracing::error!(
-                    cluster,
-                    kind,
-                    namespace,
-                    name,
-                    verb,
-                    why = message,
-                    "a write was refused for its content; {then}"
-                );
-            }
+            Verdict::Refused { message, .. } => tracing::error!(
+                cluster,
+                kind,
+                namespace,
+                name,
+                verb,
+                why = message,
+                "a write was refused for its content; it is tried again every 10 minutes, and when its content changes"
+            ),
             Verdict::Denied { message, .. } => tracing::warn!(
                 cluster,
                 kind,

@@ -76,7 +76,7 @@ impl<K: Clone + Ord> FairQueue<K> {
     }
 }
 
-/// At most one time for each key. Generic over the clock: wall time for wishes of plans, monotonic time for back-off.
+/// At most one time for each key.
 #[derive(Debug)]
 pub struct Timers<K, T> {
     by_key: BTreeMap<K, T>,

@@ -1,7 +1,13 @@
-//! What failed and when it may be tried again, per key and target. Pure but for tokio's clock handed in.
+//! What failed and when it may be tried again, per key and write: a verb on one object. Pure but for tokio's clock handed in.
 //!
-//! A failure holds back the same content only: a plan that wants something else may run at once, though its failure then
-//! counts on. A success ends it.
+//! A failure holds back its write for a back-off, whatever the next plan puts into the body: a body that contains the time
+//! differs in each plan. Two exceptions:
+//!
+//! - The first conflict in a row holds back nothing: the next plan is made of the newest state.
+//! - A rejected write (400, 413, 415, 422) holds back equal content for 10 minutes, for the same version of the object. Other
+//!   content, or another version, waits for the back-off only: somebody may have repaired what was wrong.
+//!
+//! A success ends it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,38 +17,31 @@ use tokio::time::Instant;
 use crate::backoff::{Backoff, Jitter, wait_as_asked};
 use crate::queue::Timers;
 
-/// How a failure is met.
+/// Class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
+    /// 409 whose cause is known by now. The first in a row does not wait, others as [`Class::Ordinary`].
+    Conflict,
     /// May pass by itself: 20 ms doubling to 30 s.
     Ordinary,
     /// 403 and 404: somebody has to act. 1 s doubling to 5 min.
-    Slow,
-    /// Refused for its content: not sent again to this version of the target.
-    Parked,
+    Denied,
+    /// 400, 413, 415 and 422. Equal content waits 10 min, other content as [`Class::Ordinary`].
+    Rejected,
 }
 
 /// A write as failures remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// Hash of what was asked, without the precondition.
+    /// Hash of what was asked, without the precondition and without times.
     pub(crate) content: u64,
     /// Version of the target that it was asked for; 0 where it is to be made.
     pub(crate) version: u64,
 }
 
-/// Whether a write may be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
-    Now,
-    At(Instant),
-    /// Not before something changes.
-    No,
-}
-
 #[derive(Debug)]
-pub(crate) struct Retries<K, T> {
-    troubles: BTreeMap<K, BTreeMap<T, Trouble>>,
+pub(crate) struct Retries<K, W> {
+    troubles: BTreeMap<K, BTreeMap<W, Trouble>>,
     timers: Timers<K, Instant>,
     jitter: Jitter,
 }
@@ -52,57 +51,59 @@ struct Trouble {
     attempt: Attempt,
     class: Class,
     failures: u32,
+    /// Until when the write is held back, whatever its content.
     until: Instant,
+    /// Until when the same attempt is held back; not before `until`.
+    equal_until: Instant,
 }
 
-impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
+impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
     pub(crate) fn new(jitter: Jitter) -> Self {
         Self { troubles: BTreeMap::new(), timers: Timers::default(), jitter }
     }
 
-    pub(crate) fn may_send(&self, key: &K, target: &T, attempt: Attempt, now: Instant) -> Leave {
-        let Some(trouble) = self.troubles.get(key).and_then(|troubles| troubles.get(target)) else {
-            return Leave::Now;
-        };
-        if trouble.attempt.content != attempt.content {
-            Leave::Now
-        } else if trouble.class == Class::Parked && trouble.attempt.version == attempt.version {
-            Leave::No
-        } else if trouble.until > now {
-            Leave::At(trouble.until)
-        } else {
-            Leave::Now
-        }
+    /// Until when a write is held back, if it is.
+    pub(crate) fn held_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
+        let trouble = self.troubles.get(key)?.get(write)?;
+        let until = if trouble.attempt == attempt { trouble.equal_until } else { trouble.until };
+        (until > now).then_some(until)
     }
 
-    /// Whether a failure is news: the first in a row, or of another kind or another content than the one before.
-    pub(crate) fn is_news(&self, key: &K, target: &T, attempt: Attempt, class: Class) -> bool {
-        let before = self.troubles.get(key).and_then(|troubles| troubles.get(target));
+    /// True for the first failure in a row, and for one of another class or another content than the one before.
+    pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
+        let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
     }
 
-    /// A write failed. `retry_after` is the least that the server asked for. Returns how long its like is held back.
+    /// A write failed. `retry_after` is the least that the server asked for.
     pub(crate) fn failed(
         &mut self,
         key: &K,
-        target: &T,
+        write: &W,
         attempt: Attempt,
         class: Class,
         retry_after: Option<Duration>,
         now: Instant,
-    ) -> Duration {
+    ) {
         let troubles = self.troubles.entry(key.clone()).or_default();
-        let failures = troubles.get(target).map_or(0, |trouble| trouble.failures).saturating_add(1);
-        let backoff = if class == Class::Ordinary { Backoff::ORDINARY } else { Backoff::SLOW };
+        let failures = troubles.get(write).map_or(0, |trouble| trouble.failures).saturating_add(1);
         let asked = retry_after.map_or(Duration::ZERO, |asked| wait_as_asked(asked, &mut self.jitter));
-        let wait = backoff.wait(failures, &mut self.jitter).max(asked);
-        troubles.insert(target.clone(), Trouble { attempt, class, failures, until: now + wait });
-        wait
+        let wait = match class {
+            Class::Conflict if failures == 1 => Duration::ZERO,
+            Class::Conflict | Class::Ordinary | Class::Rejected => Backoff::ORDINARY.wait(failures, &mut self.jitter),
+            Class::Denied => Backoff::SLOW.wait(failures, &mut self.jitter),
+        };
+        let until = now + wait.max(asked);
+        let equal_until = match class {
+            Class::Rejected => until.max(now + Backoff::REJECTED.wait(failures, &mut self.jitter)),
+            Class::Conflict | Class::Ordinary | Class::Denied => until,
+        };
+        troubles.insert(write.clone(), Trouble { attempt, class, failures, until, equal_until });
     }
 
-    pub(crate) fn succeeded(&mut self, key: &K, target: &T) {
+    pub(crate) fn succeeded(&mut self, key: &K, write: &W) {
         if let Some(troubles) = self.troubles.get_mut(key) {
-            troubles.remove(target);
+            troubles.remove(write);
             if troubles.is_empty() {
                 self.troubles.remove(key);
             }
@@ -110,30 +111,27 @@ impl<K: Clone + Ord, T: Clone + Ord> Retries<K, T> {
     }
 
     /// What the key waited for has come: 403 and 404 count as never having been.
-    pub(crate) fn clear_slow(&mut self, key: &K) {
+    pub(crate) fn clear_denied(&mut self, key: &K) {
         if let Some(troubles) = self.troubles.get_mut(key) {
-            troubles.retain(|_, trouble| trouble.class != Class::Slow);
+            troubles.retain(|_, trouble| trouble.class != Class::Denied);
             if troubles.is_empty() {
                 self.troubles.remove(key);
             }
         }
     }
 
-    /// A key was planned: `wanted` says of each target that it wants whether it was held back, and until when. Forgets
-    /// what is not wanted any more once its wait is over, so that a wish that comes and goes is not a way round it.
-    pub(crate) fn planned(&mut self, key: &K, wanted: &BTreeMap<T, Option<Instant>>, now: Instant) {
-        let Some(troubles) = self.troubles.get_mut(key) else {
-            self.timers.set(key, None);
-            return;
-        };
-        troubles.retain(|target, trouble| {
-            wanted.contains_key(target) || (trouble.until > now && trouble.class != Class::Parked)
-        });
-        let unwanted =
-            troubles.iter().filter(|(target, _)| !wanted.contains_key(target)).map(|(_, trouble)| trouble.until);
-        let next = unwanted.chain(wanted.values().filter_map(|until| *until)).min();
-        if troubles.is_empty() {
-            self.troubles.remove(key);
+    /// A key was planned: `wanted` tells for each write that it wants until when it is held back, if it is. Forgets a write
+    /// that is not wanted any more once its back-off is over, so that a plan that drops a write and wants it again does not
+    /// get around the back-off.
+    pub(crate) fn planned(&mut self, key: &K, wanted: &BTreeMap<W, Option<Instant>>, now: Instant) {
+        let mut next = wanted.values().filter_map(|until| *until).min();
+        if let Some(troubles) = self.troubles.get_mut(key) {
+            troubles.retain(|write, trouble| wanted.contains_key(write) || trouble.until > now);
+            let unwanted = troubles.iter().filter(|(write, _)| !wanted.contains_key(write));
+            next = unwanted.map(|(_, trouble)| trouble.until).chain(next).min();
+            if troubles.is_empty() {
+                self.troubles.remove(key);
+            }
         }
         self.timers.set(key, next);
     }
@@ -159,20 +157,76 @@ mod tests {
 
     const A: Attempt = Attempt { content: 1, version: 10 };
     const B: Attempt = Attempt { content: 2, version: 10 };
+    const ALL: [Class; 4] = [Class::Conflict, Class::Ordinary, Class::Denied, Class::Rejected];
 
     fn retries() -> Retries<&'static str, &'static str> {
         Retries::new(Jitter::new(7))
     }
 
+    /// How long a write is held back.
+    fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
+        retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
+    }
+
+    fn fail(retries: &mut Retries<&'static str, &'static str>, attempt: Attempt, class: Class, now: Instant) {
+        retries.failed(&"key", &"write", attempt, class, None, now);
+    }
+
+    fn milliseconds(range: std::ops::RangeInclusive<u64>) -> std::ops::RangeInclusive<Duration> {
+        Duration::from_millis(*range.start())..=Duration::from_millis(*range.end())
+    }
+
     #[test]
-    fn the_same_content_waits_and_other_content_may_run_at_once() {
+    fn a_failure_holds_back_its_write_whatever_the_content() {
+        let table = [(Class::Ordinary, 15..=20), (Class::Denied, 750..=1_000)];
+        for (class, expected) in table {
+            let now = Instant::now();
+            let mut retries = retries();
+            fail(&mut retries, A, class, now);
+            let equal = wait(&retries, A, now);
+            assert!(milliseconds(expected).contains(&equal), "{class:?}: {equal:?}");
+            assert_eq!(wait(&retries, B, now), equal, "{class:?}");
+            assert_eq!(wait(&retries, A, now + equal), Duration::ZERO, "{class:?}");
+            assert_eq!(retries.held_until(&"other", &"write", A, now), None, "another key");
+            assert_eq!(retries.held_until(&"key", &"other", A, now), None, "another write");
+        }
+    }
+
+    #[test]
+    fn only_the_first_conflict_in_a_row_holds_back_nothing() {
         let now = Instant::now();
         let mut retries = retries();
-        let wait = retries.failed(&"key", &"target", A, Class::Ordinary, None, now);
-        assert_eq!(retries.may_send(&"key", &"target", A, now), Leave::At(now + wait));
-        assert_eq!(retries.may_send(&"key", &"target", B, now), Leave::Now);
-        assert_eq!(retries.may_send(&"key", &"target", A, now + wait), Leave::Now);
-        assert_eq!(retries.may_send(&"other", &"target", A, now), Leave::Now);
+        fail(&mut retries, A, Class::Conflict, now);
+        assert_eq!(wait(&retries, A, now), Duration::ZERO);
+        retries.planned(&"key", &BTreeMap::from([("write", None)]), now);
+        fail(&mut retries, B, Class::Conflict, now);
+        assert!(milliseconds(30..=40).contains(&wait(&retries, A, now)));
+        retries.succeeded(&"key", &"write");
+        fail(&mut retries, A, Class::Conflict, now);
+        assert_eq!(wait(&retries, A, now), Duration::ZERO, "a success began a new row");
+
+        for class in [Class::Ordinary, Class::Denied, Class::Rejected] {
+            let mut retries = self::retries();
+            fail(&mut retries, A, class, now);
+            fail(&mut retries, A, Class::Conflict, now);
+            assert!(milliseconds(30..=40).contains(&wait(&retries, A, now)), "not the first failure: {class:?}");
+        }
+    }
+
+    #[test]
+    fn a_rejected_write_waits_ten_minutes_and_other_content_or_another_version_for_the_back_off() {
+        let now = Instant::now();
+        let mut retries = retries();
+        fail(&mut retries, A, Class::Rejected, now);
+        assert!(milliseconds(450_000..=600_000).contains(&wait(&retries, A, now)));
+        for other in [B, Attempt { version: 11, ..A }] {
+            assert!(milliseconds(15..=20).contains(&wait(&retries, other, now)), "{other:?}");
+        }
+        for _ in 0..20 {
+            fail(&mut retries, B, Class::Rejected, now);
+        }
+        assert!(milliseconds(22_500..=30_000).contains(&wait(&retries, A, now)), "many contents in a row");
+        assert!(milliseconds(450_000..=600_000).contains(&wait(&retries, B, now)));
     }
 
     #[test]
@@ -180,94 +234,90 @@ mod tests {
         let now = Instant::now();
         let mut retries = retries();
         for _ in 0..5 {
-            retries.failed(&"key", &"target", A, Class::Ordinary, None, now);
+            fail(&mut retries, A, Class::Ordinary, now);
         }
-        let sixth = retries.failed(&"key", &"target", B, Class::Ordinary, None, now);
-        assert!(sixth >= Duration::from_millis(480) && sixth <= Duration::from_millis(640), "{sixth:?}");
-        retries.succeeded(&"key", &"target");
-        let first = retries.failed(&"key", &"target", B, Class::Ordinary, None, now);
-        assert!(first <= Duration::from_millis(20), "{first:?}");
+        fail(&mut retries, B, Class::Ordinary, now);
+        assert!(milliseconds(480..=640).contains(&wait(&retries, A, now)));
+        retries.succeeded(&"key", &"write");
+        fail(&mut retries, B, Class::Ordinary, now);
+        assert!(milliseconds(15..=20).contains(&wait(&retries, A, now)));
     }
 
     #[test]
     fn a_failure_is_news_once_until_it_ends_or_is_another() {
         let now = Instant::now();
         let mut retries = retries();
-        assert!(retries.is_news(&"key", &"target", A, Class::Slow));
+        assert!(retries.is_news(&"key", &"write", A, Class::Denied));
         for _ in 0..3 {
-            retries.failed(&"key", &"target", A, Class::Slow, None, now);
-            assert!(!retries.is_news(&"key", &"target", A, Class::Slow));
+            fail(&mut retries, A, Class::Denied, now);
+            assert!(!retries.is_news(&"key", &"write", A, Class::Denied));
         }
-        assert!(retries.is_news(&"key", &"target", A, Class::Parked), "of another kind");
-        assert!(retries.is_news(&"key", &"target", B, Class::Slow), "of another content");
-        assert!(retries.is_news(&"key", &"other", A, Class::Slow), "of another object");
-        retries.succeeded(&"key", &"target");
-        assert!(retries.is_news(&"key", &"target", A, Class::Slow), "it had gone well in between");
+        assert!(retries.is_news(&"key", &"write", A, Class::Rejected), "of another class");
+        assert!(retries.is_news(&"key", &"write", B, Class::Denied), "of another content");
+        assert!(retries.is_news(&"key", &"other", A, Class::Denied), "of another write");
+        retries.succeeded(&"key", &"write");
+        assert!(retries.is_news(&"key", &"write", A, Class::Denied), "it had gone well in between");
     }
 
     #[test]
-    fn what_was_refused_is_not_sent_again_to_the_same_version() {
+    fn a_namespace_that_is_made_ends_the_wait_of_what_was_denied_and_of_nothing_else() {
         let now = Instant::now();
-        let mut retries = retries();
-        let wait = retries.failed(&"key", &"target", A, Class::Parked, None, now);
-        let next_year = now + Duration::from_secs(31_536_000);
-        assert_eq!(retries.may_send(&"key", &"target", A, next_year), Leave::No);
-        assert_eq!(retries.may_send(&"key", &"target", B, now), Leave::Now);
-        let changed = Attempt { content: 1, version: 11 };
-        assert_eq!(retries.may_send(&"key", &"target", changed, now), Leave::At(now + wait));
-        assert!(wait >= Duration::from_millis(750));
-    }
-
-    #[test]
-    fn what_waits_for_a_namespace_is_woken_and_other_failures_are_not() {
-        let now = Instant::now();
-        let mut retries = retries();
-        retries.failed(&"key", &"target", A, Class::Slow, None, now);
-        let wait = retries.failed(&"key", &"other", A, Class::Ordinary, None, now);
-        retries.clear_slow(&"key");
-        assert_eq!(retries.may_send(&"key", &"target", A, now), Leave::Now);
-        assert_eq!(retries.may_send(&"key", &"other", A, now), Leave::At(now + wait));
+        for class in ALL {
+            let mut retries = retries();
+            fail(&mut retries, A, class, now);
+            let before = wait(&retries, A, now);
+            retries.clear_denied(&"key");
+            let expected = if class == Class::Denied { Duration::ZERO } else { before };
+            assert_eq!(wait(&retries, A, now), expected, "{class:?}");
+        }
     }
 
     #[test]
     fn a_key_is_due_when_its_earliest_wait_is_over() {
         let now = Instant::now();
         let mut retries = retries();
-        let long = retries.failed(&"key", &"far", A, Class::Slow, None, now);
-        let short = retries.failed(&"key", &"near", A, Class::Ordinary, None, now);
-        retries.planned(&"key", &BTreeMap::from([("far", Some(now + long)), ("near", Some(now + short))]), now);
-        assert_eq!(retries.next(), Some(now + short));
-        assert_eq!(retries.pop_due(now + short), Some("key"));
-        assert_eq!(retries.pop_due(now + long), None, "planned again, it says anew what it waits for");
+        retries.failed(&"key", &"far", A, Class::Denied, None, now);
+        retries.failed(&"key", &"near", A, Class::Ordinary, None, now);
+        let held = |write| retries.held_until(&"key", &write, A, now).expect("it failed");
+        let (far, near) = (held("far"), held("near"));
+        retries.planned(&"key", &BTreeMap::from([("far", Some(far)), ("near", Some(near))]), now);
+        assert_eq!(retries.next(), Some(near));
+        assert_eq!(retries.pop_due(near), Some("key"));
+        assert_eq!(retries.pop_due(far), None, "planned again, it says anew what it waits for");
     }
 
     #[test]
-    fn a_wish_that_comes_and_goes_is_no_way_round_the_wait() {
+    fn a_key_is_due_also_when_what_it_waits_for_is_no_failure() {
         let now = Instant::now();
         let mut retries = retries();
-        let wait = retries.failed(&"key", &"target", A, Class::Ordinary, None, now);
-        retries.planned(&"key", &BTreeMap::new(), now);
-        assert_eq!(retries.may_send(&"key", &"target", A, now), Leave::At(now + wait));
-        assert_eq!(retries.pop_due(now + wait), Some("key"));
-        retries.planned(&"key", &BTreeMap::new(), now + wait);
-        assert!(retries.troubles.is_empty());
-        assert_eq!(retries.next(), None);
+        let minute = now + Duration::from_secs(60);
+        retries.planned(&"key", &BTreeMap::from([("write", Some(minute))]), now);
+        assert_eq!(retries.pop_due(minute), Some("key"));
     }
 
     #[test]
-    fn what_was_refused_and_is_not_wanted_any_more_is_forgotten() {
-        let now = Instant::now();
-        let mut retries = retries();
-        retries.failed(&"key", &"target", A, Class::Parked, None, now);
-        retries.planned(&"key", &BTreeMap::new(), now);
-        assert!(retries.troubles.is_empty());
+    fn a_write_that_is_dropped_and_wanted_again_does_not_get_around_the_back_off() {
+        for class in [Class::Ordinary, Class::Denied, Class::Rejected] {
+            let now = Instant::now();
+            let mut retries = retries();
+            fail(&mut retries, A, class, now);
+            let until = now + wait(&retries, B, now);
+            retries.planned(&"key", &BTreeMap::new(), now);
+            assert_eq!(retries.held_until(&"key", &"write", B, now), Some(until), "{class:?}");
+            assert_eq!(retries.pop_due(until), Some("key"), "{class:?}");
+            retries.planned(&"key", &BTreeMap::new(), until);
+            assert!(retries.troubles.is_empty(), "{class:?}");
+            assert_eq!(retries.next(), None, "{class:?}");
+        }
     }
 
     #[test]
     fn what_the_server_asks_for_is_obeyed() {
-        let now = Instant::now();
-        let mut retries = retries();
-        let wait = retries.failed(&"key", &"target", A, Class::Ordinary, Some(Duration::from_secs(7)), now);
-        assert!(wait >= Duration::from_secs(7) && wait <= Duration::from_millis(7_700));
+        for class in ALL {
+            let now = Instant::now();
+            let mut retries = retries();
+            retries.failed(&"key", &"write", A, class, Some(Duration::from_secs(7)), now);
+            assert!(milliseconds(7_000..=7_700).contains(&wait(&retries, B, now)), "{class:?}");
+        }
     }
 }

@@ -28,8 +28,8 @@ use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
-    Change, EventRecord, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
-    Verb, WatchState, WriteEnd,
+    Change, EventRecord, Fight, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec,
+    Unreadable, Verb, WatchState, WriteEnd,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -77,6 +77,8 @@ pub(crate) struct Thing {
     pub(crate) into: Option<String>,
     /// Wishes: when to plan again.
     pub(crate) again: Option<Timestamp>,
+    /// Wishes: what is written contains the time.
+    pub(crate) stamped: bool,
 }
 
 impl Thing {
@@ -127,8 +129,10 @@ pub(crate) struct Record {
     pub(crate) failed: Vec<String>,
     /// Every write that was not carried out, with its status.
     pub(crate) not_done: Vec<String>,
-    /// Keys whose refused writes are tried again.
-    pub(crate) retries_refused: BTreeSet<String>,
+    /// By how many microseconds the wall clock was set.
+    pub(crate) clock_set: Vec<i64>,
+    /// Fights that have begun, and `… is over`.
+    pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
     /// What the agent does not want. Set by the test; the engine sees it at its next turn.
@@ -179,22 +183,31 @@ impl Copier {
         }
     }
 
-    fn ensure(&self, source: Source, name: &str, value: &str, writes: &mut Vec<Request<Self>>) {
+    fn ensure(
+        &self,
+        source: Source,
+        name: &str,
+        value: &str,
+        stamp: Option<Timestamp>,
+        writes: &mut Vec<Request<Self>>,
+    ) {
+        let spec = match stamp {
+            Some(now) => json!({"value": value, "at": now.to_string()}),
+            None => json!({"value": value}),
+        };
         let verb = match self.things.get(&(source, name.to_owned())) {
             None => Verb::Create {
                 body: json!({
                     "apiVersion": "toy.io/v1",
                     "kind": source.resource().kind,
                     "metadata": {"namespace": "ns", "name": name},
-                    "spec": {"value": value},
+                    "spec": spec,
                 }),
             },
             Some(thing) if thing.deleting || thing.value == value => return,
-            Some(thing) => Verb::Patch {
-                subresource: None,
-                resource_version: thing.version,
-                body: json!({"spec": {"value": value}}),
-            },
+            Some(thing) => {
+                Verb::Patch { subresource: None, resource_version: thing.version, body: json!({"spec": spec}) }
+            }
         };
         let receipt = Some(format!("{name}={value}"));
         writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt });
@@ -255,7 +268,7 @@ impl Logic for Copier {
     fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self>> {
         let mut writes = Vec::new();
         if let Some(value) = lock(&self.record).last_word.take() {
-            self.ensure(Source::Copy, "last", value, &mut writes);
+            self.ensure(Source::Copy, "last", value, None, &mut writes);
         }
         writes
     }
@@ -280,14 +293,19 @@ impl Logic for Copier {
         dirty.extend(record.to_plan_when_it_leads.take());
     }
 
-    fn plan(&mut self, key: &String, _now: Timestamp) -> Plan<Self> {
+    fn clock_set(&mut self, microseconds: i64) {
+        lock(&self.record).clock_set.push(microseconds);
+    }
+
+    fn plan(&mut self, key: &String, now: Timestamp) -> Plan<Self> {
         lock(&self.record).plans.push(key.clone());
         let mut plan = Plan::default();
         match self.things.get(&(Source::Wish, key.clone())) {
             Some(wish) => {
-                self.ensure(Source::Copy, wish.into.as_deref().unwrap_or(key), &wish.value, &mut plan.writes);
+                let stamp = wish.stamped.then_some(now);
+                self.ensure(Source::Copy, wish.into.as_deref().unwrap_or(key), &wish.value, stamp, &mut plan.writes);
                 if wish.local {
-                    self.ensure(Source::Local, key, &wish.value, &mut plan.writes);
+                    self.ensure(Source::Local, key, &wish.value, stamp, &mut plan.writes);
                 }
                 plan.again = wish.again;
             }
@@ -348,8 +366,11 @@ impl Logic for Copier {
         }]
     }
 
-    fn retries_refused(&self, key: &String) -> bool {
-        lock(&self.record).retries_refused.contains(key)
+    fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<EventRecord<Source>> {
+        let Fight { cluster, kind, namespace, name, is_over, .. } = fight;
+        let end = if *is_over { " is over" } else { "" };
+        lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {namespace}/{name}{end}"));
+        Vec::new()
     }
 
     fn clears_backoff(&self, source: Source) -> bool {
@@ -380,6 +401,8 @@ pub(crate) enum Fault {
     Refuse,
     /// Does it at once and answers so much later.
     Late(Duration),
+    /// Misbehaves in that way so much later.
+    After(Duration, Box<Fault>),
     /// Forgets `spec.value`.
     Prune,
     /// Answers deletes with an object that a finalizer keeps.
@@ -490,6 +513,13 @@ impl Server {
         let fault = lock(&self.0).note(&parts.method, &path, &body);
         let carried_out = |fault| lock(&self.0).carry_out(&parts.method, &path, &body, fault);
         let cut = |kind: std::io::ErrorKind| Err(BoxError::from(std::io::Error::from(kind)));
+        let fault = match fault {
+            Some(Fault::After(delay, fault)) => {
+                sleep(delay).await;
+                Some(*fault)
+            }
+            fault => fault,
+        };
         match fault {
             None => respond(carried_out(None)),
             Some(Fault::Answer(status, headers, body)) => {
@@ -519,6 +549,7 @@ impl Server {
                 sleep(delay).await;
                 respond(answer)
             }
+            Some(Fault::After(..)) => unreachable!("it is taken apart above"),
             Some(fault @ (Fault::Prune | Fault::Linger)) => respond(carried_out(Some(fault))),
         }
     }
@@ -673,7 +704,7 @@ pub(crate) struct World {
     pub(crate) engine: JoinHandle<Finished>,
     pub(crate) metrics: prometheus::Registry,
     messages: mpsc::Sender<WatchMessage<Source, Thing>>,
-    clock: Clock,
+    pub(crate) clock: Clock,
     wish_version: u64,
 }
 

@@ -85,14 +85,18 @@ impl<L: Logic> Engine<L> {
     }
 
     fn plan_some(&mut self) {
-        let (now, instant) = (self.clock.now(), Instant::now());
+        self.follow_clock();
+        let now = Instant::now();
         while let Some(key) = self.again.pop_due(now) {
             self.mark_dirty([key]);
         }
-        while let Some(key) = self.retries.pop_due(instant) {
+        while let Some(key) = self.retries.pop_due(now) {
             self.mark_dirty([key]);
         }
-        let woken = self.slots.wake(instant);
+        for turn in self.fights.tidy(now) {
+            self.tell_of_fight(turn, true);
+        }
+        let woken = self.slots.wake(now);
         self.mark_dirty(woken);
         for _ in 0..PLANS_PER_TURN {
             let Some(key) = self.dirty.pop() else { break };
@@ -133,8 +137,7 @@ impl<L: Logic> Engine<L> {
         if !leads {
             return longest;
         }
-        let again = self.again.next().map(|at| self.clock.instant_at(at));
-        [again, self.retries.next(), self.slots.next_wake(Instant::now())]
+        [self.again.next(), self.retries.next(), self.slots.next_wake(Instant::now())]
             .into_iter()
             .flatten()
             .fold(longest, Instant::min)

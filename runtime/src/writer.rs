@@ -81,13 +81,55 @@ pub(crate) enum Seen<O> {
 
 /// A hash of what a write asks for, without its precondition. The same in every run.
 pub(crate) fn content(verb: &Verb) -> u64 {
+    hash_with(verb, |body, hasher| body.hash(hasher))
+}
+
+/// The same where each point in time counts as any other: two plans that want the same at two times have one such hash.
+pub(crate) fn timeless_content(verb: &Verb) -> u64 {
+    hash_with(verb, hash_without_times)
+}
+
+fn hash_with(verb: &Verb, hash_body: impl Fn(&Value, &mut DefaultHasher)) -> u64 {
     let mut hasher = DefaultHasher::new();
     verb.as_str().hash(&mut hasher);
     match verb {
-        Verb::Create { body } | Verb::Patch { body, .. } | Verb::Replace { body, .. } => body.hash(&mut hasher),
+        Verb::Create { body } | Verb::Patch { body, .. } | Verb::Replace { body, .. } => hash_body(body, &mut hasher),
         Verb::Delete { uid } => uid.hash(&mut hasher),
     }
     hasher.finish()
+}
+
+fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
+    match value {
+        Value::Object(fields) => {
+            fields.len().hash(hasher);
+            for (name, value) in fields {
+                name.hash(hasher);
+                hash_without_times(value, hasher);
+            }
+        }
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| hash_without_times(item, hasher));
+        }
+        Value::String(text) => match without_leading_time(text) {
+            Some(rest) => ("a time", rest).hash(hasher),
+            None => text.hash(hasher),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.hash(hasher),
+    }
+}
+
+/// What follows the point in time (RFC 3339, in UTC) that a text begins with.
+fn without_leading_time(text: &str) -> Option<&str> {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let (seconds, rest) = text.split_at_checked(FORM.len())?;
+    let is_alike = |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
+    if !seconds.bytes().zip(FORM).all(is_alike) {
+        return None;
+    }
+    let fraction = rest.strip_prefix('.').map(|rest| rest.trim_start_matches(|char: char| char.is_ascii_digit()));
+    fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
 /// Carries out a write, with the GET that it may need. Ends within two write timeouts.

@@ -376,3 +376,37 @@ async fn a_connection_that_is_refused_was_never_used() {
     let error = cluster.requests.send(request).await.expect_err("nobody listens");
     assert!(never_sent(&error), "{error:?}");
 }
+
+#[test]
+fn contents_are_equal_but_for_times_where_only_times_differ() {
+    let create = |spec: Value| Verb::Create { body: json!({"spec": spec}) };
+    let base =
+        json!({"at": "2027-01-15T08:00:00.000042Z", "stamp": "2027-01-15T08:00:00Z 3f2a", "n": 1, "list": ["a", "b"]});
+    let with = |field: &str, value: Value| {
+        let mut spec = base.clone();
+        spec[field] = value;
+        spec
+    };
+    let table = [
+        ("a later time", with("at", json!("2027-01-15T09:17:31.5Z")), true),
+        ("a time without a fraction", with("at", json!("2027-01-15T09:17:31Z")), true),
+        ("another time before the same text", with("stamp", json!("2031-12-31T23:59:59Z 3f2a")), true),
+        ("another text after the time", with("stamp", json!("2027-01-15T08:00:00Z 3f2b")), false),
+        ("no time", with("at", json!("2027-01-15")), false),
+        ("a text in place of a time", with("at", json!("a time")), false),
+        ("null", with("at", Value::Null), false),
+        ("another number", with("n", json!(2)), false),
+        ("another order", with("list", json!(["b", "a"])), false),
+        ("one more", with("list", json!(["a", "b", "c"])), false),
+        ("one field more", with("more", json!({})), false),
+    ];
+    let [exact, timeless] = [content, timeless_content];
+    for (what, spec, is_alike) in table {
+        let alike = timeless(&create(spec.clone())) == timeless(&create(base.clone()));
+        assert_eq!(alike, is_alike, "{what}");
+        assert_ne!(exact(&create(spec)), exact(&create(base.clone())), "{what}");
+    }
+    let patch = |resource_version| Verb::Patch { subresource: None, resource_version, body: json!({"spec": base}) };
+    assert_eq!(timeless(&patch(1)), timeless(&patch(2)), "the precondition is no content");
+    assert_ne!(timeless(&patch(1)), timeless(&create(base.clone())));
+}

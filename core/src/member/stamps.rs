@@ -39,6 +39,19 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
+    /// The wall clock was set by so many microseconds.
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
+        let by_name = [
+            &mut self.exportable_since,
+            &mut self.service_changed,
+            &mut self.unresolved_since,
+            &mut self.fulfilled_since,
+        ];
+        let since = by_name.into_iter().flat_map(BTreeMap::values_mut).chain(self.orphaned_since.values_mut());
+        changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
+    }
+
     /// The content of a slice changed; a new slice under an old name starts anew.
     pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, new: bool) {
         let changes = self.changes.entry(slice.clone()).or_default();
@@ -189,5 +202,34 @@ impl Stamps {
 
     pub(crate) fn take_latencies(&mut self) -> Vec<ServiceLatency> {
         std::mem::take(&mut self.latencies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_moves_every_stamp() {
+        let name = ObjectName::new("work", "app");
+        for by in [-3_600_000_000, 3_600_000_000] {
+            let (mut stamps, seen) = (Stamps::default(), Timestamp(7_000_000_000));
+            stamps.slice_changed(&name, 1, seen, true);
+            stamps.set_exportable(&name, true, seen);
+            stamps.service_changed(&name, seen);
+            stamps.set_resolved(&name, false, seen);
+            stamps.set_fulfilled(&name, true, seen);
+            stamps.set_orphaned(&"app-1".into(), true, seen);
+            stamps.clock_set(by);
+            let stamped = [
+                stamps.oldest_change(&name),
+                stamps.exportable_since(&name),
+                stamps.service_changed_at(&name),
+                stamps.unresolved_since(&name),
+                stamps.fulfilled_since(&name),
+                stamps.orphaned_since(&"app-1".into()),
+            ];
+            assert_eq!(stamped, [Some(Timestamp(7_000_000_000 + by)); 6]);
+        }
     }
 }

@@ -118,6 +118,11 @@ impl Serving {
         self.takeover.leads(at);
     }
 
+    /// The wall clock was set by so many microseconds.
+    pub fn clock_set(&mut self, microseconds: i64) {
+        self.takeover.clock_set(microseconds);
+    }
+
     /// An object is new or changed. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, dirty);

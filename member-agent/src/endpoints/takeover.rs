@@ -130,6 +130,15 @@ impl Takeover {
         self.note_known(at);
     }
 
+    /// The wall clock was set by so many microseconds: signs are as long ago as they were.
+    pub fn clock_set(&mut self, microseconds: i64) {
+        let signs = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
+        let look = self.look.as_mut().map(|(since, _)| since);
+        for sign in signs.into_iter().flatten().chain(look) {
+            *sign = sign.set_by(microseconds);
+        }
+    }
+
     fn note_known(&mut self, at: Timestamp) {
         if self.is_known() && self.known_since.is_none() {
             self.known_since = Some(at);

@@ -177,6 +177,25 @@ fn our_clock_that_goes_back_makes_nobody_wait_longer_than_once_more() {
 }
 
 #[test]
+fn our_clock_that_is_set_makes_nobody_wait_longer_or_less() {
+    for by in [-3_600_000_000, 3_600_000_000] {
+        let (mut takeover, now) = beside_another(60);
+        takeover.clock_set(by);
+        let now = now.set_by(by);
+        assert_eq!(takeover.decide(now).again, Some(now + AFTER));
+        assert!(!takeover.decide(now + AFTER - SECOND).serves);
+        assert!(takeover.decide(now + AFTER).serves);
+
+        let mut first_look = auto();
+        first_look.lease_seen(lease(NOON - SECOND * 86_400), NOON);
+        let mut first_look = known(first_look, NOON);
+        first_look.clock_set(by);
+        let now = NOON.set_by(by);
+        assert_eq!(first_look.decide(now).again, Some(now + SECOND * 15));
+    }
+}
+
+#[test]
 fn our_clock_that_goes_back_ends_nothing_that_was_begun() {
     let (mut takeover, gone) = beside_another(60);
     assert!(takeover.decide(gone + AFTER).serves);

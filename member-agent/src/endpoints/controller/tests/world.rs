@@ -2,8 +2,8 @@
 //!
 //! What the engine does and this repeats: answers are news before the watch shows them and are told once
 //! ([`Versions`]); one write per slice at a time; no plan while a slice of the Service is being made; what failed is tried
-//! again later, what was refused for its content is not sent again unchanged, nor what was answered with the version that
-//! is held.
+//! again later, what was refused for its content is not sent again unchanged (the engine does so after 10 minutes), nor what
+//! was answered with the version that is held.
 
 mod engine;
 mod looking;
