@@ -303,6 +303,7 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let mut leader = Candidate::with_clock(&server, "a", &["one"], &clock);
         leader.leads().await;
         let mut candidate = Candidate::with_clock(&server, "b", &["one"], &clock);
+        tokio::time::sleep(Duration::from_millis(500)).await;
         for _ in 0..3 {
             clock.set_by(hour);
             server.forget_log();
@@ -322,7 +323,8 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
         let acquired: jiff::Timestamp = acquired.parse().unwrap();
         let after = acquired.as_second() - renewed;
-        assert!((14..=20).contains(&after), "taken {after} s after it was last renewed");
+        // It looks every 2 to 4.4 s: that late it may see the last renewal, and that it has expired.
+        assert!((14..=24).contains(&after), "taken {after} s after it was last renewed");
     }
 }
 

@@ -1,13 +1,13 @@
 //! Answers to writes: conflicts, refusals, errors and silence, before and after the write took effect.
 
 use crate::trial::{AFTER, AT_LAST, BEFORE, SOON, Trial, play};
-use crate::weather::{Weather, ever_more_seldom, is_about_objects};
+use crate::weather::{Weather, ever_more_seldom, is_about_objects, is_heartbeat};
 use anyhow::ensure;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use memkube::faults::{Answer, Fault};
 use memkube::status::Named;
 use memkube::{Call, Status, Verb};
-use sim::fleet::Place;
+use sim::fleet::{Place, hub_user};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -42,8 +42,14 @@ async fn refused_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(RAIN).await;
-    // The exporter's agent wants one write, and one write is all that it asks for.
-    ever_more_seldom(&trial.hub.asked_by_minute(begun, is_write), in_the_first_minute, 6)?;
+    // The exporter's agent wants one write, and one write is all that it asks for; each member agent one heartbeat.
+    let asked_for = trial.hub.objects_asked_for(begun, is_write);
+    let resources: Vec<&str> = asked_for.iter().map(|(resource, _)| resource.as_str()).collect();
+    ensure!(resources == ["endpointsliceexports", "memberagents", "memberagents"], "{asked_for:?}");
+    for (_, name) in &asked_for {
+        let of_object = |call: &Call| is_write(call) && *call.target.name == **name;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, of_object), in_the_first_minute, 6)?;
+    }
     ensure!(trial.exporter.asked_after(begun, is_write).is_empty(), "nothing is to be written there");
     trial.nothing_is_lost(&BEFORE).await
 }
@@ -59,11 +65,16 @@ async fn clears(trial: &Trial, within: Duration) -> anyhow::Result<()> {
 /// A first export, import and change where every write of agents meets this and takes effect all the same.
 async fn carried_out_all_the_same(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
+    let begun = Instant::now();
     trial.wish().await?;
     trial.start_agents().await?;
     trial.ends_right(within).await?;
     // Each write was made once: as many as where every answer arrives.
     let told = trial.stage.ground.ledger().await.objects();
+    let beats = trial.hub.asked_after(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
+    // Two made by members, each answered once; then a renewal of each in ten seconds.
+    let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
+    ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = told.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
     ensure!(written == WRITES, "{written:?} writes, not {WRITES:?}:\n{told}");
     ensure!(told.clusters().flat_map(|ledger| ledger.of_agents().0).all(|entry| entry.status < 300), "{told}");
@@ -144,7 +155,9 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
         let begun = Instant::now();
         trial.change().await?;
         sleep(RAIN).await;
-        let asked = trial.hub.asked_after(begun, is_write);
+        // Its slice and its heartbeat together: what one is told holds for both.
+        let exporter = hub_user(&trial.stage.members[0].hub_namespace);
+        let asked = trial.hub.asked_after(begun, |call| is_write(call) && *call.user.name == *exporter);
         println!("asked after {asked:?}");
         ensure!(asked.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(30)), "asked after {asked:?}");
         ensure!((4..=7).contains(&asked.len()), "asked after {asked:?}");

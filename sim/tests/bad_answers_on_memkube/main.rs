@@ -8,6 +8,7 @@ mod support;
 
 mod answers;
 mod edited;
+mod heartbeats;
 mod hub;
 mod trial;
 mod unreadable;

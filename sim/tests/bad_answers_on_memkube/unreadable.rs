@@ -3,7 +3,7 @@
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, SOON, STORM, Trial, play};
-use crate::weather::{ever_more_seldom, is_about_objects};
+use crate::weather::{ever_more_seldom, is_about_objects, is_heartbeat};
 use anyhow::ensure;
 use fleetnet_tests::picture::draw;
 use fleetnet_tests::stage::Ground as _;
@@ -32,7 +32,7 @@ async fn survived(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
     trial.change().await?;
     sleep(STORM).await;
 
-    let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call);
+    let writes = |call: &memkube::Call| call.verb.writes() && is_about_objects(call) && !is_heartbeat(call);
     ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 4)?;
     trial.log.says(&["WARN", "an object cannot be read: what was known of it is kept; repair or delete it", field])?;
     let unreadable = "fleetnet_unreadable_objects_total{cluster=\"hub\",kind=";

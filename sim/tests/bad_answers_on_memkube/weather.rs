@@ -6,12 +6,16 @@ use futures::future::BoxFuture;
 use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// How long a server takes to refuse.
+const REFUSAL: Duration = Duration::from_millis(1);
 
 /// What befalls the requests that are made while it lasts.
 type Storm = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
@@ -83,6 +87,17 @@ impl Weather {
         self.0.lines.send_replace(Lines::Fair);
     }
 
+    /// The objects that agents have asked for since `begun`, as resource and name.
+    pub(crate) fn objects_asked_for(
+        &self,
+        begun: Instant,
+        wanted: impl Fn(&Call) -> bool,
+    ) -> BTreeSet<(String, String)> {
+        let asked = self.0.asked.lock();
+        let since = asked.iter().filter(|asked| asked.at >= begun && wanted(&asked.call));
+        since.map(|asked| (asked.call.target.resource.to_string(), asked.call.target.name.to_string())).collect()
+    }
+
     /// How many requests of agents there were in each minute since `begun`, Leases and Events left out.
     pub(crate) fn asked_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
@@ -107,9 +122,13 @@ fn is_of_agent(call: &Call) -> bool {
     call.user.name.contains("agent")
 }
 
-/// Neither election, nor heartbeat, nor reports.
+/// Neither leader election nor Events.
 pub(crate) fn is_about_objects(call: &Call) -> bool {
-    !matches!(&*call.target.resource, "leases" | "memberagents" | "events")
+    !matches!(&*call.target.resource, "leases" | "events")
+}
+
+pub(crate) fn is_heartbeat(call: &Call) -> bool {
+    &*call.target.resource == "memberagents"
 }
 
 impl Faults for Weather {
@@ -121,7 +140,12 @@ impl Faults for Weather {
             self.0.asked.lock().push(Asked { at: Instant::now(), call: call.clone() });
         }
         let storm = self.0.storm.lock().clone();
-        storm.map_or_else(Fault::default, |storm| storm(call))
+        let mut fault = storm.map_or_else(Fault::default, |storm| storm(call));
+        if fault.refuse.is_some() {
+            // A refusal takes time, so that the next plan is made at another time.
+            fault.delay_before = fault.delay_before.max(REFUSAL);
+        }
+        fault
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
+use fleetnet_tests::audit::{Entry, FleetMark};
 use fleetnet_tests::eventually::Deadline;
 use fleetnet_tests::gate::{Gate, Gatekeeper};
 use fleetnet_tests::kubeconfig::Access;
@@ -12,6 +13,7 @@ use fleetnet_tests::process::Ended;
 use fleetnet_tests::scenes::marker::Marker;
 use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
 use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::Role;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use std::path::PathBuf;
@@ -136,6 +138,58 @@ fn a_hub_whose_connections_break_or_fall_silent_takes_nothing_away_and_catches_u
         stage.user(1).sees("app", &["10.1.0.5"]).await?;
         few_complaints(&agent, began, 120)?;
         gate.stand(Gate::Open);
+        ends_right(settled, agent).await
+    })
+}
+
+/// How many heartbeats of the exporter a status was the answer to since then: writes to its MemberAgent in the hub.
+async fn heartbeats(stage: &Stage<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
+    let namespace = &*stage.members[0].hub_namespace;
+    let told = stage.ground.since(mark).await?;
+    let of_exporter = |entry: &&Entry| entry.resource == "memberagents" && entry.namespace == namespace;
+    Ok(told.hub.0.iter().filter(of_exporter).filter(|entry| entry.status == status).count())
+}
+
+#[test]
+fn heartbeats_that_a_role_does_not_allow_are_sent_ever_more_seldom() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let settled = settled().await?;
+        let stage = &settled.stage;
+        let agent = exporter(stage).await?.start_ready().await?;
+        changed(stage, &["10.1.0.4"]).await?;
+
+        // The role becomes that of a hub from before there were MemberAgents.
+        let roles: Api<Role> = stage.hub(&stage.members[0].hub_namespace);
+        let allowed = roles.get("fleetnet-member-agent").await?;
+        let mut older = allowed.clone();
+        let is_about = |resources: &Option<Vec<String>>| resources.iter().flatten().any(|it| it == "memberagents");
+        older.rules.iter_mut().for_each(|rules| rules.retain(|rule| !is_about(&rule.resources)));
+        ensure!(older != allowed, "the role says nothing of MemberAgents");
+        let mark = stage.ground.mark().await?;
+        let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
+
+        // The first within 10 s, the others about 1, 2 and 4 s after the one before.
+        let deadline = Deadline::start();
+        while heartbeats(stage, &mark, 403).await? < 4 {
+            deadline.check().context("four heartbeats that are denied")?;
+            sleep(POLL).await;
+        }
+        changed(stage, &["10.1.0.5"]).await?;
+        stage.user(0).set_endpoints("app-1", &AFTER).await?;
+        stage.user(1).sees("app", &AFTER).await?;
+        let denied = heartbeats(stage, &mark, 403).await?;
+        ensure!(denied <= 6, "{denied} heartbeats were sent though they are denied: {}", agent.log().tail());
+        let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
+        ensure!(complaints <= 30, "{}", agent.log().tail());
+
+        let allowed = Role { metadata: replaced.metadata, ..allowed };
+        roles.replace("fleetnet-member-agent", &PostParams::default(), &allowed).await?;
+        let mark = stage.ground.mark().await?;
+        let deadline = Deadline::start();
+        while heartbeats(stage, &mark, 200).await? == 0 {
+            deadline.check().context("a heartbeat once the role allows it")?;
+            sleep(POLL).await;
+        }
         ends_right(settled, agent).await
     })
 }

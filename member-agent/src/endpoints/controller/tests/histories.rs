@@ -352,6 +352,7 @@ impl History {
 
 impl History {
     /// The gauges are what there is. Each try counts once.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
     fn compare_metrics(&self) {
         let world = &self.world;
         let served: Vec<_> = world.services.values().filter(|service| model::is_served(service)).collect();

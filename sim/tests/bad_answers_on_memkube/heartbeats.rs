@@ -1,0 +1,106 @@
+//! Heartbeats: refused by the hub for long, and renewed while the wall clock is set.
+
+use crate::trial::{AFTER, AT_LAST, SOON, Trial, play};
+use crate::weather::{ever_more_seldom, is_heartbeat};
+use anyhow::ensure;
+use fleetnet_api::crd::ServiceExport;
+use memkube::faults::Fault;
+use memkube::status::Named;
+use memkube::{Call, Status, Verb};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+/// By that a clock is set, in microseconds.
+const HOUR: i64 = 3_600_000_000;
+
+/// A member's own write to its object. The hub's is to its status.
+fn is_renewal(call: &Call) -> bool {
+    is_heartbeat(call) && call.verb == Verb::Patch && call.user.name.contains("fleet-member")
+}
+
+fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
+    let name = trial.stage.ground.0.members[member].name.clone();
+    move |call| is_renewal(call) && *call.target.name == *name
+}
+
+/// The hub refuses every heartbeat for ten minutes. Returns how often each member tried.
+async fn refused(
+    trial: &mut Trial,
+    refuse: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,
+) -> anyhow::Result<()> {
+    trial.settle().await?;
+    trial.hub.requests(move |call| {
+        let target = &call.target;
+        let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
+        Fault { refuse: is_renewal(call).then(|| refuse(named)), ..Fault::default() }
+    });
+    let begun = Instant::now();
+    sleep(SOON).await;
+    trial.change().await?;
+    trial.stage.user(1).sees("app", &AFTER).await?;
+    sleep(TEN_MINUTES - SOON).await;
+    for member in [0, 1] {
+        let asked = trial.hub.asked_by_minute(begun, is_of(trial, member));
+        ensure!(asked.iter().sum::<usize>() < 40, "member {member} by minute: {asked:?}");
+        ever_more_seldom(&asked, 14, 4)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_heartbeat_that_a_hub_refuses_is_made_ever_more_seldom() -> anyhow::Result<()> {
+    let refusals: [fn(Named<'_>) -> Status; 5] = [
+        |named| Status::forbidden(named, "no"),
+        |named| Status::modified(named),
+        |_| Status::internal("etcdserver: request timed out"),
+        |_| Status::too_many_requests(0),
+        |_| Status::no_such_resource(),
+    ];
+    for refuse in refusals {
+        play(async |trial| {
+            refused(trial, refuse).await?;
+            trial.hub.clears();
+            let begun = Instant::now();
+            sleep(AT_LAST).await;
+            for member in [0, 1] {
+                let renewals = trial.hub.asked_after(begun, is_of(trial, member)).len();
+                ensure!(renewals >= 1, "member {member} is silent");
+            }
+            trial.is_quiet().await
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::Result<()> {
+    for hour in [HOUR, -HOUR] {
+        play(async |trial| {
+            trial.settle().await?;
+            let clock = trial.stage.ground.0.clock().clone();
+            for _ in 0..3 {
+                clock.set_by(hour);
+                let begun = Instant::now();
+                sleep(SOON).await;
+                for member in [0, 1] {
+                    let renewals = trial.hub.asked_after(begun, is_of(trial, member)).len();
+                    ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
+                }
+            }
+            // The derived Service outlives its last exporter by 60 s, whatever the clock says meanwhile.
+            trial.stage.user(0).delete::<ServiceExport>("app").await?;
+            trial.stage.user(1).sees_no_slice("app").await?;
+            let begun = Instant::now();
+            sleep(Duration::from_secs(20)).await;
+            clock.set_by(hour);
+            sleep(Duration::from_secs(38)).await;
+            trial.stage.user(1).derived_service("app").await?;
+            trial.stage.user(1).no_derived_service("app").await?;
+            let grace = begun.elapsed();
+            ensure!((58..=63).contains(&grace.as_secs()), "it went after {grace:?}");
+            trial.is_quiet().await
+        })?;
+    }
+    Ok(())
+}
