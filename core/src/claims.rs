@@ -4,7 +4,8 @@
 //! Neither blocks the other. Every fulfilled claimer stands in the `service-in-use-by` annotation of the hub's
 //! ServiceImport, each marked with a finalizer before it does.
 
-use crate::features::{self, Feature, Features};
+use crate::feature_set::FeatureSet;
+use crate::features::Feature;
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
@@ -37,12 +38,13 @@ impl Rightful {
 
 /// Who should hold a claim: a function of the objects alone. Who holds one that may be there and cannot be read keeps it, and
 /// as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service is for those only who understand
-/// that: others would make a load balancer of it.
+/// that: others would make a load balancer of it. A member that may understand it keeps its claim and gets no new one.
 pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
     let recorded = view.imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
     let understands = |claim: &&InternalServiceImport| {
-        !headless || view.features_of(&claim.meta.name.namespace, now).0.has(Feature::Headless)
+        let features = view.features_of(&claim.meta.name.namespace, now);
+        !headless || features.has(Feature::Headless) || features.is_assumed() && holds(recorded, claim)
     };
     let sharers = sharers(view, service);
     let holds_alone = |claim: &InternalServiceImport| match recorded {
@@ -199,9 +201,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 }
                 // Who was answered before the import was made anew is recorded first.
                 if is_marked && (granted || !offered) {
-                    let (features, until) = view.features_of(namespace, now);
-                    plan.join(answer(claim, granting.filter(|_| granted), features));
-                    plan.look_again(until);
+                    plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
             None if offered && !alive && !claim.meta.deleting => {}
@@ -236,9 +236,18 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     plan
 }
 
-/// A fulfilled claim shows what the exports were resolved to.
-fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: Features) -> Plan {
-    let status = import.map_or_else(ImportStatus::default, |import| features::import_for(features, &import.status));
+/// A fulfilled claim shows what the exports were resolved to, as far as its member understands that.
+fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
+    let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
+    let is_kept = import
+        .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
+    let again = features.again(is_kept && (claim.status != status || status.is_headless()));
+    let mut plan = if is_kept { Plan::default() } else { say(claim, status) };
+    plan.look_again(again);
+    plan
+}
+
+fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     if claim.status == status {
         return Plan::default();
     }
@@ -251,7 +260,7 @@ fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
         return Plan::default();
     }
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
-        return answer(claim, None, Features::NONE);
+        return say(claim, ImportStatus::default());
     }
     if claim.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::InternalServiceImport, &claim.meta, false));
@@ -264,7 +273,7 @@ fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }
-    let mut plan = answer(claim, None, Features::NONE);
+    let mut plan = say(claim, ImportStatus::default());
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
         plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
     }
@@ -283,7 +292,7 @@ fn waiting(
     let import = import.filter(|import| !import.meta.deleting)?;
     let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
     let service = &import.meta.name;
-    if import.status.is_headless() && !view.features_of(&name.namespace, now).0.has(Feature::Headless) {
+    if import.status.is_headless() && !view.features_of(&name.namespace, now).has(Feature::Headless) {
         let message = format!(
             "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and that cluster's agent \
              does not announce that it takes headless Services: upgrade it"

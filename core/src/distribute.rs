@@ -1,12 +1,12 @@
 //! Distribute: which importer gets which slice (spec 2.14; design section 3).
 //!
 //! The copy of an exported slice, an EndpointSliceImport of the same name, stands in the hub namespace of every importer
-//! that holds a claim on the slice's Service, and says what that importer understands ([`crate::features`]).
+//! that holds a claim on the slice's Service, and says what that importer understands ([`crate::feature_set`]).
 
 mod holder;
 
 use crate::claims;
-use crate::features;
+use crate::feature_set::FeatureSet;
 use crate::hub::{View, live};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
@@ -77,7 +77,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     others.filter_map(|other| view.slice_exports.live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
-        let told = features::slice_for(view.features_of(importer, now).0, &other.spec.content);
+        let told = view.features_of(importer, now).slice(&other.spec.content);
         (is_given_more || copy.is_some())
             && told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
@@ -98,11 +98,17 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
+    // Importers of which it is only assumed that they cannot have the slice keep the copy that they have.
+    let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     for importer in &claiming {
-        let (features, until) = view.features_of(importer, now);
-        plan.look_again(until);
-        if let Some(content) = features::slice_for(features, &export.spec.content) {
-            takers.insert(importer, Told { cluster: &cluster, export: &export.spec, content });
+        let features = view.features_of(importer, now);
+        let content = features.slice(&export.spec.content);
+        let copy = view.slice_imports.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
+        plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref())));
+        if let Some(content) = content {
+            takers.insert(importer, Told { cluster: &cluster, export: &export.spec, features, content });
+        } else if features.keeps(&export.spec.content) {
+            keepers.insert(importer);
         }
     }
     if !takers.is_empty() && (is_granted || copied(view, name)) && !export.meta.finalizers.ours {
@@ -121,7 +127,8 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         let regains = rightful.contains_key(namespace) || unread();
         // Who is recorded and claims nothing keeps what it has until it is struck out.
         let recorded = import.claims.importers.contains_key(namespace);
-        let stays = takers.contains_key(namespace) || !claiming.contains(namespace) && (recorded || regains);
+        let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
+        let stays = has_it || !claiming.contains(namespace) && (recorded || regains);
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
@@ -152,6 +159,7 @@ struct Told<'a> {
     /// That of the export's namespace, whatever the export says.
     cluster: &'a Text,
     export: &'a HubSliceSpec,
+    features: FeatureSet,
     /// As far as the importer understands it.
     content: Cow<'a, SliceContent>,
 }
@@ -172,7 +180,7 @@ impl Told<'_> {
             exported_since: of.exported_since.map(Timestamp::whole_seconds),
             ..of.clone()
         };
-        copy.content == *self.content
+        self.features.is_carried(&copy.content, &self.export.content)
             && copy.owner == self.export.owner
             && copy.reference.cluster == *self.cluster
             && reference(&copy.reference) == reference(&self.export.reference)

@@ -13,7 +13,7 @@ use crate::features::Feature;
 use crate::ids::{ObjectName, Timestamp};
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::View;
-use crate::model::{Condition, InternalServiceExport, Service, ServiceExport, ServiceType};
+use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
 use crate::reasons::Reason;
 
 pub use service::plan_service;
@@ -30,6 +30,8 @@ pub(crate) enum Eligibility<'a> {
     NotUnderstood(&'a Service),
     /// It has more ports than the hub takes: nothing changes but the condition, so an export that stands stays as it was.
     TooManyPorts(&'a Service),
+    /// Headless and asked for, and it is not known whether the hub understands that: nothing is begun or withdrawn.
+    Undecided,
     /// The weight says nothing usable: nothing changes but the condition (B8), so an export that stands is kept up.
     InvalidWeight(&'a Service, String),
     /// Weight 0 withdraws the export and its slices (B8).
@@ -44,8 +46,12 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
     if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
         return Eligibility::Ineligible(service);
     }
-    if service.headless && !view.hub_features(now).is_some_and(|(hub, _)| hub.has(Feature::Headless)) {
-        return Eligibility::NotUnderstood(service);
+    if service.headless {
+        match takes_headless(view, service, now) {
+            None => return Eligibility::Undecided,
+            Some(false) => return Eligibility::NotUnderstood(service),
+            Some(true) => {}
+        }
     }
     if service.ports.len() > PORTS_MAX {
         return Eligibility::TooManyPorts(service);
@@ -55,6 +61,19 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
         Ok(0) => Eligibility::WeightZero(service),
         Ok(_) => Eligibility::Eligible(service),
     }
+}
+
+/// True if the hub takes a headless Service; `None` if that is not known. While the hub is only assumed not to, what it has
+/// already it keeps.
+fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
+    let hub = view.hub_features(now)?;
+    if hub.has(Feature::Headless) || !hub.is_assumed() {
+        return Some(hub.has(Feature::Headless));
+    }
+    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
+    let is_known = view.watches.complete(&[Kind::InternalServiceExport])
+        && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+    is_known.then(|| offers(view, service).any(|offer| offer.headless))
 }
 
 /// The weight of an export (spec 1.3): a decimal integer from 0 to 1000, 1 where there is none.
@@ -103,6 +122,12 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     let judged = offers(view, source).find(|offer| offer.is_judged());
     let said = judged.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
+}
+
+/// True if it is not known yet whether the Service may be exported.
+pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
+    let export = view.exports.live(service);
+    export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
 }
 
 /// Whether the verdict that a ServiceExport repeats is that on its present export: the cleanup finalizer stands, and it does

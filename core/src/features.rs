@@ -106,6 +106,14 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     Some(Cow::Owned(told))
 }
 
+/// True if `written` is what a peer with some feature set is told of `source`.
+pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
+    let undrained = Features::ALL.without(Feature::DrainingEndpoints);
+    let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];
+    let go_form = undrained.without(Feature::EndpointDetails);
+    sets.into_iter().chain([go_form]).any(|peer| slice_for(peer, source).is_some_and(|content| *content == *written))
+}
+
 /// What a peer is told of an import.
 pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus {
     ImportStatus { session_affinity: affinity_for(peer, status.session_affinity), ..status.clone() }
@@ -158,10 +166,14 @@ mod tests {
         ];
         for (peer, told, why) in table {
             assert_eq!(slice_for(peer, &full).map(Cow::into_owned), told, "{why}");
+            assert!(told.is_some_and(|told| is_form_of(&told, &full)), "{why}");
         }
+        let changed = SliceContent { draining: Vec::new(), endpoints: vec![endpoint("c")], ..full.clone() };
+        assert!(!is_form_of(&changed, &full) && !is_form_of(&full, &changed));
         let six = content(AddressType::IPv6);
         assert_eq!(slice_for(Features::ALL.without(Feature::IPv6), &six), None);
         assert!(matches!(slice_for(Features::ALL, &six), Some(Cow::Borrowed(_))), "and costs no copy");
+        assert!(is_form_of(&six, &six) && !is_form_of(&full, &six));
         let names = content(AddressType::Other("FQDN".into()));
         assert_eq!(slice_for(Features::ALL, &names), None, "no cluster can import it");
     }

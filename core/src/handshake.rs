@@ -4,54 +4,13 @@
 //! One object says both, so that it needs no other channel: `spec` is the member's, `status` the hub's. It is a heartbeat
 //! (the member renews it only while it follows its own slices), the handshake, and what `kubectl get memberagents -A` shows.
 
-use crate::features::Features;
 use crate::hub;
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, RENEW_MICROS};
+use crate::limits::RENEW_MICROS;
 use crate::member;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use crate::watches::WatchState;
-
-/// What a peer has announced. One whose announcement vanished without being taken back (somebody deleted the object, and the
-/// peer is about to make it anew) is believed for a while longer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Announced {
-    features: Features,
-    lost: Option<Timestamp>,
-}
-
-impl Announced {
-    /// The peer says this now, or nothing. True if what holds may have changed.
-    pub(crate) fn heard(&mut self, features: Option<Features>, at: Timestamp) -> bool {
-        let before = *self;
-        match features {
-            Some(features) => *self = Self { features, lost: None },
-            None if self.features != Features::NONE => self.lost = self.lost.or(Some(at)),
-            None => {}
-        }
-        *self != before
-    }
-
-    /// True if nothing is left of it at that time: as if the peer had never announced anything.
-    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
-        self.at(now) == (Features::NONE, None)
-    }
-
-    /// The wall clock was set by so many microseconds.
-    pub(crate) fn clock_set(&mut self, micros: i64) {
-        self.lost = self.lost.map(|lost| lost.plus_micros(micros));
-    }
-
-    /// What holds at that time, and until when, if that is known to end.
-    pub(crate) fn at(&self, now: Timestamp) -> (Features, Option<Timestamp>) {
-        match self.lost.map(|lost| lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS)) {
-            Some(end) if now >= end => (Features::NONE, None),
-            end => (self.features, end),
-        }
-    }
-}
 
 /// Plans the member's own object: made, and renewed while this cluster's slices are followed.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
@@ -105,6 +64,9 @@ const COUNTED: [Kind; 4] =
 pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
+    if !view.watches.complete(&[Kind::MemberAgent]) {
+        return Plan::default(); // while the kind is not served there is nothing to answer
+    }
     let Some(held) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;
     let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(held.counts);
@@ -126,40 +88,5 @@ fn counts(view: &hub::View, namespace: &Text) -> MemberCounts {
         exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
         imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
         imported_slices: number(view.slice_imports.in_namespace(namespace).count()),
-    }
-}
-
-/// Whether what a peer announced is known: a fleet without the kind announces nothing.
-pub(crate) fn is_known(state: WatchState) -> bool {
-    matches!(state, WatchState::Complete | WatchState::Absent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_announced_holds_until_it_is_taken_back_or_its_loss_has_lasted() {
-        let (start, second) = (Timestamp(0), 1_000_000);
-        let mut announced = Announced::default();
-        assert_eq!(announced.at(start), (Features::NONE, None));
-        assert!(announced.heard(Some(Features::ALL), start));
-        assert!(!announced.heard(Some(Features::ALL), start), "said again");
-        let lost = start.plus_micros(second);
-        assert!(announced.heard(None, lost));
-        assert!(!announced.heard(None, lost.plus_micros(second)), "its time runs from the first");
-        let end = lost.plus_micros(60 * second);
-        assert_eq!(announced.at(end.plus_micros(-1)), (Features::ALL, Some(end)));
-        assert_eq!(announced.at(end), (Features::NONE, None));
-        for by in [-3_600 * second, 3_600 * second] {
-            let mut announced = announced;
-            announced.clock_set(by);
-            let end = end.plus_micros(by);
-            assert_eq!(announced.at(end.plus_micros(-1)), (Features::ALL, Some(end)), "the clock was set by {by}");
-            assert_eq!(announced.at(end), (Features::NONE, None), "the clock was set by {by}");
-        }
-        assert!(announced.heard(Some(Features::NONE), lost), "taken back: at once");
-        assert_eq!(announced.at(lost), (Features::NONE, None));
-        assert!(!announced.heard(None, lost), "nothing was announced, so nothing is lost");
     }
 }

@@ -8,7 +8,8 @@
 mod holders;
 mod members;
 
-use crate::handshake::{self, Announced};
+use crate::feature_set::Announced;
+use crate::handshake;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
@@ -113,8 +114,8 @@ impl View {
     }
 
     /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
-    pub fn watch_state(&mut self, kind: Kind, state: WatchState, dirty: &mut Vec<Key>) {
-        if self.watches.set(kind, state) {
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.watches.set(kind, state, at) {
             if kind == Kind::Namespace {
                 self.rank_all_exports(dirty); // who may export
             }
@@ -124,6 +125,7 @@ impl View {
 
     /// The wall clock was set by so many microseconds: what is remembered moves with it.
     pub fn clock_set(&mut self, micros: i64) {
+        self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
     }
 

@@ -30,6 +30,7 @@ pub mod claims;
 pub mod conditions;
 pub mod distribute;
 pub mod export;
+mod feature_set;
 pub mod features;
 pub mod handshake;
 pub mod hub;

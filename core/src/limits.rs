@@ -39,3 +39,7 @@ pub const RENEW_MICROS: i64 = 10_000_000;
 /// How long what a peer announced holds on where its announcement has vanished without being taken back: as long as it may
 /// take to be made anew.
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
+
+/// Time that a peer has for its first announcement since the kind MemberAgent is served. A peer looks again for a kind that
+/// was not served after 5 minutes at most, and a minute is for what it then writes.
+pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;

@@ -15,7 +15,8 @@ mod refused;
 mod stamps;
 mod unreadable;
 
-use crate::handshake::{self, Announced};
+use crate::feature_set::Announced;
+use crate::handshake;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Index, Table};
 use crate::model::{
@@ -222,7 +223,7 @@ impl View {
 
     /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        if self.watches.set(kind, state) {
+        if self.watches.set(kind, state, at) {
             self.note_orphans(at);
             self.all_keys(dirty);
         }
@@ -230,6 +231,7 @@ impl View {
 
     /// The wall clock was set by so many microseconds: what is remembered moves with it.
     pub fn clock_set(&mut self, micros: i64) {
+        self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
         self.hub_announced.clock_set(micros);
     }

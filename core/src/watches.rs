@@ -1,5 +1,6 @@
 //! How far the view of each kind can be trusted: nothing is removed on a half-filled view.
 
+use crate::ids::Timestamp;
 use crate::model::Kind;
 use std::collections::BTreeMap;
 
@@ -13,23 +14,38 @@ pub enum WatchState {
     Complete,
     /// An optional kind that is not served or may not be read: its feature is off.
     Absent,
-    /// A kind that was there and vanished: what is held may be wrong, so nothing is decided by it.
+    /// A kind that was there and vanished: what is held may be wrong, so nothing is decided by it. Without MemberAgents
+    /// decisions are made nevertheless ([`crate::feature_set`]).
     Unknown,
 }
 
 /// The state of every watch of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watches(BTreeMap<Kind, WatchState>);
+pub struct Watches(BTreeMap<Kind, (WatchState, Timestamp)>);
 
 impl Watches {
-    /// Takes the new state of a watch; whether it differs from the one before.
-    pub fn set(&mut self, kind: Kind, state: WatchState) -> bool {
-        self.0.insert(kind, state).unwrap_or_default() != state
+    /// Takes in the state of a watch at this time. True if it differs from the one before.
+    pub fn set(&mut self, kind: Kind, state: WatchState, at: Timestamp) -> bool {
+        if self.state(kind) == state {
+            return false;
+        }
+        self.0.insert(kind, (state, at));
+        true
     }
 
-    /// The state of a watch.
+    /// State of a watch.
     pub fn state(&self, kind: Kind) -> WatchState {
-        self.0.get(&kind).copied().unwrap_or_default()
+        self.0.get(&kind).map(|(state, _)| *state).unwrap_or_default()
+    }
+
+    /// The wall clock was set by so many microseconds.
+    pub(crate) fn clock_set(&mut self, micros: i64) {
+        self.0.values_mut().for_each(|(_, since)| *since = since.plus_micros(micros));
+    }
+
+    /// When a watch came to be in its state.
+    pub fn since(&self, kind: Kind) -> Timestamp {
+        self.0.get(&kind).map_or(Timestamp(0), |(_, since)| *since)
     }
 
     /// Whether a decision that requires these kinds may be made.

@@ -58,8 +58,8 @@ impl Logic for Hub {
         self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
     }
 
-    fn watch_state(&mut self, source: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, glue::watch_state(state), dirty);
+    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
         let not_enforced = self.view.rights_not_enforced();
         if let Some(why) = not_enforced.filter(|_| !self.said_not_enforced) {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{why}");

@@ -78,6 +78,7 @@ async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
     stage.user(0).export("app").await?;
     stage.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&stage.user(1), &rich::imported()).await?;
+    sleep(SOON).await; // what is deleted from here on was in the agents' first lists
     Ok(stage)
 }
 

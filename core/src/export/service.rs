@@ -2,7 +2,7 @@
 
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
-use crate::features::{self, Features};
+use crate::feature_set::FeatureSet;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
@@ -25,7 +25,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         return withdraw(view, export);
     }
     match eligibility(view, export, now) {
-        Eligibility::NotUnderstood(_) if view.hub_features(now).is_none() => Plan::default(), // it may yet say so
+        Eligibility::Undecided => Plan::default(), // the hub may yet say so
         Eligibility::NotFound => {
             let valid = wanted(Verdict::service_not_found(service));
             let text = format!(
@@ -163,10 +163,11 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     let refused = view.refused(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
     if view.watches.complete(&[Kind::InternalServiceExport])
-        && let Some((hub, until)) = view.hub_features(now)
+        && let Some(hub) = view.hub_features(now)
     {
         to_hub = export_to_hub(view, service, hub, now);
-        to_hub.look_again(until);
+        let is_fuller = |held: &InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
+        to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller)));
     }
     let valid = unless_hindered(view, export, service, valid, held.as_deref());
     let refused = refused.filter(|_| !to_hub.writes.is_empty());
@@ -250,7 +251,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
 }
 
 /// Makes or updates the InternalServiceExport.
-fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) -> Plan {
+fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
     let name = &service.meta.name;
     let offer = offer_of(service, hub);
     let fits = offer.ports.len() <= PORTS_MAX;
@@ -264,7 +265,7 @@ fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) 
         if held.reference.uid != service.meta.uid {
             // The Service was made anew: another identity is another export (B16).
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
-        } else if fits && (!offers(held, &offer) || held.reference.cluster != view.settings.cluster) {
+        } else if fits && (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
             let write = Write::patch(Kind::InternalServiceExport, &held.meta, patch);
@@ -283,9 +284,17 @@ fn export_to_hub(view: &View, service: &Service, hub: Features, now: Timestamp) 
 }
 
 /// What the hub is told of a Service.
-fn offer_of(service: &Service, hub: Features) -> Offer {
-    let session_affinity = features::affinity_for(hub, service.session_affinity);
+fn offer_of(service: &Service, hub: FeatureSet) -> Offer {
+    let session_affinity = hub.affinity(service.session_affinity);
     Offer { ports: service.ports.clone(), headless: service.headless, session_affinity }
+}
+
+/// True if the hub needs no other write to have the Service. While only the Go form is assumed, what is there in a fuller
+/// form stays; a headless Service has no other.
+fn is_offered(held: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
+    let offer = offer_of(service, hub);
+    let fuller = || Offer { session_affinity: service.session_affinity, ..offer.clone() };
+    offers(held, &offer) || hub.is_assumed() && (held.headless && service.headless || offers(held, &fuller()))
 }
 
 fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {

@@ -1,7 +1,7 @@
 //! Export of a slice: one EndpointSlice to one EndpointSliceExport, as far as the hub understands it.
 
-use super::exportable;
-use crate::features::{self, Features};
+use super::{exportable, is_undecided};
+use crate::feature_set::FeatureSet;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
 use crate::member::View;
@@ -19,10 +19,10 @@ const REQUIRED: [Kind; 5] =
 
 /// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
 pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
-    if is_unknown(view, slice) || !view.watches.complete(&REQUIRED) {
+    if is_unknown(view, slice, now) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
-    let Some((hub, until)) = view.hub_features(now) else { return Plan::default() };
+    let Some(hub) = view.hub_features(now) else { return Plan::default() };
     let hub = Hub { understands: hub, now };
     let mut plan = match wanted(view, slice, hub) {
         None => withdraw_all(view, slice, hub).hindered_by(not_understood(view, slice, hub)),
@@ -31,14 +31,16 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
         }
         Some((source, export)) => ensure(view, &source, export, hub),
     };
-    plan.look_again(until);
+    let told = view.slices.live(slice).map(|slice| hub.understands.slice(&slice.content));
+    let is_other = |export: &HubSlice| told.as_ref().is_some_and(|told| told.as_deref() != Some(&export.spec.content));
+    plan.look_again(hub.understands.again(exports_of(view, slice).any(is_other)));
     plan
 }
 
 /// What the hub understands, and at what time that is asked.
 #[derive(Clone, Copy)]
 struct Hub {
-    understands: Features,
+    understands: FeatureSet,
     now: Timestamp,
 }
 
@@ -49,10 +51,10 @@ struct Source<'a> {
 }
 
 /// Whether it cannot be told if a slice is to be exported, for want of something that is there and cannot be read.
-fn is_unknown(view: &View, slice: &ObjectName) -> bool {
-    let service = || view.slices.live(slice).and_then(View::service_of);
-    let of_unknown = || service().is_some_and(|service| view.is_export_unknown(&service));
-    !view.unreadable.is_empty() && (view.unreadable.has(Kind::EndpointSlice, slice) || of_unknown())
+fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
+    let service = view.slices.live(slice).and_then(View::service_of);
+    view.unreadable.has(Kind::EndpointSlice, slice)
+        || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
 /// The slice and the export that it belongs to, if it is to be exported.
@@ -70,16 +72,19 @@ fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
 /// The slice, if it is one that is exported with its Service.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
-    Some(Source { slice, content: features::slice_for(hub.understands, &slice.content)? })
+    Some(Source { slice, content: hub.understands.slice(&slice.content)? })
+}
+
+/// The slice, if it would be exported if the hub understood it.
+fn not_carried<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
+    let slice = own(view, slice).filter(|slice| hub.understands.slice(&slice.content).is_none())?;
+    exportable(view, &View::service_of(slice)?, hub.now)?;
+    Some(slice)
 }
 
 /// What to say of a slice that would be exported if the hub understood it.
 fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance> {
-    if source(view, slice, hub).is_some() {
-        return None;
-    }
-    let slice = own(view, slice)?;
-    exportable(view, &View::service_of(slice)?, hub.now)?;
+    let slice = not_carried(view, slice, hub)?;
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
         AddressType::IPv4 | AddressType::IPv6 => {
@@ -88,8 +93,12 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance
                 .to_owned()
         }
     };
-    let message =
-        format!("EndpointSlice {} of cluster {} is not exported: {why}", slice.meta.name, view.settings.cluster);
+    let what = if hub.understands.keeps(&slice.content) && best(view, slice).is_some() {
+        "stays in the hub as it was exported"
+    } else {
+        "is not exported"
+    };
+    let message = format!("EndpointSlice {} of cluster {} {what}: {why}", slice.meta.name, view.settings.cluster);
     Some(Hindrance { reason: Reason::NotUnderstood, message })
 }
 
@@ -107,7 +116,13 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    let stays = |export: &&HubSlice| export.meta.deleting || awaits_successor(view, export, hub);
+    // It is only assumed that the hub does not understand the slice, so what it has of it stays.
+    let kept = not_carried(view, slice, hub).filter(|slice| hub.understands.keeps(&slice.content));
+    let kept = kept.map(|slice| &slice.meta.uid);
+    let stays = |export: &&HubSlice| {
+        let is_kept = kept == Some(&export.spec.reference.uid);
+        export.meta.deleting || is_kept || awaits_successor(view, export, hub)
+    };
     for export in exports_of(view, slice).filter(|export| !stays(export)) {
         plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
     }
@@ -118,7 +133,8 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
 /// is not exported any more.
 fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
-    if exportable(view, service, hub.now).is_none() && !view.is_export_unknown(service) {
+    let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
+    if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }
     view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
@@ -149,7 +165,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     let is_ours = reference.cluster == view.settings.cluster
         && reference.source == source.slice.meta.name
         && kept.spec.owner == *owner;
-    if kept.spec.content != *source.content || !is_ours {
+    if !hub.understands.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
         let patch = Patch::HubSlice(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
     }

@@ -1,22 +1,23 @@
 //! What the members have announced ([`crate::handshake`]).
 
 use super::{Key, View};
-use crate::features::Features;
-use crate::handshake;
+use crate::feature_set::FeatureSet;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::Taken;
 use crate::model::{Kind, MemberAgent};
 use crate::names;
+use crate::watches::WatchState;
 
 impl View {
-    /// What the member of a hub namespace understands beside the Go form, and until when that holds, if that is known to end.
-    pub(crate) fn features_of(&self, namespace: &Text, now: Timestamp) -> (Features, Option<Timestamp>) {
-        self.announced.get(namespace).map_or((Features::NONE, None), |announced| announced.at(now))
+    /// Feature set of the member of a hub namespace.
+    pub(crate) fn features_of(&self, namespace: &Text, now: Timestamp) -> FeatureSet {
+        let announced = self.announced.get(namespace).copied().unwrap_or_default();
+        FeatureSet::at(now, announced, self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent))
     }
 
-    /// Whether it is known what the members understand.
+    /// True if the members' announcements have been listed, or cannot be.
     pub(crate) fn knows_features(&self) -> bool {
-        handshake::is_known(self.watches.state(Kind::MemberAgent))
+        self.watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {

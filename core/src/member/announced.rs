@@ -1,11 +1,11 @@
 //! What the hub has announced, and whether this cluster's slices are followed ([`crate::handshake`]).
 
 use super::{Key, View};
-use crate::features::{self, Features};
-use crate::handshake;
+use crate::feature_set::FeatureSet;
 use crate::ids::{ObjectName, Timestamp};
 use crate::index::Taken;
 use crate::model::{EndpointSlice, Kind, MemberAgent, SliceContent};
+use crate::watches::WatchState;
 use std::borrow::Cow;
 
 impl View {
@@ -20,15 +20,21 @@ impl View {
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
-    /// What the hub understands beside the Go form, and until when that holds, if that is known to end; `None` while it is
-    /// not known yet.
-    pub(crate) fn hub_features(&self, now: Timestamp) -> Option<(Features, Option<Timestamp>)> {
-        handshake::is_known(self.watches.state(Kind::MemberAgent)).then(|| self.hub_announced.at(now))
+    /// Feature set of the hub; `None` until its announcement has been listed, or cannot be.
+    pub(crate) fn hub_features(&self, now: Timestamp) -> Option<FeatureSet> {
+        let is_known = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
+        is_known.then(|| self.hub_feature_set(now))
+    }
+
+    /// The same, assumed to be the Go form until then.
+    pub(super) fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
+        let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
+        FeatureSet::at(now, self.hub_announced, state, since)
     }
 
     /// What the hub is told of a slice; `None` where it would not understand it.
     pub(super) fn told_to_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
-        features::slice_for(self.hub_announced.at(at).0, &slice.content)
+        self.hub_feature_set(at).slice(&slice.content)
     }
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {

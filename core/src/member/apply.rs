@@ -247,13 +247,16 @@ impl View {
     /// Notes what of a slice its exports in the hub lack, whichever of both was seen first.
     pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
-        let Some(told) = self.told_to_hub(slice, at) else { return self.stamps.slice_settled(name) };
+        let hub = self.hub_feature_set(at);
+        if hub.slice(&slice.content).is_none() {
+            return self.stamps.slice_settled(name); // the hub is not told of it
+        }
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
-            same |= spec.content == *told; // also one that changed and changed back
+            same |= hub.is_carried(&spec.content, &slice.content); // also one that changed and changed back
         }
         if same {
             self.stamps.slice_settled(name);

@@ -2,10 +2,11 @@
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
-    condition, conflict, content, in_hub_of, internal_export, named, no_conflict, pending, port, reference, seconds,
-    service, service_export, slice, slice_export, slice_import, valid,
+    condition, conflict, content, in_hub_of, internal_export, member_agent, named, no_conflict, pending, port,
+    reference, seconds, service, service_export, slice, slice_export, slice_import, valid,
 };
 use crate::support::view::{NOW, SEEN, events, gone, hindrances, hub_view, member_view, planned, told, writes};
+use fleetnet_core::features::Features;
 use fleetnet_core::member::{Key, ServiceLatency, View};
 use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
@@ -342,6 +343,8 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     ours.imported = true;
     let mut unlabelled = slice("fleet-system/app-1");
     unlabelled.meta.uid = "uid-app-1".into();
+    let go_form = member_agent("member-1", Features::ALL, Features::NONE).object();
+    let to_go_form_hub = accepted().into_iter().chain([go_form]).collect();
     let table = [
         ("accepted", accepted(), source.clone(), true),
         ("with an invalid weight", with(accepted_export("work/app").weighing("many")), source.clone(), true),
@@ -362,7 +365,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
             false,
         ),
         ("a dying slice", accepted(), source.deleting(), false),
-        ("IPv6: not in the Go form", accepted(), v6, false),
+        ("IPv6: not in the Go form", to_go_form_hub, v6, false),
         ("FQDN", accepted(), fqdn, false),
         ("a slice without Service", accepted(), nobodys, false),
         ("a slice that we imported", accepted(), ours, false),

@@ -15,6 +15,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, ConsumerType, Endpoint, EndpointSlice, Kind, Object, Service, ServiceExport,
     SessionAffinity, SliceContent,
 };
+use fleetnet_core::watches::WatchState;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use proptest::test_runner::TestRunner;
@@ -286,6 +287,37 @@ impl Fleet {
         assert_eq!(holds.count(), may.count().min(1));
     }
 
+    /// The definition of MemberAgent is deleted, its objects with it; agents notice that, and its return, each in its own
+    /// time, and some are made anew meanwhile. Nothing is written for any of that.
+    fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
+        let mark = self.world.ledger.len();
+        for member in 0..MEMBERS {
+            let cluster = cluster_id(member);
+            self.world.delete(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster));
+        }
+        let everyone = self.world.everyone();
+        let restarts = |who: usize| (seed >> who).is_multiple_of(3);
+        for (index, who) in everyone.iter().enumerate() {
+            if restarts(index) {
+                self.world.restart(*who);
+                self.world.not_served(*who, Kind::MemberAgent, WatchState::Absent);
+            } else {
+                self.world.not_served(*who, Kind::MemberAgent, WatchState::Unknown);
+            }
+        }
+        self.world.run_for(LONG_MICROS);
+        assert_eq!(self.world.lines_since(mark), Vec::<String>::new(), "it is gone");
+        for (index, who) in everyone.iter().enumerate() {
+            self.world.relist(*who, Kind::MemberAgent);
+            self.world.run_for(60_000_000);
+            if index < MEMBERS {
+                self.say(index);
+            }
+        }
+        self.world.run_for(LONG_MICROS);
+        assert_eq!(self.world.lines_since(mark), Vec::<String>::new(), "it is back");
+    }
+
     /// No object in the hub says more than was announced to who wrote it, or by whom it is for.
     fn assert_nothing_unannounced_is_said(&self) {
         for object in self.world.hub.all() {
@@ -344,6 +376,8 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
         }
         fleet.assert_one_holds_the_load_balancer();
         fleet.assert_nothing_unannounced_is_said();
+
+        fleet.assert_a_lost_definition_takes_nothing_back(seed);
 
         let mark = fleet.world.ledger.len();
         fleet.world.restart_all();

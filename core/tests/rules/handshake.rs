@@ -156,7 +156,7 @@ fn the_hub_says_what_it_understands_and_counts_what_the_member_shares() {
     let view = speaking_hub(objects.iter().cloned().chain([answered.clone().object()]));
     assert_eq!(planned(&view, &key), Plan::default(), "said already");
     let mut half = speaking_hub([answered.object()]);
-    half.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, &mut Vec::new());
+    half.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(planned(&half, &key), Plan::default(), "what is not all known is not counted");
     assert_eq!(writes(&speaking_hub([]), &key), [], "who is not there is not answered");
     assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
@@ -384,14 +384,14 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
 fn nothing_is_told_before_it_is_known_who_understands_what() {
     let (rich, _) = rich();
     let export = slice_export("member-1", &rich);
-    for state in [WatchState::Incomplete, WatchState::Unknown] {
-        let mut view = given(&export, None, None);
-        view.watch_state(Kind::MemberAgent, state, &mut Vec::new());
-        assert_eq!(writes(&view, &slice_key(&export)), [], "{state:?}");
+    let mut view = given(&export, None, None);
+    view.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &slice_key(&export)), []);
+    for state in [WatchState::Absent, WatchState::Unknown] {
+        let mut without = given(&export, None, None);
+        without.watch_state(Kind::MemberAgent, state, NOW, &mut Vec::new());
+        assert_eq!(writes(&without, &slice_key(&export)).len(), 1, "{state:?}: the Go form is assumed");
     }
-    let mut without = given(&export, None, None);
-    without.watch_state(Kind::MemberAgent, WatchState::Absent, &mut Vec::new());
-    assert_eq!(writes(&without, &slice_key(&export)).len(), 1, "a fleet without the kind announces nothing");
 }
 
 // === Services ===

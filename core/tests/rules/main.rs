@@ -26,6 +26,7 @@ mod interleavings;
 mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;
+mod lost_definition;
 mod proved;
 mod rights;
 mod scenes;

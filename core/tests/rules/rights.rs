@@ -5,7 +5,7 @@ use crate::support::build::{
     in_hub_of, internal_export, named, namespace, no_conflict, resolved, seconds, service, service_import, slice,
     slice_export, slice_import,
 };
-use crate::support::view::{NOW, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
+use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
@@ -274,7 +274,7 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
 fn unknown(view: &View) -> Vec<(&'static str, View)> {
     let in_state = |state| {
         let mut view = view.clone();
-        view.watch_state(Kind::Namespace, state, &mut Vec::new());
+        view.watch_state(Kind::Namespace, state, SEEN, &mut Vec::new());
         view
     };
     let mut beyond_reading = view.clone();
@@ -359,7 +359,7 @@ fn where_namespaces_may_not_be_read_everybody_may_do_everything_and_that_is_said
     let export = fresh_export("member-2");
     let mut view = hub_view([export.clone().object()]);
     assert_eq!(view.rights_not_enforced(), None);
-    view.watch_state(Kind::Namespace, WatchState::Absent, &mut Vec::new());
+    view.watch_state(Kind::Namespace, WatchState::Absent, SEEN, &mut Vec::new());
     assert!(
         view.rights_not_enforced().expect("said").contains("Allow the hub agent to get, list and watch namespaces")
     );

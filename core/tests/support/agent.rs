@@ -94,8 +94,8 @@ impl View for hub::View {
     fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
         self.apply(change, at, dirty);
     }
-    fn watched(&mut self, kind: Kind, state: WatchState, _at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.watch_state(kind, state, dirty);
+    fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.watch_state(kind, state, at, dirty);
     }
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan {
         self.plan(key, now)
@@ -192,6 +192,14 @@ impl<V: View> Agent<V> {
         }
         queue.extend(listed().cloned().map(|object| News::Changed(Change::Applied(object))));
         queue.push_back(News::Listed);
+    }
+
+    /// The server does not serve a kind: its watch has nothing more to tell.
+    pub(crate) fn not_served(&mut self, kind: Kind, state: WatchState, now: Timestamp) {
+        self.inbox.remove(&kind);
+        let mut dirty = Vec::new();
+        self.view.watched(kind, state, now, &mut dirty);
+        self.dirty.extend(dirty);
     }
 
     /// Something happened that a watch will tell.

@@ -9,6 +9,7 @@ use fleetnet_core::member::Settings;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
 use std::collections::BTreeMap;
 
@@ -260,6 +261,15 @@ impl World {
                 self.members[index].agent.list(kind, &objects);
             }
             _ => {}
+        }
+    }
+
+    /// A kind is not served any more, or was not when the agent started: its watch tells nothing.
+    pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
+        let now = self.now;
+        match who {
+            Who::Hub => self.hub_agent.not_served(kind, state, now),
+            Who::Member(index) => self.members[index].agent.not_served(kind, state, now),
         }
     }
 

@@ -142,8 +142,17 @@ impl Controller {
     /// Whether it serves and knows all that it must know for that.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let is_known = |input| self.told.contains(input) && self.states.get(input) == Some(&WatchState::Complete);
-        self.is_serving && Input::ALL.iter().all(is_known)
+        self.is_serving && Input::ALL.iter().all(|input| self.told.contains(input) && self.is_known(*input))
+    }
+
+    /// True if the view of an input may be acted on. Nodes that cannot be watched any more hold as they were: what pods say
+    /// of themselves is worth more than a Node's zone, and a pod on a Node that is not known is not published.
+    fn is_known(&self, input: Input) -> bool {
+        match self.states.get(&input) {
+            Some(WatchState::Complete) => true,
+            Some(WatchState::Unknown) => input == Input::Node,
+            _ => false,
+        }
     }
 
     /// All of an input has been told from its beginning, since it has begun to serve. Pushes the Services to plan.

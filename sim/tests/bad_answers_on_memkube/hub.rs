@@ -193,6 +193,33 @@ fn a_kind_that_is_not_served_any_more_freezes_what_stands_on_it() -> anyhow::Res
 }
 
 #[test]
+fn changes_flow_while_memberagents_are_not_served_any_more() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        let concerned = |call: &Call| &*call.target.resource == "memberagents";
+        let gone = Some(Status::no_such_resource());
+        trial.hub.requests(move |call| Fault { refuse: gone.clone().filter(|_| concerned(call)), ..Fault::default() });
+        trial.hub.watches(Lines::Cut("agent"));
+        sleep(SOON / 60).await;
+        trial.hub.watches(Lines::Fair); // of all kinds but that one
+        sleep(SOON / 2).await;
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        trial.log.says(&["the view of a kind changed its state", "memberagents", "unknown"])?;
+        sleep(STORM).await;
+        trial.nothing_is_lost(&AFTER).await?;
+        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.stage.user(1).sees("app", &BEFORE).await?;
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+
+        trial.hub.clears();
+        trial.ends_right(AT_LAST).await?;
+        trial.nothing_is_lost(&AFTER).await
+    })
+}
+
+#[test]
 fn a_hub_that_falls_silent_is_given_up_on_and_found_again() -> anyhow::Result<()> {
     play(async |trial| {
         trial.settle().await?;

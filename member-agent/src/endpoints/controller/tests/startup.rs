@@ -36,13 +36,33 @@ fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_i
     world.set(service("web"));
     world.settle();
     world.take_done();
+    for (number, input) in [Input::Service, Input::EndpointSlice, Input::Pod].into_iter().enumerate() {
+        world.state(input, WatchState::Unknown);
+        world.set(pod(number));
+        world.advance(SECOND * 5);
+        assert_eq!(world.take_done(), [], "{input:?}");
+        world.state(input, WatchState::Complete);
+        world.settle();
+        assert_eq!(world.take_done(), [Update], "{input:?}");
+    }
+}
+
+#[test]
+fn nodes_that_are_not_served_any_more_hold_as_they_were_and_pods_on_them_go_on() {
+    let mut world = World::new();
+    world.set(service("web"));
+    world.settle();
+    world.take_done();
     world.state(Input::Node, WatchState::Unknown);
-    world.set(pod(1));
+    world.set_all([pod(1), pod(2).on_node("node-2")]);
     world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.endpoints_of("web").len(), 1, "a pod on a Node that is not known waits for it");
+    world.set(node("node-2", "", ""));
     world.state(Input::Node, WatchState::Complete);
     world.settle();
     assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
 /// A cluster in which there is a bit of everything.

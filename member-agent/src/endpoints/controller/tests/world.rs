@@ -102,7 +102,7 @@ pub(crate) struct World {
     pub(crate) config: Config,
     timing: Timing,
     serves: bool,
-    /// What the engine has told to be complete.
+    /// What the engine has told to be complete. Nodes that vanish later hold as they were.
     complete: BTreeSet<Input>,
     /// How the controller reads each input, and what it is to be told once more.
     readings: BTreeMap<Input, u64>,

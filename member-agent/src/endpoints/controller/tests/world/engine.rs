@@ -340,7 +340,7 @@ impl World {
             if self.retold.remove(&input) {
                 self.learn(|controller, _, dirty| controller.read_anew(input, dirty));
             }
-        } else {
+        } else if (input, state) != (Input::Node, WatchState::Unknown) {
             self.complete.remove(&input);
         }
         self.learn(|controller, _, dirty| controller.watch_state(input, state, dirty));

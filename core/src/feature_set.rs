@@ -1,0 +1,214 @@
+//! Feature set of a peer: what its announcement ([`crate::handshake`]) says, and what is assumed while that is missing.
+//!
+//! | the kind MemberAgent | the peer | its feature set |
+//! |---|---|---|
+//! | is not listed yet | | not known: nothing is written |
+//! | is served | has announced one | that one |
+//! | is served | had announced one, and its object was deleted since | that one for 60 s, then the Go form |
+//! | is served | has announced none since the kind is served | the Go form, assumed for 6 min, then certain |
+//! | has vanished | had announced one | that one for 60 s, then the Go form, assumed |
+//! | has vanished, or was never served | has announced none | the Go form, assumed |
+//!
+//! While the Go form is only assumed, changes are written in it, and nothing else follows from it: what the peer already has
+//! in a fuller form is not rewritten, and what the Go form cannot carry is neither removed nor changed.
+
+use crate::features::{self, Feature, Features};
+use crate::ids::Timestamp;
+use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, FIRST_ANNOUNCEMENT_MICROS};
+use crate::model::{ImportStatus, SessionAffinity, SliceContent};
+use crate::watches::WatchState;
+use std::borrow::Cow;
+
+/// Last announcement of a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Announced {
+    /// None since this process started.
+    #[default]
+    Never,
+    /// These features.
+    Features(Features),
+    /// These features, in an object that was deleted at this time without being taken back.
+    Lost { features: Features, at: Timestamp },
+}
+
+impl Announced {
+    /// Takes in what the peer announces now, or that its announcement is gone. True if its feature set may have changed.
+    pub(crate) fn heard(&mut self, said: Option<Features>, at: Timestamp) -> bool {
+        let before = *self;
+        match (said, before) {
+            (Some(features), _) => *self = Self::Features(features),
+            (None, Self::Features(features)) if features != Features::NONE => *self = Self::Lost { features, at },
+            (None, _) => {}
+        }
+        *self != before
+    }
+
+    /// True if nothing is left of it at that time: as if the peer had never announced anything.
+    pub(crate) fn is_over(self, now: Timestamp) -> bool {
+        match self {
+            Self::Never => true,
+            Self::Features(_) => false,
+            Self::Lost { at, .. } => now >= at.plus_micros(ANNOUNCEMENT_GRACE_MICROS),
+        }
+    }
+
+    /// The wall clock was set by so many microseconds.
+    pub(crate) fn clock_set(&mut self, micros: i64) {
+        if let Self::Lost { at, .. } = self {
+            *at = at.plus_micros(micros);
+        }
+    }
+
+    fn is_lost_before(self, since: Timestamp) -> bool {
+        matches!(self, Self::Lost { at, .. } if at <= since)
+    }
+}
+
+/// Feature set of a peer at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FeatureSet {
+    features: Features,
+    is_assumed: bool,
+    until: Option<Timestamp>,
+}
+
+impl FeatureSet {
+    /// The rule: what `announced` is worth at `now`, while the watch of MemberAgents has been in `state` since `since`.
+    pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
+        let is_served = state == WatchState::Complete;
+        if is_served && let Announced::Features(features) = announced {
+            return Self { features, is_assumed: false, until: None };
+        }
+        if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
+            // A peer looks again for a kind that vanished after 5 minutes at most.
+            let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
+            let is_assumed = now < until;
+            return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
+        }
+        let (features, lost) = match announced {
+            Announced::Lost { features, at } => (features, at),
+            Announced::Features(features) => (features, since),
+            Announced::Never => return Self { features: Features::NONE, is_assumed: true, until: None },
+        };
+        let end = lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS);
+        if state != WatchState::Absent && now < end {
+            return Self { features, is_assumed: false, until: Some(end) };
+        }
+        Self { features: Features::NONE, is_assumed: !is_served, until: None }
+    }
+
+    /// True if the peer may have announced more than is known.
+    pub(crate) fn is_assumed(self) -> bool {
+        self.is_assumed
+    }
+
+    /// True if the peer understands this addition.
+    pub(crate) fn has(self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+
+    /// When to plan again because this set ends. An assumption matters only to a plan that `keeps` something because of it.
+    pub(crate) fn again(self, keeps: bool) -> Option<Timestamp> {
+        self.until.filter(|_| keeps || !self.is_assumed)
+    }
+
+    /// The slice as it is written for the peer; `None` if it cannot be.
+    pub(crate) fn slice(self, source: &SliceContent) -> Option<Cow<'_, SliceContent>> {
+        features::slice_for(self.features, source)
+    }
+
+    /// True if the peer keeps what it has of a slice that cannot be written for it: it may have announced that it can.
+    pub(crate) fn keeps(self, source: &SliceContent) -> bool {
+        self.is_assumed && features::slice_for(Features::ALL, source).is_some()
+    }
+
+    /// True if `written` needs no other write for the peer to have `source`.
+    pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
+        self.slice(source).is_some_and(|content| *content == *written)
+            || self.is_assumed && features::is_form_of(written, source)
+    }
+
+    /// The import as it is written for the peer.
+    pub(crate) fn import(self, status: &ImportStatus) -> ImportStatus {
+        features::import_for(self.features, status)
+    }
+
+    /// The session affinity of a Service as it is written for the peer.
+    pub(crate) fn affinity(self, affinity: SessionAffinity) -> SessionAffinity {
+        features::affinity_for(self.features, affinity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use WatchState::{Absent, Complete, Incomplete, Unknown};
+
+    const SECOND: i64 = 1_000_000;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp(second * SECOND)
+    }
+
+    fn certain(features: Features, until: Option<i64>) -> FeatureSet {
+        FeatureSet { features, is_assumed: false, until: until.map(at) }
+    }
+
+    fn go_form_assumed(until: Option<i64>) -> FeatureSet {
+        FeatureSet { features: Features::NONE, is_assumed: true, until: until.map(at) }
+    }
+
+    #[test]
+    fn what_was_announced_holds_until_it_is_taken_back_or_its_loss_has_lasted() {
+        let mut announced = Announced::default();
+        assert!(announced.heard(Some(Features::ALL), at(0)));
+        assert!(!announced.heard(Some(Features::ALL), at(0)), "said again");
+        assert!(announced.heard(None, at(1)));
+        assert!(!announced.heard(None, at(2)), "its time runs from the first");
+        assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1) });
+        for by in [-3_600, 3_600] {
+            let mut announced = announced;
+            announced.clock_set(by * SECOND);
+            assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1 + by) }, "set by {by}");
+        }
+        assert!(announced.heard(Some(Features::NONE), at(3)), "taken back: at once");
+        assert!(!announced.heard(None, at(4)), "nothing was announced, so nothing is lost");
+    }
+
+    #[test]
+    fn a_feature_set_follows_from_the_announcement_the_state_of_the_kind_and_its_time() {
+        let (never, said) = (Announced::Never, Announced::Features(Features::ALL));
+        let lost = |second| Announced::Lost { features: Features::ALL, at: at(second) };
+        let all = |until| certain(Features::ALL, until);
+        let go_form = certain(Features::NONE, None);
+        // (announcement, state of the kind, since, now) and the feature set.
+        let table = [
+            ((said, Complete, 100, 900), all(None), "announced"),
+            ((Announced::Features(Features::NONE), Complete, 100, 101), go_form, "announced that there are none"),
+            ((lost(200), Complete, 100, 259), all(Some(260)), "deleted while the kind is served"),
+            ((lost(200), Complete, 100, 260), go_form, "and not made anew"),
+            ((never, Complete, 100, 459), go_form_assumed(Some(460)), "may not have had the time"),
+            ((never, Complete, 100, 460), go_form, "had the time"),
+            ((lost(90), Complete, 100, 101), go_form_assumed(Some(460)), "vanished with the kind, which is back"),
+            ((lost(100), Complete, 100, 459), go_form_assumed(Some(460)), "is missing in the first list"),
+            ((lost(90), Complete, 100, 460), go_form, "and does not come back"),
+            ((said, Unknown, 100, 159), all(Some(160)), "the kind has vanished"),
+            ((said, Unknown, 100, 160), go_form_assumed(None), "and stays away"),
+            ((lost(90), Unknown, 100, 149), all(Some(150)), "its object went first"),
+            ((lost(90), Unknown, 100, 150), go_form_assumed(None), "and the kind stays away"),
+            ((never, Unknown, 100, 101), go_form_assumed(None), "nothing was announced"),
+            ((never, Absent, 100, 900), go_form_assumed(None), "the kind was never served"),
+            ((never, Incomplete, 0, 900), go_form_assumed(None), "nothing is listed yet"),
+        ];
+        for ((announced, state, since, now), expected, why) in table {
+            assert_eq!(FeatureSet::at(at(now), announced, state, at(since)), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn only_what_ends_is_waited_for_and_an_assumption_only_by_who_keeps_something() {
+        assert_eq!(certain(Features::ALL, Some(9)).again(false), Some(at(9)));
+        assert_eq!(go_form_assumed(Some(9)).again(false), None);
+        assert_eq!(go_form_assumed(Some(9)).again(true), Some(at(9)));
+    }
+}

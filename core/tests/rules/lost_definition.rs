@@ -1,0 +1,302 @@
+//! The definition of MemberAgent is missing: the last feature sets hold for a minute, then changes are written in the Go form,
+//! and nothing is removed or rewritten for want of it.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
+    content, endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds, service, service_import,
+    slice, slice_export, slice_import,
+};
+use crate::support::view::{events, gone, hindrances, hub_view, member_view, planned, told, writes};
+use fleetnet_core::features::Features;
+use fleetnet_core::hub;
+use fleetnet_core::member::{self, Key};
+use fleetnet_core::model::{
+    AddressType, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
+    Object, Service, ServiceExport, SessionAffinity, SliceContent,
+};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+
+const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+
+/// A slice with everything that is added to the Go form.
+fn rich() -> EndpointSlice {
+    let mut rich = slice("work/app-1").endpoints(&["10.0.0.1"]);
+    rich.content.endpoints[0].hostname = Some("db-0".into());
+    rich.content.endpoints[0].zone = Some("zone-1".into());
+    rich.content.draining = vec![endpoint("10.0.0.2")];
+    rich
+}
+
+/// The same with one endpoint more.
+fn changed() -> EndpointSlice {
+    let mut changed = rich().version(2).generation(2);
+    changed.content.endpoints.push(endpoint("10.0.0.3"));
+    changed
+}
+
+fn six(address: &str) -> EndpointSlice {
+    let six = slice("work/app-1");
+    EndpointSlice { content: SliceContent { address_type: AddressType::IPv6, ..content(&[address]) }, ..six }
+}
+
+/// What the copies or exports that are written say.
+fn carried(writes: &[Write]) -> Vec<SliceContent> {
+    let content = |write: &Write| match &write.action {
+        Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
+        | Action::Patch { patch: Patch::HubSlice(spec), .. } => Some(spec.content.clone()),
+        _ => None,
+    };
+    writes.iter().filter_map(content).collect()
+}
+
+fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
+    vec![content(addresses)]
+}
+
+// === The hub ===
+
+/// What the hub knows of an export of member-1 and member-2's copy of another, or of none; the definition vanishes at second
+/// 20, or was never there.
+fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
+    let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
+    objects.extend(copy.map(|copy| Object::EndpointSliceImport(copy.clone())));
+    without_definition(objects, was_there)
+}
+
+fn without_definition(objects: Vec<Object>, was_there: bool) -> hub::View {
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let state = if was_there { WatchState::Unknown } else { WatchState::Absent };
+    let mut view = hub_view(objects.into_iter().chain(was_there.then_some(agent)));
+    view.watch_state(Kind::MemberAgent, state, seconds(20), &mut Vec::new());
+    view
+}
+
+fn key_of(export: &HubSlice) -> hub::Key {
+    hub::Key::Slice(export.meta.name.name.clone())
+}
+
+#[test]
+fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
+    let export = slice_export("member-1", &changed()).marked();
+    let copy = slice_import("member-2", &slice_export("member-1", &rich()));
+    let view = hub_without(&export, Some(&copy), true);
+    let in_time = view.plan(&key_of(&export), seconds(79));
+    assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
+    let later = view.plan(&key_of(&export), seconds(80));
+    assert_eq!((carried(&later.writes), later.again), (addresses(&["10.0.0.1", "10.0.0.3"]), None));
+    let never_there = hub_without(&export, Some(&copy), false);
+    assert_eq!(carried(&writes(&never_there, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]));
+    let none = hub_without(&export, None, false);
+    assert_eq!(carried(&writes(&none, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]), "and what is new");
+}
+
+#[test]
+fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
+    let export = slice_export("member-1", &rich()).marked();
+    let copy = slice_import("member-2", &export);
+    let mut half = copy.clone();
+    half.spec.content.draining.clear();
+    for copy in [copy, half] {
+        let view = hub_without(&export, Some(&copy), false);
+        assert_eq!(planned(&view, &key_of(&export)), Plan::default(), "{:?}", copy.spec.content);
+    }
+}
+
+#[test]
+fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
+    let export = slice_export("member-1", &six("fd00::2")).marked();
+    let copy = slice_import("member-2", &slice_export("member-1", &six("fd00::1")));
+    for was_there in [true, false] {
+        let mut view = hub_without(&export, Some(&copy), was_there);
+        assert_eq!(view.plan(&key_of(&export), seconds(900)), Plan::default(), "{was_there}");
+        let none = hub_without(&export, None, was_there);
+        assert_eq!(none.plan(&key_of(&export), seconds(900)).writes.len(), 1, "it is marked for nobody");
+        let withdrawn = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+        gone(&mut view, &Object::EndpointSliceExport(export.clone()));
+        assert_eq!(view.plan(&key_of(&export), seconds(900)).writes, [withdrawn], "its source goes");
+    }
+}
+
+#[test]
+fn a_peer_has_six_minutes_for_its_first_announcement() {
+    let export = slice_export("member-1", &six("fd00::1")).marked();
+    let copy = slice_import("member-2", &export);
+    let mut view = hub_without(&export, Some(&copy), false);
+    view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
+    let waits = Plan { again: Some(seconds(460)), ..Plan::default() };
+    assert_eq!(view.plan(&key_of(&export), seconds(459)), waits, "the definition is there");
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    assert_eq!(view.plan(&key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
+    told(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
+    assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
+}
+
+/// What the hub plans of a Service that member-1 exports and member-2 claims.
+fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
+    let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    (offer.headless, offer.session_affinity) = (status.is_headless(), status.session_affinity);
+    let import = service_import("work/app").showing(status.clone());
+    let import = if is_held { import.claimed_by(&["member-2"]) } else { import };
+    let objects = vec![offer.offered_since(seconds(2)).object(), import.object(), claim.clone().object()];
+    writes(&without_definition(objects, false), &hub::Key::Service(named("work/app")))
+}
+
+fn headless() -> ImportStatus {
+    ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) }
+}
+
+#[test]
+fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
+    let fresh = claim("member-2", &service_import("work/app"));
+    let held = fresh.clone().marked().answered(headless());
+    assert_eq!(service_plan(&headless(), &held, true), []);
+    let other = fresh.clone().marked().answered(ImportStatus { clusters: vec!["member-3".into()], ..headless() });
+    assert_eq!(service_plan(&headless(), &other, true), [], "nor changed");
+    assert_eq!(service_plan(&headless(), &fresh, false), []);
+    let unmark = Write::finalizer(Kind::InternalServiceImport, &fresh.clone().marked().meta, false);
+    assert_eq!(service_plan(&headless(), &fresh.marked(), false), [unmark]);
+}
+
+#[test]
+fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
+    let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
+    let shown = claim("member-2", &service_import("work/app")).marked().answered(sticky.clone());
+    assert_eq!(service_plan(&sticky, &shown, true), []);
+    let other = ImportStatus { clusters: vec!["member-3".into()], ..sticky.clone() };
+    let before = claim("member-2", &service_import("work/app")).marked().answered(other);
+    let answer = Write::patch(Kind::InternalServiceImport, &before.meta, Patch::ImportStatus(resolved(&["member-1"])));
+    assert_eq!(service_plan(&sticky, &before, true), [answer]);
+}
+
+// === A member ===
+
+fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) -> member::View {
+    let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
+    let state = if was_there { WatchState::Unknown } else { WatchState::Absent };
+    let mut view = member_view(objects.into_iter().chain(was_there.then_some(agent)));
+    view.watch_state(Kind::MemberAgent, state, seconds(20), &mut Vec::new());
+    view
+}
+
+fn exporter_without(source: &EndpointSlice, held: Option<&HubSlice>, was_there: bool) -> member::View {
+    let objects = [service("work/app").object(), accepted_export("work/app").object(), source.clone().object()];
+    let held = held.map(|held| Object::EndpointSliceExport(held.clone()));
+    member_without(objects.into_iter().chain(held), was_there)
+}
+
+fn app_slice() -> Key {
+    Key::SliceExport(named("work/app-1"))
+}
+
+#[test]
+fn a_member_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
+    let held = slice_export("member-1", &rich());
+    let view = exporter_without(&changed(), Some(&held), true);
+    let in_time = view.plan(&app_slice(), seconds(79));
+    assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
+    let later = view.plan(&app_slice(), seconds(80));
+    assert_eq!((carried(&later.writes), later.again), (addresses(&["10.0.0.1", "10.0.0.3"]), None));
+    for was_there in [true, false] {
+        let same = exporter_without(&rich(), Some(&held), was_there);
+        assert_eq!(same.plan(&app_slice(), seconds(900)), Plan::default(), "what has not changed is not rewritten");
+        let none = exporter_without(&rich(), None, was_there);
+        assert_eq!(carried(&none.plan(&app_slice(), seconds(900)).writes), addresses(&["10.0.0.1"]), "what is new");
+    }
+}
+
+#[test]
+fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
+    let held = slice_export("member-1", &six("fd00::1"));
+    for was_there in [true, false] {
+        let view = exporter_without(&six("fd00::2"), Some(&held), was_there);
+        let plan = view.plan(&app_slice(), seconds(900));
+        assert_eq!((plan.writes.len(), plan.again), (0, None));
+        let message = "EndpointSlice work/app-1 of cluster member-1 stays in the hub as it was exported: the hub agent does \
+                       not announce that it takes slices of IPv6: upgrade it, or apply the definition of MemberAgent in \
+                       the hub";
+        assert_eq!(hindrances(&plan), [("NotUnderstood", message)]);
+        let none = exporter_without(&six("fd00::2"), None, was_there);
+        assert_eq!(none.plan(&app_slice(), seconds(900)).writes, []);
+        let mut view = view;
+        gone(&mut view, &six("fd00::2").object());
+        let withdrawn = Write::delete(Kind::EndpointSliceExport, &held.meta);
+        assert_eq!(view.plan(&app_slice(), seconds(900)).writes, [withdrawn], "its source goes");
+    }
+    let mut of_another = held;
+    of_another.spec.reference.uid = "before".into();
+    let withdrawn = [Write::delete(Kind::EndpointSliceExport, &of_another.meta)];
+    let view = exporter_without(&six("fd00::2"), Some(&of_another), false);
+    assert_eq!(writes(&view, &app_slice()), withdrawn, "that of a slice which is gone goes");
+}
+
+#[test]
+fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() {
+    let held = slice_export("member-1", &six("fd00::1"));
+    let mut view = exporter_without(&six("fd00::1"), Some(&held), false);
+    view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
+    let waits = view.plan(&app_slice(), seconds(459));
+    assert_eq!((waits.writes, waits.again), (Vec::new(), Some(seconds(460))));
+    let withdrawn = [Write::delete(Kind::EndpointSliceExport, &held.meta)];
+    assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
+}
+
+/// A headless Service, asked for, with a slice that has changed.
+fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
+    let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
+    let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);
+    let objects = [service("work/app").headless().object(), export.object(), slice.object()];
+    objects.into_iter().chain(held.map(|held| held.clone().object())).collect()
+}
+
+#[test]
+fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
+    let app = Key::Export(named("work/app"));
+    let mut held = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    (held.headless, held.ports) = (true, Vec::new());
+    let view = member_without(headless_export(Some(&held)), false);
+    assert_eq!(writes(&view, &app), [], "though its ports are others by now");
+    assert_eq!(carried(&writes(&view, &app_slice())), addresses(&["10.0.0.1"]));
+
+    let view = member_without(headless_export(None), false);
+    assert_eq!(events(&view, &app), ["ServiceIneligible"]);
+    let mut not_listed = view;
+    not_listed.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, seconds(20), &mut Vec::new());
+    assert_eq!(planned(&not_listed, &app), Plan::default(), "what the hub has is not known yet");
+    let export = slice_export("member-1", &slice("work/app-1").endpoints(&["10.0.0.9"]));
+    told(&mut not_listed, Object::EndpointSliceExport(export));
+    assert_eq!(planned(&not_listed, &app_slice()), Plan::default());
+}
+
+#[test]
+fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
+    let app = Key::Export(named("work/app"));
+    let mut held = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    held.headless = true;
+    let mut view = member_without(headless_export(Some(&held)), false);
+    view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
+    assert_eq!(view.plan(&app, seconds(459)), Plan { again: Some(seconds(460)), ..Plan::default() });
+    let told: Vec<_> = view.plan(&app, seconds(460)).writes.iter().map(|write| write.kind).collect();
+    assert_eq!(told, [Kind::ServiceExport], "it is told first");
+}
+
+#[test]
+fn an_export_keeps_the_session_affinity_that_it_shows_until_it_changes() {
+    let app = Key::Export(named("work/app"));
+    let sticky = Service { session_affinity: STICKY, ..service("work/app") };
+    let mut held = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
+    held.session_affinity = STICKY;
+    let objects = |held: &InternalServiceExport| {
+        [sticky.clone().object(), accepted_export("work/app").marked().object(), held.clone().object()]
+    };
+    assert_eq!(writes(&member_without(objects(&held), false), &app), []);
+    held.ports.clear();
+    let written = writes(&member_without(objects(&held), false), &app);
+    let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { offer, .. }, .. }, .. }] = &written[..]
+    else {
+        panic!("{written:?}")
+    };
+    assert_eq!(offer.session_affinity, SessionAffinity::None);
+}

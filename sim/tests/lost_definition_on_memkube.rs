@@ -1,0 +1,121 @@
+//! The definition of MemberAgent is deleted in the hub and applied again, under a fleet that exchanges all that only agents
+//! of fleetnet understand. No agent deletes anything for that.
+
+mod support;
+
+use fleetnet_api::crd::ServiceExport;
+use fleetnet_api::crds::{self, Form};
+use fleetnet_tests::scenes::rich;
+use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::user::{Consume, User};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use sim::fleet::Place;
+use std::time::Duration;
+use support::OnMemkube;
+use tokio::time::sleep;
+
+/// The last feature sets hold on for so long.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Agents look for a kind that is not served every five minutes by then.
+const LONG: Duration = Duration::from_secs(900);
+/// All of them have noticed by then that it is served again, and have announced their features.
+const ANNOUNCED: Duration = Duration::from_secs(370);
+
+/// A fleet with a rich Service `app` and a headless Service `db`, exported and imported.
+async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
+    let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
+    let (exporter, importer) = (stage.user(0), stage.user(1));
+    rich::create(&exporter).await?;
+    exporter.export("app").await?;
+    importer.import("app", "app", Consume::ClusterIp).await?;
+    exporter.create::<Service>(rich::headless_service("db")).await?;
+    exporter.create_slice("db", "db-1", &["10.2.0.1"]).await?;
+    let mut export = rich::export_headless();
+    export["metadata"]["name"] = json!("db");
+    exporter.create::<ServiceExport>(export).await?;
+    importer.import("db", "db", Consume::ClusterIp).await?;
+    rich::arrives(&importer, &rich::imported()).await?;
+    importer.sees("db", &["10.2.0.1"]).await?;
+    Ok(stage)
+}
+
+fn definitions(stage: &Stage<OnMemkube>) -> (Api<CustomResourceDefinition>, CustomResourceDefinition) {
+    let of_member_agents = |it: &CustomResourceDefinition| it.spec.names.plural == "memberagents";
+    let definition = crds::all(Form::Full).into_iter().find(of_member_agents).expect("it is one of ours");
+    (Api::all(stage.ground.hub()), definition)
+}
+
+async fn set(exporter: &User, slice: &str, endpoints: Value) -> anyhow::Result<()> {
+    exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
+}
+
+/// One ready endpoint in a zone, in a slice of `app` of the exporter.
+fn in_zone(address: &str, zone: &str) -> Value {
+    json!([{"addresses": [address], "conditions": rich::ready(), "zone": zone}])
+}
+
+/// The same in an importer.
+fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
+    let endpoint =
+        zone.map_or_else(|| json!({"addresses": [address]}), |it| json!({"addresses": [address], "zone": it}));
+    rich::slice(family, json!([endpoint]))
+}
+
+#[test]
+fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_nothing_is_deleted()
+-> anyhow::Result<()> {
+    sim::paused(async {
+        let mut stage = rich_fleet().await?;
+        let (exporter, importer) = (stage.user(0), stage.user(1));
+        let mut routes = importer.routes("app");
+        routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
+        let (api, definition) = definitions(&stage);
+        let mark = stage.ground.mark().await?;
+
+        api.delete(&definition.name_any(), &DeleteParams::default()).await?;
+        sleep(MINUTE / 2).await;
+        set(&exporter, rich::SLICE, in_zone("10.1.0.4", "zone-2")).await?;
+        let six = imported("IPv6", "fd00:1::1", Some("zone-1"));
+        rich::arrives(&importer, &[imported("IPv4", "10.1.0.4", Some("zone-2")), six.clone()]).await?;
+
+        sleep(MINUTE).await;
+        rich::arrives(&importer, &[imported("IPv4", "10.1.0.4", Some("zone-2")), six.clone()]).await?;
+        set(&exporter, rich::SLICE, in_zone("10.1.0.5", "zone-3")).await?;
+        set(&exporter, rich::SIXES, in_zone("fd00:1::2", "zone-3")).await?;
+        exporter.set_endpoints("db-1", &["10.2.0.2"]).await?;
+        rich::arrives(&importer, &[imported("IPv4", "10.1.0.5", None), six.clone()]).await?;
+        importer.sees("db", &["10.2.0.2"]).await?;
+
+        for place in [Place::Hub, Place::Member(0), Place::Member(1)] {
+            stage.ground.0.stop(place).await?;
+            stage.ground.0.start(place)?;
+        }
+        sleep(MINUTE / 6).await;
+        set(&exporter, rich::SLICE, in_zone("10.1.0.6", "zone-3")).await?;
+        rich::arrives(&importer, &[imported("IPv4", "10.1.0.6", None), six.clone()]).await?;
+        sleep(LONG).await;
+        rich::arrives(&importer, &[imported("IPv4", "10.1.0.6", None), six]).await?;
+        importer.sees_import("db", "True").await?;
+
+        api.create(&PostParams::default(), &definition).await?;
+        sleep(ANNOUNCED).await;
+        let all = [("IPv4", "10.1.0.6"), ("IPv6", "fd00:1::2")];
+        rich::arrives(&importer, &all.map(|(family, address)| imported(family, address, Some("zone-3")))).await?;
+        importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
+        exporter.set_endpoints("db-1", &["10.2.0.3"]).await?;
+        importer.sees("db", &["10.2.0.3"]).await?;
+
+        routes.never_led_nowhere()?;
+        let told = stage.ground.since(&mark).await?;
+        for ledger in told.clusters() {
+            let deletes = ledger.0.iter().filter(|entry| entry.verb == "delete" && entry.user.contains("agent"));
+            assert_eq!(deletes.count(), 0, "{told}");
+        }
+        Ok(())
+    })
+}
