@@ -19,9 +19,10 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::Plan;
+use crate::rights::NamespacePolicy;
 use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
-use crate::{distribute, resolve, rights};
+use crate::{distribute, resolve};
 use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub enum Key {
 pub struct View {
     /// What the hub says of itself to its members; it says nothing without a version.
     pub announces: Announcement,
+    /// What namespaces decide.
+    pub namespace_policy: NamespacePolicy,
     /// How far each table can be trusted.
     pub watches: Watches,
     /// What is there beside these tables and cannot be read.
@@ -83,8 +86,8 @@ pub struct View {
 
 impl View {
     /// A hub agent that knows nothing yet, and says this of itself.
-    pub fn new(announces: Announcement) -> Self {
-        Self { announces, ..Self::default() }
+    pub fn new(announces: Announcement, namespace_policy: NamespacePolicy) -> Self {
+        Self { announces, namespace_policy, ..Self::default() }
     }
 
     /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
@@ -127,11 +130,6 @@ impl View {
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
-    }
-
-    /// What the log should say once where who may export and import cannot be enforced.
-    pub fn rights_not_enforced(&self) -> Option<&'static str> {
-        (self.watches.state(Kind::Namespace) == WatchState::Absent).then_some(rights::NOT_ENFORCED)
     }
 
     /// What to do about a key.

@@ -1,8 +1,8 @@
 //! Rights: who may export from a namespace of the hub, and who may import from it (design section 8).
 //!
 //! A namespace may name its exporters and its importers; one that names none is open to all. While it is not known what it
-//! names, nothing is granted anew and nothing is taken away. Where the hub agent may not read namespaces at all nothing can
-//! be enforced, and it says so.
+//! names, also because the hub agent may not list namespaces, nothing is granted anew and nothing is taken away. Only an
+//! operator turns that off ([`NamespacePolicy::Off`]).
 
 use crate::hub::View;
 use crate::ids::{ObjectName, Text};
@@ -10,15 +10,23 @@ use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::Event;
 use crate::reasons::Reason;
-use crate::watches::WatchState;
 use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// What the log says once where rights cannot be enforced.
-pub const NOT_ENFORCED: &str = "namespaces of the hub cannot be listed and watched: annotations that name who exports from \
-                                them and who imports are not enforced, every member may do both. Allow the hub agent to get, \
-                                list and watch namespaces";
+/// What the log says once where rights are not enforced.
+pub const NOT_ENFORCED: &str = "--namespace-policy=off: annotations of the hub's namespaces that name who exports from them and \
+                                who imports are not enforced, every member may do both";
+
+/// What namespaces of the hub decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamespacePolicy {
+    /// Namespaces decide who exports from them and who imports.
+    #[default]
+    Enforce,
+    /// Every member may do both.
+    Off,
+}
 
 /// Whether a cluster may do something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +59,12 @@ pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> 
 
 /// The namespace that says so, if there is one; `None` where that is not known.
 fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
-    let name = ObjectName::new("", namespace.clone());
-    match view.watches.state(Kind::Namespace) {
-        WatchState::Absent => Some(None), // nothing can be enforced
-        WatchState::Complete if !view.unreadable.has(Kind::Namespace, &name) => Some(view.namespaces.get(&name)),
-        WatchState::Complete | WatchState::Incomplete | WatchState::Unknown => None,
+    if view.namespace_policy == NamespacePolicy::Off {
+        return Some(None);
     }
+    let name = ObjectName::new("", namespace.clone());
+    let is_known = view.watches.complete(&[Kind::Namespace]) && !view.unreadable.has(Kind::Namespace, &name);
+    is_known.then(|| view.namespaces.get(&name))
 }
 
 fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {

@@ -1,8 +1,9 @@
 //! The hub agent's command line: that of the Go hub manager (spec 4.1), and our own.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go::parse_duration;
+use fleetnet_core::rights::NamespacePolicy;
 use std::time::Duration;
 
 /// Resolves the exports of all members and distributes their slices to importers.
@@ -24,6 +25,12 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
 
+    /// What the annotations exporters and importers of the hub's namespaces decide: enforce (who may export from the namespace
+    /// and import from it; without the right to list and watch namespaces the agent is not ready and grants nothing new), or
+    /// off (nothing: every member may do both).
+    #[arg(long, value_name = "POLICY", default_value = "enforce", value_enum)]
+    pub namespace_policy: NamespacePolicyFlag,
+
     /// Taken for the Go agent's sake: nothing is polled here.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
     pub internalserviceexport_retry_interval: Option<Duration>,
@@ -31,4 +38,22 @@ pub struct Flags {
     /// Taken for the Go agent's sake: membership is not handled by this version.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub force_delete_wait_time: Option<Duration>,
+}
+
+/// [`NamespacePolicy`] as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NamespacePolicyFlag {
+    /// Namespaces decide.
+    Enforce,
+    /// Every member may do everything.
+    Off,
+}
+
+impl From<NamespacePolicyFlag> for NamespacePolicy {
+    fn from(flag: NamespacePolicyFlag) -> Self {
+        match flag {
+            NamespacePolicyFlag::Enforce => Self::Enforce,
+            NamespacePolicyFlag::Off => Self::Off,
+        }
+    }
 }

@@ -12,6 +12,7 @@ use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::glue;
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_core::model::Kind;
+use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::Cluster;
 use std::process::ExitCode;
@@ -36,7 +37,9 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     };
     launch::launch(process, async |registry| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
-        Ok(Part { logic: Hub::new(&registry)?, sources: sources(&hub), own_cluster: hub, leases: leases() })
+        let policy = flags.namespace_policy.into();
+        let (logic, sources) = (Hub::new(policy, &registry)?, sources(&hub, policy));
+        Ok(Part { logic, sources, own_cluster: hub, leases: leases() })
     })
 }
 
@@ -71,7 +74,7 @@ pub fn leases() -> Vec<String> {
 }
 
 /// What the hub agent watches, in all namespaces of the hub.
-pub fn sources(hub: &Arc<Cluster>) -> Vec<SourceSpec<Hub>> {
+pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hub>> {
     let mut sources: Vec<SourceSpec<Hub>> = [
         Kind::InternalServiceExport,
         Kind::InternalServiceImport,
@@ -83,10 +86,10 @@ pub fn sources(hub: &Arc<Cluster>) -> Vec<SourceSpec<Hub>> {
     .into();
     // Members of Go agents have none, and nothing is announced then.
     sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
-    // Says who may export and import, and wakes what was refused for want of a namespace. Who may not read any keeps nobody
-    // from either, and such keys wait for their back-off; who loses the right grants nothing anew.
-    let namespaces = glue::source(Kind::Namespace, hub, None);
-    sources.push(SourceSpec { optional: true, freezes_when_forbidden: true, ..namespaces });
+    // Say who may export and import, and wake what was refused for want of a namespace. Without the right to read them nothing
+    // is granted anew, unless nobody asks them; such keys then wait for their back-off.
+    let optional = policy == NamespacePolicy::Off;
+    sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..glue::source(Kind::Namespace, hub, None) });
     sources
 }
 

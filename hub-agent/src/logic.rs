@@ -7,6 +7,7 @@ use fleetnet_core::hub::{Key, View};
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
+use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
 use prometheus::Registry;
@@ -18,8 +19,6 @@ const COMPONENT: &str = "hub-agent";
 pub struct Hub {
     view: View,
     hindrances: Hindrances<Key>,
-    /// It was said that nobody is kept from exporting and importing.
-    said_not_enforced: bool,
 }
 
 impl Hub {
@@ -27,9 +26,12 @@ impl Hub {
     ///
     /// # Errors
     /// If the registry has its metric already.
-    pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL));
-        Ok(Self { view, hindrances: Hindrances::new(registry)?, said_not_enforced: false })
+    pub fn new(namespace_policy: NamespacePolicy, registry: &Registry) -> Result<Self, prometheus::Error> {
+        if namespace_policy == NamespacePolicy::Off {
+            warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
+        }
+        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
+        Ok(Self { view, hindrances: Hindrances::new(registry)? })
     }
 
     /// The object whose user should hear of what happens to a key.
@@ -60,11 +62,6 @@ impl Logic for Hub {
 
     fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
-        let not_enforced = self.view.rights_not_enforced();
-        if let Some(why) = not_enforced.filter(|_| !self.said_not_enforced) {
-            warn!(reason = Reason::RightsNotEnforced.as_str(), "{why}");
-        }
-        self.said_not_enforced = not_enforced.is_some();
     }
 
     fn clock_set(&mut self, microseconds: i64) {

@@ -5,6 +5,7 @@ use fleetnet_core::ids::Text;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
+use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::lease::{self, LeaseConfig};
@@ -64,6 +65,8 @@ pub struct Setup {
     pub endpointslices: Option<endpoints::Settings>,
     /// Where a member agent believes that the endpoints of other clusters lie. Of no account for the hub agent.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
+    /// What namespaces of the hub decide. Of no account for a member agent.
+    pub namespace_policy: NamespacePolicy,
 }
 
 /// The defaults of the agents, on the system's clock and with an identity like theirs.
@@ -78,6 +81,7 @@ impl Setup {
             derived_service_grace: DERIVED_SERVICE_GRACE,
             endpointslices: None,
             source_ranges: BTreeMap::new(),
+            namespace_policy: NamespacePolicy::default(),
         }
     }
 }
@@ -108,10 +112,11 @@ pub enum Ended {
 /// # Errors
 /// Where it has no metrics; so of all agents.
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
-    let sources = hub_agent::sources(&hub);
+    let policy = setup.namespace_policy;
+    let sources = hub_agent::sources(&hub, policy);
     let start = Start { name: "hub-agent".to_owned(), cluster: hub, leases: hub_agent::leases(), setup };
     let registry = Registry::new();
-    start.run(Hub::new(&registry)?, sources, registry)
+    start.run(Hub::new(policy, &registry)?, sources, registry)
 }
 
 /// Starts the agent of the member `member_name`, called `member-agent of <member>`.

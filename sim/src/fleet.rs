@@ -9,6 +9,7 @@ use fleetnet_api::crds::Form;
 use fleetnet_core::ids::Text;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
+use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_runtime::clock::{Clock, Timestamp};
 use futures::future::join_all;
 use member_agent::DERIVED_SERVICE_GRACE;
@@ -43,6 +44,8 @@ pub struct Options {
     pub form: Form,
     /// Where the member agents believe that the endpoints of other clusters lie.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
+    /// What namespaces of the hub decide.
+    pub namespace_policy: NamespacePolicy,
 }
 
 impl Options {
@@ -51,7 +54,8 @@ impl Options {
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
         let (endpointslices, source_ranges) = (None, BTreeMap::new());
-        Self { members, seed: 0, lease, derived_service_grace, endpointslices, form: Form::Full, source_ranges }
+        let (form, namespace_policy) = (Form::Full, NamespacePolicy::default());
+        Self { members, seed: 0, lease, derived_service_grace, endpointslices, form, source_ranges, namespace_policy }
     }
 }
 
@@ -171,6 +175,7 @@ impl Fleet {
             derived_service_grace: self.options.derived_service_grace,
             endpointslices: self.options.endpointslices.clone(),
             source_ranges: self.options.source_ranges.clone(),
+            namespace_policy: self.options.namespace_policy,
         };
         let line = Line::default();
         let agent = match place {

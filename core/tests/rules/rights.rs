@@ -15,6 +15,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_core::watches::WatchState;
 use std::collections::BTreeSet;
 
@@ -281,6 +282,7 @@ fn unknown(view: &View) -> Vec<(&'static str, View)> {
     unreadable(&mut beyond_reading, Kind::Namespace, &ObjectName::new("", "work"));
     vec![
         ("incomplete", in_state(WatchState::Incomplete)),
+        ("forbidden from the start", in_state(WatchState::Absent)),
         ("vanished", in_state(WatchState::Unknown)),
         ("unreadable", beyond_reading),
     ]
@@ -355,17 +357,18 @@ fn while_it_is_not_known_who_may_import_claims_stay_as_they_are() {
 }
 
 #[test]
-fn where_namespaces_may_not_be_read_everybody_may_do_everything_and_that_is_said() {
+fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     let export = fresh_export("member-2");
-    let mut view = hub_view([export.clone().object()]);
-    assert_eq!(view.rights_not_enforced(), None);
-    view.watch_state(Kind::Namespace, WatchState::Absent, SEEN, &mut Vec::new());
-    assert!(
-        view.rights_not_enforced().expect("said").contains("Allow the hub agent to get, list and watch namespaces")
-    );
+    let mut view = hub_view([export.clone().object(), exporters("member-1")]);
+    view.namespace_policy = NamespacePolicy::Off;
     let offered = PortsOffered { since: NOW, ports: names::ports_fingerprint(&export.ports) };
     let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
-    assert_eq!(writes(&view, &app()), [Write::patch(Kind::InternalServiceExport, &export.meta, patch)]);
+    let stamped = [Write::patch(Kind::InternalServiceExport, &export.meta, patch)];
+    assert_eq!(writes(&view, &app()), stamped);
+    for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+        view.watch_state(Kind::Namespace, state, SEEN, &mut Vec::new());
+        assert_eq!(writes(&view, &app()), stamped, "{state:?}");
+    }
 }
 
 // === When that changes ===

@@ -89,7 +89,7 @@ impl View for hub::View {
         Kind::MemberAgent,
     ];
     fn forgetful(&self) -> Self {
-        Self::new(self.announces.clone())
+        Self::new(self.announces.clone(), self.namespace_policy)
     }
     fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
         self.apply(change, at, dirty);
