@@ -30,6 +30,9 @@ pub const ENDPOINTS_MAX: usize = 1_000;
 /// Addresses of one endpoint: as many as in an EndpointSlice.
 pub const ADDRESSES_MAX: usize = 100;
 
+/// Names that a message lists; the others are counted. A message has to be read, and an Event's has 1024 characters.
+pub const NAMES_TOLD_MAX: usize = 3;
+
 /// Weights of a ServiceExport run from 0 to this.
 pub const WEIGHT_MAX: i64 = 1000;
 

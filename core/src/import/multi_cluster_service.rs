@@ -1,6 +1,6 @@
 //! A MultiClusterService: its ServiceImport, and the Service derived for it once the import has exporters.
 
-use super::{admission, claim, derived_service};
+use super::{admission, claim, derived_service, slice};
 use crate::conditions::{self, VALID, Verdict, Wanted};
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::{Key, View};
@@ -320,18 +320,34 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return plan;
     }
     let valid = if waits {
-        says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster))
+        Some(says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
     } else {
-        let text = format!(
-            "service {} of {} is imported into cluster {} as Service {name}",
-            import.meta.name,
-            import.status.clusters.join(", "),
-            view.settings.cluster
-        );
-        says(Verdict::found_service_import()).telling(text)
+        imported(view, wish, import, &name)
     };
-    plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
+    if let Some(valid) = valid {
+        plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
+    }
     plan
+}
+
+/// `Valid` of a MultiClusterService whose derived Service is as it should be. It names the slices that cannot be imported, if
+/// any. `None` until all slices are known: a condition that names some stays until then.
+fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
+    let said = conditions::find(&wish.conditions, VALID);
+    let held = match slice::names_held(view, &import.meta.name) {
+        None if said.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
+        held => held.unwrap_or_default(),
+    };
+    if !held.is_empty() {
+        return Some(says(Verdict::name_held_by_another(slice::names_held_message(view, &import.meta.name, &held))));
+    }
+    let text = format!(
+        "service {} of {} is imported into cluster {} as Service {name}",
+        import.meta.name,
+        import.status.clusters.join(", "),
+        view.settings.cluster
+    );
+    Some(says(Verdict::found_service_import()).telling(text))
 }
 
 /// True while type LoadBalancer is wanted and not granted, and the import goes on as it was with type ClusterIP. Until the

@@ -3,7 +3,7 @@
 use super::admission::{Admitted, admitted};
 use super::binding;
 use crate::ids::{ObjectName, Text, Timestamp};
-use crate::limits::ORPHAN_GRACE_MICROS;
+use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
@@ -158,8 +158,42 @@ fn ensure(
     Plan::one(write.measured(sample(given, Some(held))))
 }
 
-/// A slice stands under the name that is going, or somebody else's: nothing is told to the hub of that, so no object
-/// remembers it, and the log says it.
+/// EndpointSlices of others under the names of slices that are to be imported of a Service; `None` while that is not known.
+/// The condition of the MultiClusterService names them and remembers that they were told ([`super::multi_cluster_service`]).
+pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
+    if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
+        return None;
+    }
+    let mut held_by_others = Vec::new();
+    for given in view.slice_imports_of.get(imported).filter_map(|given| view.slice_imports.live(given)) {
+        let at = view.in_system(given.meta.name.name.clone());
+        if view.unreadable.has(Kind::EndpointSlice, &at) {
+            return None;
+        }
+        if view.slices.live(&at).is_some_and(|held| !is_ours(view, given, held)) {
+            held_by_others.push(at);
+        }
+    }
+    Some(held_by_others)
+}
+
+/// What the importer is told of them.
+pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[ObjectName]) -> String {
+    let named: Vec<String> = held.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
+    let more = match held.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices have the names of slices \
+         that are to be imported: {}{more}. Delete these, or restore their managed-by label",
+        import,
+        view.settings.cluster,
+        named.join(", ")
+    )
+}
+
+/// A slice stands under the name that is going, or somebody else's: nothing is told to the hub of that.
 fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     if held.meta.deleting {
         return Plan::default(); // its end wakes us

@@ -174,6 +174,9 @@ impl View {
             if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
                 self.going_import_dirties(&replaced, dirty);
             }
+            if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+                self.slice_name_dirties(&name.name, &given.spec.owner, dirty);
+            }
         }
     }
 
@@ -427,12 +430,16 @@ impl View {
             Some(origin),
             &name,
         );
-        self.slice_imports_of.shift(before.map(|old| old.spec.owner), Some(owner), &name);
+        let owner_before = before.map(|old| old.spec.owner);
+        self.slice_imports_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
         // What waits for it in the Service that it belonged to, and in the one that it belongs to now.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.going_import_dirties(service, dirty));
+        for owner in owner_before.iter().filter(|before| **before != owner).chain([&owner]) {
+            self.slice_name_dirties(&name.name, owner, dirty);
+        }
         dirty.push(Key::SliceImport(name.name));
     }
 
@@ -445,6 +452,7 @@ impl View {
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);
         self.note_orphan(&name.name, at);
         replaced.iter().for_each(|service| self.going_import_dirties(service, dirty));
+        self.slice_name_dirties(&name.name, &before.spec.owner, dirty);
         dirty.push(Key::SliceImport(name.name.clone()));
     }
 }

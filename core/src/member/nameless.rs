@@ -1,9 +1,9 @@
-//! Exports and imports for which each name is borne by somebody else's object (B3). Their conditions say so, and tell here
-//! whom to plan anew when such an object is gone.
+//! Exports and imports for which each name is borne by somebody else's object (B3), and imports of which a slice cannot be
+//! imported under its name (P5). Their conditions say so, and tell here whom to plan anew when such an object is gone.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
-use crate::ids::ObjectName;
+use crate::ids::{ObjectName, Text};
 use crate::model::Condition;
 use crate::reasons::Reason;
 use std::collections::BTreeSet;
@@ -41,6 +41,16 @@ impl View {
             dirty.extend(import.map(Key::Import));
             dirty.push(Key::MultiClusterService(name.clone()));
         }
+    }
+}
+
+impl View {
+    /// Pushes the MultiClusterServices whose condition may change because a slice of this cluster, or of the hub, has come,
+    /// changed or gone under this name.
+    pub(super) fn slice_name_dirties(&self, name: &Text, imported: &ObjectName, dirty: &mut Vec<Key>) {
+        let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
+        let concerned = |wish: &&ObjectName| is_held || self.nameless.wishes.contains(*wish);
+        dirty.extend(self.wanting.get(imported).filter(concerned).cloned().map(Key::MultiClusterService));
     }
 }
 

@@ -20,6 +20,9 @@ impl View {
             Kind::EndpointSlice => {
                 dirty.push(Key::SliceExport(name.clone()));
                 dirty.push(Key::SliceImport(name.name.clone()));
+                if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+                    self.slice_name_dirties(&name.name, &given.spec.owner, dirty);
+                }
             }
             Kind::ServiceImport => {
                 self.note_resolved(name, at);

@@ -459,6 +459,54 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_says_so() {
 }
 
 #[test]
+fn the_importer_is_told_once_that_a_slice_of_another_owner_has_the_name_of_one_to_import() {
+    let (given, objects) = given();
+    let theirs = EndpointSlice { imported: false, ..imported_slice(&given.meta.name.name, "another") };
+    let wish = Key::MultiClusterService(named("work/app"));
+    let mut view = view_of(Some(&given), None, &objects);
+    assert_eq!(writes(&view, &wish), []);
+    assert!(told(&mut view, theirs.clone().object()).contains(&wish));
+    let plan = planned(&view, &wish);
+    let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices have the \
+               names of slices that are to be imported: fleet-system/member-2-work-app-1-e095f. Delete these, or restore \
+               their managed-by label";
+    assert_eq!(told_by(&plan), [("NameHeldByAnother", why)]);
+    let [Write { action: Action::Patch { patch: Patch::MultiClusterServiceStatus { conditions, .. }, .. }, .. }] =
+        &plan.writes[..]
+    else {
+        panic!("{plan:?}")
+    };
+    assert_eq!((&*conditions[0].status, &*conditions[0].reason), ("False", "NameHeldByAnother"));
+
+    // Who has just started finds that it was told, also before it knows all slices.
+    let said = told_of(&objects, conditions);
+    let mut view = view_of(Some(&given), Some(&theirs), &said);
+    assert_eq!(writes(&view, &wish), []);
+    for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
+        let mut half = view.clone();
+        half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
+        assert_eq!(writes(&half, &wish), [], "{kind:?}");
+    }
+    assert!(gone(&mut view, &theirs.clone().object()).contains(&wish), "the name is free");
+    assert_eq!(events(&view, &wish), ["FoundServiceImport"]);
+
+    let mut view = view_of(Some(&given), Some(&theirs), &said);
+    assert!(gone(&mut view, &Object::EndpointSliceImport(given)).contains(&wish), "nobody needs it");
+    assert_eq!(events(&view, &wish), ["FoundServiceImport"]);
+}
+
+/// The same where the MultiClusterService says that.
+fn told_of(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
+    let said = |object: &Object| match object {
+        Object::MultiClusterService(wish) => {
+            Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..wish.clone() })
+        }
+        other => other.clone(),
+    };
+    objects.iter().map(said).collect()
+}
+
+#[test]
 fn a_slice_of_another_address_type_is_made_anew() {
     let (mut given, objects) = given();
     given.spec.content.address_type = AddressType::IPv6;
