@@ -129,6 +129,11 @@ fn reference() -> impl Strategy<Value = Reference> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![any::<i32>().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
+    // 0 and "" are read as not set.
+    let target = target.prop_filter("a target port that is set", |target| match target {
+        TargetPort::Number(number) => *number != 0,
+        TargetPort::Name(name) => !name.is_empty(),
+    });
     let port = (any_text(), any_text(), option::of(any_text()), any::<i32>(), option::of(target)).prop_map(
         |(name, protocol, app_protocol, port, target_port)| ServicePort {
             name,
