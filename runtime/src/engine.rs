@@ -10,7 +10,6 @@
 //! precedence, and what is random is seeded.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -409,7 +408,7 @@ impl<L: Logic> Engine<L> {
         let timeless = writer::timeless_content(&request.verb);
         let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
         let held_before = self.held(target);
-        let asked = asked(&request.verb, timeless, &held_before);
+        let asked = Asked::by(&request.verb, timeless, &held_before);
         let in_fight = || self.fights.held_until(target, asked, &held_before, now);
         if let Some(until) = self.retries.held_until(key, write, attempt, now).or_else(in_fight) {
             return Some(until);
@@ -478,20 +477,6 @@ impl<L: Logic> Engine<L> {
 
 pub(crate) fn target_of<L: Logic>(request: &Request<L>) -> Target<L::Source> {
     Target { source: request.source, namespace: request.namespace.clone(), name: request.name.clone() }
-}
-
-/// What a write asks for, as fights see it. A change is one of this very object; what is made or deleted is another each time.
-pub(crate) fn asked(verb: &Verb, timeless: u64, held: &State) -> Asked {
-    let content = match verb {
-        Verb::Create { .. } => timeless,
-        Verb::Patch { .. } | Verb::Replace { .. } => {
-            let mut hasher = DefaultHasher::new();
-            (timeless, held.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
-            hasher.finish()
-        }
-        Verb::Delete { .. } => 0,
-    };
-    Asked { content, is_status: matches!(verb, Verb::Patch { subresource: Some(_), .. }) }
 }
 
 fn version_asked_for(verb: &Verb) -> u64 {

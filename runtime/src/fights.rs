@@ -12,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tokio::time::Instant;
 
 use crate::limits::{FIGHT_PERIOD, FIGHT_REPAIRS};
+use crate::logic::Verb;
 use crate::slots::Target;
 
 /// UID and version of what is held of an object; none where there is none.
@@ -56,6 +57,23 @@ pub(crate) struct Asked {
     pub(crate) content: u64,
     /// Only the status is written.
     pub(crate) is_status: bool,
+}
+
+impl Asked {
+    /// Summary of a write with that content to an object in that state. A change counts with the UID of its object, so the
+    /// same change of an object that was made again is no repair.
+    pub(crate) fn by(verb: &Verb, timeless: u64, held: &State) -> Self {
+        let content = match verb {
+            Verb::Create { .. } => timeless,
+            Verb::Patch { .. } | Verb::Replace { .. } => {
+                let mut hasher = DefaultHasher::new();
+                (timeless, held.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
+                hasher.finish()
+            }
+            Verb::Delete { .. } => 0,
+        };
+        Self { content, is_status: matches!(verb, Verb::Patch { subresource: Some(_), .. }) }
+    }
 }
 
 #[derive(Debug)]
