@@ -12,8 +12,8 @@ use fleetnet_core::hub;
 use fleetnet_core::ids::Text;
 use fleetnet_core::member::Key;
 use fleetnet_core::model::{
-    AddressType, Condition, EndpointSlice, ImportStatus, ImportType, InternalServiceExport, Kind, Object,
-    ServiceExport, ServiceImport, ServiceType,
+    AddressType, Condition, EndpointSlice, ImportStatus, ImportType, InternalServiceExport, Kind, MultiClusterService,
+    Object, ServiceExport, ServiceImport, ServiceType,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_core::plan::{Action, Patch, Plan};
@@ -216,28 +216,23 @@ fn import_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
     planned(&member_view(objects), &Key::MultiClusterService(named("work/app")))
 }
 
+fn taken_on() -> MultiClusterService {
+    wish("work/app").taken_on()
+}
+
+/// Its import had exporters.
+fn had() -> MultiClusterService {
+    taken_on().deriving("work-app").told(&[found()])
+}
+
 fn of_wishes() -> Vec<Case> {
-    let taken = || wish("work/app").taken_on();
-    let empty = |wish| service_import("work/app").controlled_by(&wish).object();
     let full = |wish| service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2", "member-3"]));
-    let had = || taken().deriving("work-app").told(&[found()]);
-    let lost = "service work/app is not imported into cluster member-1";
-    let why = "no cluster exports it, or another one imports it with type LoadBalancer; the events of ServiceImport work/app \
-               in the hub tell which clusters do";
-    let other = wish("work/other").importing("app").taken_on();
-    let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace imports service work/app \
-                 already; delete one of the two, or let them import different services";
     vec![
-        (
-            "it is new",
-            import_plan([taken().object(), empty(taken())]),
-            vec![format!("MultiClusterService UnknownServiceImport: {lost} yet: {why}")],
-        ),
         case(
             "the import is there",
             import_plan([
-                taken().deriving("work-app").told(&[not_found()]).object(),
-                full(taken()).object(),
+                taken_on().deriving("work-app").told(&[not_found()]).object(),
+                full(taken_on()).object(),
                 derived_service("work-app", "work/app").object(),
             ]),
             [
@@ -261,6 +256,29 @@ fn of_wishes() -> Vec<Case> {
                     .to_owned(),
             ],
         ),
+        case(
+            "it is deleted",
+            import_plan([had().deleting().object()]),
+            ["MultiClusterService UnimportedService: service work/app is not imported any more"],
+        ),
+    ]
+}
+
+/// There is nothing to import.
+fn of_unknown_imports() -> Vec<Case> {
+    let empty = |wish| service_import("work/app").controlled_by(&wish).object();
+    let lost = "service work/app is not imported into cluster member-1";
+    let why = "no cluster exports it, or another one imports it with type LoadBalancer; the events of ServiceImport work/app \
+               in the hub tell which clusters do";
+    let other = wish("work/other").importing("app").taken_on();
+    let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace imports service work/app \
+                 already; delete one of the two, or let them import different services";
+    vec![
+        (
+            "it is new",
+            import_plan([taken_on().object(), empty(taken_on())]),
+            vec![format!("MultiClusterService UnknownServiceImport: {lost} yet: {why}")],
+        ),
         (
             "its last exporter has left",
             import_plan([had().object(), empty(had()), derived_service("work-app", "work/app").object()]),
@@ -276,16 +294,11 @@ fn of_wishes() -> Vec<Case> {
         ),
         (
             "another has the import",
-            import_plan([taken().object(), empty(other.clone()), other.object()]),
+            import_plan([taken_on().object(), empty(other.clone()), other.object()]),
             vec![
                 format!("MultiClusterService UnknownServiceImport: {waits}"),
                 format!("log UnknownServiceImport: {waits}"),
             ],
-        ),
-        case(
-            "it is deleted",
-            import_plan([had().deleting().object()]),
-            ["MultiClusterService UnimportedService: service work/app is not imported any more"],
         ),
     ]
 }
@@ -597,8 +610,15 @@ fn of_slices_in_the_hub() -> Vec<Case> {
 }
 
 fn all() -> Vec<Case> {
-    let member =
-        [of_services(), of_verdicts(), of_source_slices(), of_wishes(), of_hindered_wishes(), of_given_slices()];
+    let member = [
+        of_services(),
+        of_verdicts(),
+        of_source_slices(),
+        of_wishes(),
+        of_unknown_imports(),
+        of_hindered_wishes(),
+        of_given_slices(),
+    ];
     member.into_iter().chain([of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()]).flatten().collect()
 }
 
