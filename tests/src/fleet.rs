@@ -162,6 +162,8 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
+            // A proxy speaks plain HTTP.
+            .flag("--hub-insecure-http", to_hub.is_some().to_string())
             .keep(to_hub)
             .keep(to_own)
             .within(&self.turn))
