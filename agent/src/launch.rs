@@ -8,17 +8,20 @@ use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
 use fleetnet_runtime::run::{Runner, SourceStatus};
 use fleetnet_runtime::shutdown::Shutdown;
-use fleetnet_runtime::{LaneId, Logic, SourceSpec, lease, logging};
+use fleetnet_runtime::{LaneId, Logic, SourceSpec, logging};
 use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// What every agent's process is told.
 #[derive(Clone, Debug)]
 pub struct Process {
     /// `hub-agent` or `member-agent`: in the user agent, the Lease holder's identity and the log.
     pub name: &'static str,
+    /// This process among all: holder of its Leases.
+    pub identity: String,
     /// Its crate, whose log level `--v` raises.
     pub crate_name: &'static str,
     /// Flags of every agent.
@@ -45,6 +48,8 @@ pub struct Part<L: Logic> {
     pub own_cluster: Arc<Cluster>,
     /// The Leases that it holds while it acts.
     pub leases: Vec<String>,
+    /// Why it is not ready although it knows its own cluster.
+    pub blocked: Option<watch::Receiver<Option<String>>>,
 }
 
 /// Reads the addresses of flags; the first that is none is named.
@@ -97,7 +102,7 @@ where
 }
 
 async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part: Part<L>) -> anyhow::Result<()> {
-    let identity = lease::identity(process.name);
+    let identity = process.identity.clone();
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
     tracing::info!(flags = process.flags, "flags");
     if let Some(warning) = &process.warning {
@@ -116,15 +121,22 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
         runner = runner.with_lease(lease);
     }
     let (status, own_cluster) = (runner.status(), process.own_cluster);
-    let readiness = Arc::new(move || readiness(&status.borrow(), own_cluster));
+    let blocked = part.blocked;
+    let readiness = Arc::new(move || {
+        let blocked = blocked.as_ref().and_then(|blocked| blocked.borrow().clone());
+        readiness(&status.borrow(), own_cluster, blocked)
+    });
     let _admin = AdminServer::start(&process.addresses, AdminSources { registry, readiness }).await?;
     Ok(runner.run(shutdown).await?)
 }
 
-/// Ready is who knows all of its own cluster. The state of other clusters is shown: an agent that cannot reach the hub
+/// Ready is who knows all of its own cluster and is not blocked. The state of other clusters is shown: an agent that cannot reach the hub
 /// works on with what it knows, and a restart would not help it.
-fn readiness(sources: &[SourceStatus], own_cluster: &str) -> Readiness {
+fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
+    if let Some(detail) = blocked {
+        readiness.checks.insert("blocked".to_owned(), Check { ok: false, required: true, detail });
+    }
     for source in sources {
         let check = Check {
             ok: source.is_settled(),
@@ -168,7 +180,7 @@ mod tests {
         ];
         for (cluster, optional, state, ok, ready) in table {
             let sources = [source(own, "services", false, Complete), source(cluster, "things", optional, state)];
-            let readiness = readiness(&sources, own);
+            let readiness = readiness(&sources, own, None);
             assert_eq!(readiness.is_ready(), ready, "{cluster} {optional} {state:?}");
             let check = &readiness.checks[&format!("{cluster}/things")];
             assert_eq!((check.ok, check.detail.as_str()), (ok, state.as_str()), "{cluster} {optional} {state:?}");
@@ -178,6 +190,6 @@ mod tests {
 
     #[test]
     fn who_has_not_started_is_not_ready() {
-        assert!(!readiness(&[], "member").is_ready());
+        assert!(!readiness(&[], "member", None).is_ready());
     }
 }

@@ -55,6 +55,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
         ("Exported-Slices", "integer", ".status.exportedSlices"),
         ("Imported-Slices", "integer", ".status.importedSlices"),
         ("Understands", "string", ".spec.features"),
+        ("Cluster-UID", "string", ".spec.clusterUid"),
         age,
     ];
     let expected: [Facts<'_>; 8] = [

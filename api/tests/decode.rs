@@ -331,11 +331,19 @@ fn both_address_families_are_asked_for_by_a_policy_and_headless_exports_by_an_an
 #[test]
 fn a_member_agent_is_read_whatever_it_says() {
     let mut json = least("fleet-member-a", "a");
-    for nonsense in [Value::Null, json!(7), json!({ "version": 7, "features": "IPv6", "renewTime": "soon" })] {
+    for nonsense in [
+        Value::Null,
+        json!(7),
+        json!({ "version": 7, "features": "IPv6", "renewTime": "soon", "clusterUid": 7, "leaderIdentity": [] }),
+    ] {
         json["spec"] = nonsense;
         let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
         assert_eq!((found.member, found.renewed, found.counts), (Announcement::default(), None, None));
+        assert_eq!((found.cluster_uid, found.leader), (None, None));
     }
+    json["spec"] = json!({ "clusterUid": "", "leaderIdentity": "one" });
+    let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
+    assert_eq!((found.cluster_uid, found.leader), (None, Some(text("one"))), "an empty UID is none");
 }
 
 #[test]

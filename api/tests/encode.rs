@@ -7,7 +7,7 @@ use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
     Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort,
-    LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, ServicePort, SessionAffinity, SliceContent,
+    LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, Renewal, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
@@ -288,7 +288,13 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
 #[test]
 fn a_member_says_that_it_is_there_and_the_hub_answers() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
-    let desired = Desired::MemberAgent { announcement: announcement.clone(), renewed: MADE };
+    let renewal = Renewal {
+        announcement: announcement.clone(),
+        cluster_uid: Some(text("6c9f0f5e")),
+        leader: text("member-agent_node-1_ab12"),
+        renewed: MADE,
+        stopped: None,
+    };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
         "kind": "MemberAgent",
@@ -296,15 +302,20 @@ fn a_member_says_that_it_is_there_and_the_hub_answers() {
         "spec": {
             "version": "1.2.3",
             "features": ["IPv6", "Headless"],
+            "clusterUid": "6c9f0f5e",
+            "leaderIdentity": "member-agent_node-1_ab12",
             "renewTime": "2026-11-21T03:46:06.000000Z",
         },
     });
+    let desired = Desired::MemberAgent(renewal.clone());
     assert_eq!(created(Kind::MemberAgent, "fleet-member-exporter", "exporter", desired), expected);
-    let renewed = |stopped| Patch::MemberAgent { announcement: announcement.clone(), renewed: MADE, stopped };
+    let renewed = |stopped| Patch::MemberAgent(Renewal { stopped, ..renewal.clone() });
     let running = patched(Kind::MemberAgent, renewed(None));
     assert_eq!(running["spec"]["plannedStopTime"], Value::Null);
     let stopped = patched(Kind::MemberAgent, renewed(Some(MADE)));
     assert_eq!(stopped["spec"]["plannedStopTime"], "2026-11-21T03:46:06.000000Z");
+    let unread = Patch::MemberAgent(Renewal { cluster_uid: None, ..renewal });
+    assert_eq!(patched(Kind::MemberAgent, unread)["spec"].get("clusterUid"), None, "null would remove it");
     let counts = MemberCounts {
         exported_services: 1,
         exported_slices: 2,

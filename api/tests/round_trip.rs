@@ -12,7 +12,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
-    Object, Owner, PortsOffered, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType,
+    Object, Owner, PortsOffered, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort, ServiceType,
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
@@ -508,15 +508,25 @@ proptest! {
     #[test]
     fn member_agents(
         members in (announcement(), announcement()),
+        uids in (option::of(a_name()), option::of(a_name())),
+        leaders in (a_name(), a_name()),
         times in (a_moment(), a_moment(), option::of(a_moment())),
         hub in announcement(),
         counts in counts(),
     ) {
-        let desired = Desired::MemberAgent { announcement: members.0.clone(), renewed: times.0 };
-        let server = Server::making(Kind::MemberAgent, desired);
+        let first = Renewal {
+            announcement: members.0.clone(),
+            cluster_uid: uids.0.clone(),
+            leader: leaders.0.clone(),
+            renewed: times.0,
+            stopped: None,
+        };
+        let server = Server::making(Kind::MemberAgent, Desired::MemberAgent(first));
         let mut expected = MemberAgent {
             meta: meta(1, Finalizers::default()),
             member: members.0,
+            cluster_uid: uids.0.clone(),
+            leader: Some(leaders.0),
             renewed: Some(times.0),
             stopped: None,
             hub: Announcement::default(),
@@ -526,8 +536,16 @@ proptest! {
         expected.meta = meta(3, Finalizers::default());
         (expected.member, expected.renewed, expected.stopped) = (members.1.clone(), Some(times.1), times.2);
         (expected.hub, expected.counts) = (hub.clone(), Some(counts));
+        (expected.cluster_uid, expected.leader) = (uids.1.clone().or(uids.0), Some(leaders.1.clone()));
+        let second = Renewal {
+            announcement: members.1,
+            cluster_uid: uids.1,
+            leader: leaders.1,
+            renewed: times.1,
+            stopped: times.2,
+        };
         let server = server
-            .patched(Patch::MemberAgent { announcement: members.1, renewed: times.1, stopped: times.2 })
+            .patched(Patch::MemberAgent(second))
             .patched(Patch::MemberAgentStatus { announcement: hub, counts: Some(counts) });
         prop_assert_eq!(server.read(), Object::MemberAgent(expected));
     }

@@ -5,55 +5,70 @@
 //! (the member renews it only while it follows its own slices), the handshake, and what `kubectl get memberagents -A` shows.
 
 use crate::hub;
+use crate::identity::Ownership;
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::RENEW_MICROS;
 use crate::member;
-use crate::model::{Announcement, Kind, MemberAgent, MemberCounts};
+use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 
 /// Plans the member's own object: made, and renewed while this cluster's slices are followed.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings.announces else { return Plan::default() };
-    if !view.watches.complete(&[Kind::MemberAgent]) || !view.follows_slices() {
-        return Plan::default(); // a change of these wakes us
+    let plan = Plan::default().hindered_by(view.identity_hindrances(now));
+    let name = view.own_member_agent();
+    let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
+    if !is_known || view.unreadable.has(Kind::MemberAgent, &name) {
+        return plan; // a change of these wakes us
     }
-    let name = view.in_hub(view.settings.cluster.clone());
-    if view.unreadable.has(Kind::MemberAgent, &name) {
-        return Plan::default();
+    let ownership = view.ownership(now);
+    match ownership {
+        Ownership::Unknown => return plan,
+        Ownership::Foreign { until, .. } => return Plan { again: Some(until), ..plan },
+        Ownership::Own | Ownership::Overdue | Ownership::Vacant => {}
     }
+    let renewal = || view.renewal(announcement, now);
     match view.member_agents.get(&name) {
         None => {
-            let desired = Desired::MemberAgent { announcement: announcement.clone(), renewed: now };
-            Plan::one(Write::create(Kind::MemberAgent, name, desired))
+            let create = Write::create(Kind::MemberAgent, name, Desired::MemberAgent(renewal()));
+            Plan { writes: vec![create], ..plan }
         }
-        Some(held) if held.meta.deleting => Plan::default(), // its end wakes us
-        Some(held) => match next_renewal(held, announcement, now) {
-            Some(later) => Plan { again: Some(later), ..Plan::default() },
-            None => Plan::one(renewal(held, announcement, now)),
+        Some(held) if held.meta.deleting => plan, // its end wakes us
+        Some(held) => match next_renewal(view, held, announcement, now).filter(|_| ownership == Ownership::Own) {
+            Some(later) => Plan { again: Some(later), ..plan },
+            None => {
+                let patch = Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal()));
+                Plan { writes: vec![patch], ..plan }
+            }
         },
     }
 }
 
-/// When it is to be renewed, if not now. A time in the future is of a clock that was set back since.
-fn next_renewal(held: &MemberAgent, announcement: &Announcement, now: Timestamp) -> Option<Timestamp> {
-    let renewed = held.renewed.filter(|renewed| *renewed <= now)?;
-    let next = renewed.plus_micros(RENEW_MICROS);
+/// Time of the next renewal, if it is not due now. Only fields that every definition of MemberAgent has are compared: one that
+/// the hub prunes differs for ever.
+fn next_renewal(
+    view: &member::View,
+    held: &MemberAgent,
+    announcement: &Announcement,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    // A time in the future is of a clock that was set back since.
+    let last = view.last_renewal().filter(|last| *last <= now)?;
+    let next = last.plus_micros(RENEW_MICROS);
     (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
 }
 
-fn renewal(held: &MemberAgent, announcement: &Announcement, now: Timestamp) -> Write {
-    let patch = Patch::MemberAgent { announcement: announcement.clone(), renewed: now, stopped: None };
-    Write::patch(Kind::MemberAgent, &held.meta, patch)
-}
-
-/// The last word of a member that stops as planned: it is not silent, it is away.
+/// The last write of a member that stops as planned. Another cluster with the same id may take over at once.
 pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
-    let held = view.member_agents.live(&view.in_hub(view.settings.cluster.clone()))?;
+    let held = view.member_agents.live(&view.own_member_agent())?;
+    if view.ownership(now) != Ownership::Own {
+        return None; // the MemberAgent is another cluster's
+    }
     let renewed = held.renewed.unwrap_or(now);
-    let patch = Patch::MemberAgent { announcement: announcement.clone(), renewed, stopped: Some(now) };
-    Some(Write::patch(Kind::MemberAgent, &held.meta, patch))
+    let renewal = Renewal { renewed, stopped: Some(now), ..view.renewal(announcement, now) };
+    Some(Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal)))
 }
 
 const COUNTED: [Kind; 4] =

@@ -16,6 +16,7 @@
 //! | [`rights`] | who may export from, and import from, a namespace of the hub |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
+//! | [`identity`] | which of several clusters with one id acts in the hub |
 //! | [`conditions`] | what users are told, and when, in the words of [`reasons`] |
 
 // Unit tests use the builders of the integration tests, which know the crate by its name.
@@ -34,6 +35,7 @@ mod feature_set;
 pub mod features;
 pub mod handshake;
 pub mod hub;
+pub mod identity;
 pub mod ids;
 pub mod import;
 pub mod index;

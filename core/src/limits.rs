@@ -46,3 +46,9 @@ pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
 /// Time that a peer has for its first announcement since the kind MemberAgent is served. A peer looks again for a kind that
 /// was not served after 5 minutes at most, and a minute is for what it then writes.
 pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
+
+/// Time that a cluster keeps its id after its agent has announced a stop: longer than a rolling restart takes.
+pub const RESTART_MICROS: i64 = 30_000_000;
+
+/// How long two leaders of one cluster are reported after they were last seen to alternate: longer than a few renewals.
+pub const TWO_LEADERS_MICROS: i64 = 60_000_000;

@@ -2,7 +2,7 @@
 //! concerns.
 //!
 //! ```text
-//!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService
+//!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
 //! ```
 
@@ -11,6 +11,7 @@ mod apply;
 mod going;
 mod nameless;
 mod orphans;
+mod owner;
 mod refused;
 mod stamps;
 mod unreadable;
@@ -29,6 +30,7 @@ use crate::unreadable::Unreadable;
 use crate::watches::{WatchState, Watches};
 use crate::{export, import};
 use nameless::Nameless;
+use owner::Owners;
 use std::collections::BTreeMap;
 
 pub use stamps::ServiceLatency;
@@ -47,8 +49,12 @@ pub struct Settings {
     pub derived_service_grace_micros: i64,
     /// Where the endpoints of a cluster lie; of one that is not named they may lie anywhere.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// What it says of itself to the hub; `None` where another process speaks for this member.
+    /// What it says of itself to the hub; `None` where this process writes nothing there.
     pub announces: Option<Announcement>,
+    /// Identity of this process, as in its Leases.
+    pub leader: Text,
+    /// How long another cluster with this id may be silent before this one takes over, in microseconds.
+    pub takeover_after_micros: i64,
 }
 
 /// What the member agent plans about.
@@ -154,6 +160,8 @@ pub struct View {
     refused: BTreeMap<Key, String>,
     /// What the hub has announced.
     pub(super) hub_announced: Announced,
+    /// What is known of the owner of this cluster's id.
+    owners: Owners,
     /// The watch of this cluster's slices is in touch with the server, or has not lost it yet.
     pub(super) slices_followed: bool,
 }
@@ -191,6 +199,7 @@ impl View {
             nameless: Nameless::default(),
             refused: BTreeMap::new(),
             hub_announced: Announced::default(),
+            owners: Owners::default(),
             slices_followed: true,
         }
     }
@@ -234,6 +243,7 @@ impl View {
         self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
         self.hub_announced.clock_set(micros);
+        self.owners.clock_set(micros);
     }
 
     /// A write that exported a Service is done: its latency ends when the hub has judged it, which the watch may have
@@ -254,14 +264,15 @@ impl View {
 
     /// What to do about a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
-        match key {
+        let plan = match key {
+            Key::Heartbeat => return handshake::plan_heartbeat(self, now),
             Key::Export(service) => export::plan_service(self, service, now),
             Key::SliceExport(slice) => export::plan_slice(self, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(self, name, now),
             Key::Import(name) => import::plan_import(self, name),
             Key::SliceImport(name) => import::plan_slice(self, name, now),
-            Key::Heartbeat => handshake::plan_heartbeat(self, now),
-        }
+        };
+        if self.acts_in_hub(now) { plan } else { owner::restricted(plan) }
     }
 
     /// What to do about a ServiceImport where another process claims, or none.

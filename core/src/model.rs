@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{
     Announcement, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, MemberAgent, MemberCounts,
-    PortsOffered, Reference,
+    PortsOffered, Reference, Renewal,
 };
 pub use object::Object;
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};

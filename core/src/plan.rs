@@ -3,7 +3,7 @@
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
-    MemberCounts, Meta, Owner, PortsOffered, Reference, ServicePort, SessionAffinity, SliceContent,
+    MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 
@@ -186,12 +186,7 @@ pub enum Desired {
     /// An imported slice.
     EndpointSlice(ImportedSlice),
     /// A member's word to the hub.
-    MemberAgent {
-        /// What it says of itself.
-        announcement: Announcement,
-        /// Now.
-        renewed: Timestamp,
-    },
+    MemberAgent(Renewal),
 }
 
 /// What an export tells the hub of its Service.
@@ -312,14 +307,7 @@ pub enum Patch {
     /// Owned fields of an imported slice.
     ImportedSlice(ImportedSlice),
     /// `spec` of a MemberAgent.
-    MemberAgent {
-        /// What the member says of itself.
-        announcement: Announcement,
-        /// When it said so.
-        renewed: Timestamp,
-        /// When it stopped as planned.
-        stopped: Option<Timestamp>,
-    },
+    MemberAgent(Renewal),
     /// `status` of a MemberAgent.
     MemberAgentStatus {
         /// What the hub says of itself.

@@ -94,6 +94,12 @@ reasons! {
     Warning ObjectUnreadable,
     /// Who may export and import cannot be asked.
     Warning RightsNotEnforced,
+    /// Another cluster owns the cluster id.
+    Warning ClusterIdInUse,
+    /// Two agents renew for one cluster.
+    Warning ClusterIdShared,
+    /// A second cluster with the same id would not be noticed.
+    Warning ClusterIdNotChecked,
     /// A server refused a write for its content.
     Warning WriteRefused,
     /// A server does not let an agent write, or lacks what it would write to.

@@ -13,8 +13,8 @@ use fleetnet_agent::glue;
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_core::model::Kind;
 use fleetnet_core::rights::NamespacePolicy;
-use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
         let (logic, sources) = (Hub::new(policy, &registry)?, sources(&hub, policy));
-        Ok(Part { logic, sources, own_cluster: hub, leases: leases() })
+        Ok(Part { logic, sources, own_cluster: hub, leases: leases(), blocked: None })
     })
 }
 
@@ -58,6 +58,7 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     }
     Ok(Process {
         name: "hub-agent",
+        identity: lease::identity("hub-agent"),
         crate_name: env!("CARGO_CRATE_NAME"),
         common: flags.common.clone(),
         flags: format!("{flags:?}"),

@@ -43,6 +43,10 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
+    /// How long a cluster that owns this cluster's id in the hub may fail to renew its MemberAgent before this one takes over.
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
+    pub member_takeover_after: Duration,
+
     /// Where the endpoints of a cluster lie, as <cluster>=<CIDR>,<CIDR>; for each cluster once or more. What it exports
     /// from elsewhere is not imported. Of a cluster that is not named, any address may be imported.
     #[arg(long, value_name = "CLUSTER=CIDR,...")]

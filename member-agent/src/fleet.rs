@@ -1,5 +1,6 @@
 //! [`Fleet`]: the agent's part in the fleet. Core's view and plans, and what is measured and told when a write is done.
 
+use crate::identity::IdentityReport;
 use crate::latency::Latencies;
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
@@ -9,9 +10,10 @@ use fleetnet_core::handshake;
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Plan, Sample, Write};
+use fleetnet_core::plan::{Event, Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState};
+use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState, WriteEnd};
+use tokio::sync::watch;
 use tracing::debug;
 
 const COMPONENT: &str = "member-agent";
@@ -23,6 +25,9 @@ pub(crate) struct Fleet {
     latencies: Latencies,
     observed: Observed,
     hindrances: Hindrances<Key>,
+    identity: IdentityReport,
+    /// Events that no write brings.
+    events: Vec<Event>,
 }
 
 /// The kind whose conditions a key writes: they say what was refused of it.
@@ -37,7 +42,8 @@ fn says_itself(key: &Key) -> Option<Kind> {
 impl Fleet {
     /// Knows nothing yet.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
-        Self { view: View::new(settings), parts, latencies, observed: Observed::default(), hindrances }
+        let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
+        Self { view, parts, latencies, observed, hindrances, identity, events: Vec::new() }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -161,6 +167,9 @@ impl Fleet {
         if says_itself(key).is_some_and(|kind| plan.writes.iter().all(|write| write.kind == kind)) {
             self.view.nothing_refused(key);
         }
+        if *key == Key::Heartbeat {
+            self.events.extend(self.identity.note(&plan.hindrances, self.view.own_cluster_uid()));
+        }
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         plan
     }
@@ -178,6 +187,30 @@ impl Fleet {
             debug!(%slice, service = %owner, "not imported: no MultiClusterService imports this Service");
         } else {
             debug!(%slice, service = %owner, "not imported yet: the derived Service is not there");
+        }
+    }
+
+    /// Events of the plans since the last call.
+    pub(crate) fn take_events<S: From<Kind>>(&mut self) -> Vec<EventRecord<S>> {
+        glue::events(std::mem::take(&mut self.events))
+    }
+
+    /// Why this process is not ready although it knows its own cluster.
+    pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
+        self.identity.blocked()
+    }
+
+    pub(crate) fn leads(&mut self) {
+        self.identity.leads();
+    }
+
+    /// A write has ended, and its answer is in the view.
+    pub(crate) fn ended(&mut self, key: &Key, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
+        match end {
+            _ if *key != Key::Heartbeat => {}
+            WriteEnd::Done { .. } => self.view.renewal_written(glue::core_time(at), dirty),
+            WriteEnd::Denied => self.view.renewal_denied(glue::core_time(at), dirty),
+            WriteEnd::NotDone | WriteEnd::Unknown => {}
         }
     }
 
@@ -246,6 +279,8 @@ mod tests {
             source_ranges: BTreeMap::new(),
             derived_service_grace_micros: 0,
             announces: None,
+            leader: "one".into(),
+            takeover_after_micros: 0,
         };
         let registry = Registry::new();
         let latencies = Latencies::new("member-1", &registry).expect("the only ones");

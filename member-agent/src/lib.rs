@@ -9,6 +9,7 @@ pub mod endpoints;
 pub mod export;
 mod flags;
 mod fleet;
+mod identity;
 pub mod import;
 mod latency;
 mod logic;
@@ -28,9 +29,12 @@ use endpoints::Serving;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_runtime::client::{ClientError, Cluster};
+use fleetnet_runtime::lease;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Name of the agent.
+const NAME: &str = "member-agent";
 /// Name of the member's own cluster in metrics, logs and probes.
 const MEMBER: &str = "member";
 /// Name of the hub there.
@@ -42,11 +46,12 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Parsed::Flags(flags, ignored) => (flags, ignored),
         Parsed::Exit(code) => return code,
     };
-    let settings = match Settings::new(&flags) {
+    let identity = lease::identity(NAME);
+    let settings = match Settings::new(&flags, &identity) {
         Ok(settings) => settings,
         Err(error) => return common::refuse(&error),
     };
-    let process = match process(&flags, &settings, &ignored) {
+    let process = match process(&flags, &settings, &ignored, identity) {
         Ok(process) => process,
         Err(why) => return common::refuse(&why),
     };
@@ -61,8 +66,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let latencies = Latencies::new(&settings.member.cluster, &registry)?;
         let hindrances = Hindrances::new(&registry)?;
         let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
+        let logic = Member::new(settings.member.clone(), settings.parts, latencies, hindrances, endpoints);
         Ok(Part {
-            logic: Member::new(settings.member.clone(), settings.parts, latencies, hindrances, endpoints),
+            blocked: Some(logic.blocked()),
+            logic,
             sources: sources(&member, hub, settings.endpoints.as_ref()),
             own_cluster: member,
             leases: settings.parts.leases(),
@@ -70,7 +77,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     })
 }
 
-fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Process, String> {
+fn process(flags: &Flags, settings: &Settings, ignored: &[String], identity: String) -> Result<Process, String> {
     let addresses = launch::addresses(flags.addresses())?;
     let mut notes = common::notes(&flags.common);
     match &settings.hub {
@@ -78,7 +85,8 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String]) -> Result<Pro
         None => notes.push("this cluster's EndpointSlices only: no fleet is joined".to_owned()),
     }
     Ok(Process {
-        name: "member-agent",
+        name: NAME,
+        identity,
         crate_name: env!("CARGO_CRATE_NAME"),
         common: flags.common.clone(),
         flags: format!("{:?}", flags.without_secrets()),

@@ -15,6 +15,7 @@ use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use tokio::sync::watch;
 
 /// The member agent's parts.
 pub struct Member {
@@ -67,6 +68,11 @@ impl Member {
             lane: LaneId::of("EndpointSlice controller"),
             takeover_lane: LaneId::of("takeover"),
         }
+    }
+
+    /// Why this process is not ready although it knows its own cluster.
+    pub fn blocked(&self) -> watch::Receiver<Option<String>> {
+        self.fleet.blocked()
     }
 
     /// What the users of a Service are told. Nobody is left to tell in a namespace that goes.
@@ -223,6 +229,7 @@ impl Logic for Member {
     }
 
     fn leads(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+        self.fleet.leads();
         if let Some(serving) = &mut self.endpoints {
             serving.leads(at);
             dirty.push(Key::Takeover);
@@ -231,7 +238,10 @@ impl Logic for Member {
 
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
         match (key, &mut self.endpoints) {
-            (Key::Fleet(key), _) => glue::plan(self.fleet.plan(key, now)),
+            (Key::Fleet(key), _) => {
+                let plan = glue::plan(self.fleet.plan(key, now));
+                Plan { events: self.fleet.take_events(), ..plan }
+            }
             (Key::Takeover, Some(serving)) => Plan { again: serving.decide(now), ..Plan::default() },
             (Key::Endpoints(service), Some(serving)) => plan(serving.plan(service, now)),
             (Key::Takeover | Key::Endpoints(_), None) => Plan::default(),
@@ -262,7 +272,15 @@ impl Logic for Member {
     }
 
     fn ended(&mut self, key: &Key, request: &Request<Self>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
-        let Key::Endpoints(service) = key else { return };
+        let service = match key {
+            Key::Endpoints(service) => service,
+            Key::Fleet(key) => {
+                let mut keys = Vec::new();
+                self.fleet.ended(key, end, at, &mut keys);
+                return dirty.extend(keys.into_iter().map(Key::Fleet));
+            }
+            Key::Takeover => return,
+        };
         let (slice, verb) = (target(request), &request.verb);
         let write = endpoints::Written { service, slice: &slice, verb, end };
         self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
@@ -361,6 +379,8 @@ mod tests {
             source_ranges: BTreeMap::new(),
             derived_service_grace_micros: 0,
             announces: None,
+            leader: "one".into(),
+            takeover_after_micros: 0,
         };
         let latencies = Latencies::new("member-1", registry).expect("the only ones");
         let serving = Serving::new(&Settings::with_mode(Mode::On), registry).expect("the only one");

@@ -29,6 +29,9 @@ pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
 /// The Lease under which this cluster's slices are made: ours alone, no Go agent does that.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
+/// The least `--member-takeover-after`.
+const SHORTEST_TAKEOVER: Duration = Duration::from_secs(120);
+
 /// The parts of the agent that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
@@ -49,13 +52,12 @@ impl Parts {
     /// All of them.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// What the process says of itself to the hub. One that does not follow this cluster's slices for the hub says nothing:
-    /// another speaks for the member.
+    /// What the process says of itself to the hub; `None` if it writes nothing there.
     pub fn announcement(self) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
         let understood: Features = of_slices.chain(of_services).collect();
-        self.export.then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
+        (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
     }
 
     /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
@@ -102,11 +104,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks the flags.
+    /// Checks the flags of the process `identity`.
     ///
     /// # Errors
     /// Names the first setting that is missing or malformed.
-    pub fn new(flags: &Flags) -> Result<Self, UsageError> {
+    pub fn new(flags: &Flags, identity: &str) -> Result<Self, UsageError> {
         flags.common.check(GO_BINARY)?;
         if flags.enable_v1alpha1_apis {
             return Err(UsageError("--enable-v1alpha1-apis=true is not supported: leave the flag out".to_owned()));
@@ -134,10 +136,21 @@ impl Settings {
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
             announces: parts.announcement(),
+            leader: identity.into(),
+            takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         Ok(Self { member, hub, parts, endpoints })
     }
+}
+
+/// A member renews every 10 s and acts for half of this after its last renewal: less than a minute would stop it for a hub that
+/// is slow to answer.
+fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
+    if after < SHORTEST_TAKEOVER {
+        return Err(UsageError(format!("--member-takeover-after ({after:?}) must be at least {SHORTEST_TAKEOVER:?}")));
+    }
+    i64::try_from(after.as_micros()).map_err(|_| UsageError("--member-takeover-after is too long".to_owned()))
 }
 
 fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
@@ -211,7 +224,7 @@ mod tests {
     fn settings(arguments: &[&str]) -> Result<Settings, String> {
         let flags =
             Flags::try_parse_from(["member-agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
-        Settings::new(&flags).map_err(|error| error.to_string())
+        Settings::new(&flags, "one").map_err(|error| error.to_string())
     }
 
     const COMPLETE: [&str; 3] =
@@ -223,6 +236,7 @@ mod tests {
         assert_eq!(&*settings.member.hub_namespace, "fleet-member-member-1");
         assert_eq!(settings.member.derived_service_grace_micros, 30_000_000);
         assert_eq!(DERIVED_SERVICE_GRACE, Duration::from_secs(30));
+        assert_eq!(settings.member.takeover_after_micros, 1_800_000_000);
         assert_eq!(settings.parts.leases().len(), 5);
     }
 
@@ -245,12 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn who_exports_announces_what_its_other_parts_understand() {
+    fn who_exports_or_imports_announces_what_its_parts_understand() {
         let announced = |parts: Parts| parts.announcement().map(|said| said.understood());
         assert_eq!(announced(Parts::ALL), Some(Features::ALL));
-        assert_eq!(announced(Parts { import: true, ..Parts::NONE }), None, "another process speaks for the member");
+        let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
+        assert_eq!(announced(alone), None, "it writes nothing in the hub");
         let beside_go = Parts { export: true, import: true, ..Parts::NONE };
         let slices: Features = Feature::OF_SLICES.into_iter().collect();
+        assert_eq!(announced(Parts { import: true, ..Parts::NONE }), Some(slices));
         assert_eq!(announced(beside_go), Some(slices), "Services are derived by somebody else");
         assert_eq!(announced(Parts { export: true, ..Parts::NONE }), Some(Features::NONE));
     }
@@ -279,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_missing_or_malformed_setting_is_named() {
-        let table: [(&[&str], &str); 12] = [
+        let table: [(&[&str], &str); 13] = [
             (&["--hub-server-url=https://hub", "--config-path=/token"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=Member_1", "--hub-kubeconfig=/hub"], "MEMBER_CLUSTER_NAME"),
             (&["--member-cluster-id=m", "--config-path=/token"], "HUB_SERVER_URL"),
@@ -292,6 +308,7 @@ mod tests {
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-certificate-authority=%%"], "HUB_CERTIFICATE_AUTHORITY"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--hub-kube-header=nonsense"], "HUB_KUBE_HEADER"),
             (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--source-ranges=m=10.0.0.1/8"], "--source-ranges"),
+            (&[COMPLETE[0], COMPLETE[1], COMPLETE[2], "--member-takeover-after=119s"], "--member-takeover-after"),
         ];
         for (arguments, named) in table {
             let error = settings(arguments).expect_err("must be refused");

@@ -93,6 +93,9 @@ pub fn sources(
         sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
         // A hub of Go agents does not have it: nothing is announced then, and everything said in their form.
         sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, Some(namespace)) });
+        // Its UID tells this cluster from another with the same id. Without the right to read it the check is off.
+        let kube_system = glue::source(Kind::Namespace, member, None);
+        sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     }
     if let Some(settings) = endpoints {
         sources.iter_mut().for_each(|spec| decode_for_both(spec, settings));

@@ -305,8 +305,10 @@ pub enum WriteEnd {
         /// resourceVersion.
         version: Option<u64>,
     },
-    /// It was not carried out: it met a conflict, or was refused.
+    /// It was not carried out: it met a conflict.
     NotDone,
+    /// It was not carried out: the server denied or rejected it.
+    Denied,
     /// It failed, and nothing that was asked tells that it was carried out. It may have been.
     Unknown,
 }

@@ -38,7 +38,8 @@ impl<O> Outcome<O> {
         match (&self.verdict, &self.seen) {
             (Verdict::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
             (Verdict::Done, Seen::Gone | Seen::Nothing) => WriteEnd::Done { version: None },
-            (Verdict::Conflict { .. } | Verdict::Refused { .. } | Verdict::Denied { .. }, _) => WriteEnd::NotDone,
+            (Verdict::Conflict { .. }, _) => WriteEnd::NotDone,
+            (Verdict::Refused { .. } | Verdict::Denied { .. }, _) => WriteEnd::Denied,
             (Verdict::Failed { .. }, _) => WriteEnd::Unknown,
         }
     }

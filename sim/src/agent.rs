@@ -63,6 +63,8 @@ pub struct Setup {
     pub derived_service_grace: Duration,
     /// How a member agent makes the EndpointSlices of its cluster; none: it does not. Of no account for the hub agent.
     pub endpointslices: Option<endpoints::Settings>,
+    /// How long another cluster may be silent before a member agent takes its id over. Of no account for the hub agent.
+    pub member_takeover_after: Duration,
     /// Where a member agent believes that the endpoints of other clusters lie. Of no account for the hub agent.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
     /// What namespaces of the hub decide. Of no account for a member agent.
@@ -80,11 +82,15 @@ impl Setup {
             lease: LeaseTimes::default(),
             derived_service_grace: DERIVED_SERVICE_GRACE,
             endpointslices: None,
+            member_takeover_after: MEMBER_TAKEOVER_AFTER,
             source_ranges: BTreeMap::new(),
             namespace_policy: NamespacePolicy::default(),
         }
     }
 }
+
+/// How long another cluster may be silent before a member agent takes its id over: the member agent's default.
+pub const MEMBER_TAKEOVER_AFTER: Duration = Duration::from_secs(1_800);
 
 /// An agent that runs. It ends with this, as a process that is killed does.
 #[derive(Debug)]
@@ -93,6 +99,7 @@ pub struct Agent {
     registry: Registry,
     stop: ShutdownTrigger,
     status: watch::Receiver<Vec<SourceStatus>>,
+    blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
     /// Ends the task that runs it.
     abort: AbortHandle,
@@ -116,7 +123,7 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let sources = hub_agent::sources(&hub, policy);
     let start = Start { name: "hub-agent".to_owned(), cluster: hub, leases: hub_agent::leases(), setup };
     let registry = Registry::new();
-    start.run(Hub::new(policy, &registry)?, sources, registry)
+    start.run(Hub::new(policy, &registry)?, None, sources, registry)
 }
 
 /// Starts the agent of the member `member_name`, called `member-agent of <member>`.
@@ -134,6 +141,8 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
+        leader: setup.identity.as_str().into(),
+        takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
     };
     let registry = Registry::new();
@@ -142,7 +151,9 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     let name = format!("member-agent of {member_name}");
     let start = Start { name, cluster: member, leases: parts.leases(), setup };
     let hindrances = Hindrances::new(&registry)?;
-    start.run(Member::new(settings, parts, latencies, hindrances, serving), sources, registry)
+    let logic = Member::new(settings, parts, latencies, hindrances, serving);
+    let blocked = logic.blocked();
+    start.run(logic, Some(blocked), sources, registry)
 }
 
 /// What both agents are started with.
@@ -155,7 +166,13 @@ struct Start {
 }
 
 impl Start {
-    fn run<L: Logic>(self, logic: L, sources: Vec<SourceSpec<L>>, registry: Registry) -> anyhow::Result<Agent> {
+    fn run<L: Logic>(
+        self,
+        logic: L,
+        blocked: Option<watch::Receiver<Option<String>>>,
+        sources: Vec<SourceSpec<L>>,
+        registry: Registry,
+    ) -> anyhow::Result<Agent> {
         let Setup { identity, clock, lease: times, .. } = self.setup;
         let lease = LeaseConfig {
             client: self.cluster.requests.clone(),
@@ -174,7 +191,7 @@ impl Start {
         // A task of its own, so that a panic of the agent is an end like others.
         let running = Aborted(tokio::spawn(runner.run(stopped)));
         let abort = tokio::spawn(watch_over(running, end)).abort_handle();
-        Ok(Agent { name: self.name, registry, stop, status, ended, abort })
+        Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
     }
 }
 
@@ -214,6 +231,12 @@ impl Agent {
         let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
         // An error says that it has ended.
         let _ = self.status.clone().wait_for(known).await;
+    }
+
+    /// Why it is not ready although it knows its own cluster.
+    #[must_use]
+    pub fn blocked(&self) -> Option<String> {
+        self.blocked.as_ref()?.borrow().clone()
     }
 
     /// How it ends by itself; nothing where it is killed.

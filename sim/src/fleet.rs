@@ -1,6 +1,6 @@
 //! A hub, its members and the agents of all of them.
 
-use crate::agent::{self, Agent, Ended, LeaseTimes, Setup};
+use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
 use crate::server::Server;
@@ -42,6 +42,10 @@ pub struct Options {
     pub endpointslices: Option<endpoints::Settings>,
     /// Of the definitions that the servers have.
     pub form: Form,
+    /// Ids of the members where they are not `member-1`, `member-2`, …: two of them may be equal.
+    pub cluster_ids: Vec<String>,
+    /// How long another cluster may be silent before a member agent takes its id over.
+    pub member_takeover_after: Duration,
     /// Where the member agents believe that the endpoints of other clusters lie.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
     /// What namespaces of the hub decide.
@@ -53,9 +57,18 @@ impl Options {
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
-        let (endpointslices, source_ranges) = (None, BTreeMap::new());
-        let (form, namespace_policy) = (Form::Full, NamespacePolicy::default());
-        Self { members, seed: 0, lease, derived_service_grace, endpointslices, form, source_ranges, namespace_policy }
+        Self {
+            members,
+            seed: 0,
+            lease,
+            derived_service_grace,
+            endpointslices: None,
+            form: Form::Full,
+            cluster_ids: Vec::new(),
+            member_takeover_after: MEMBER_TAKEOVER_AFTER,
+            source_ranges: BTreeMap::new(),
+            namespace_policy: NamespacePolicy::default(),
+        }
     }
 }
 
@@ -80,6 +93,8 @@ pub struct Member {
     pub name: String,
     /// Its namespace in the hub.
     pub hub_namespace: Text,
+    /// Its agent's user there. Of several clusters with one id each has its own, so that their writes can be told apart.
+    pub hub_user: String,
     /// Its API server.
     pub server: Server,
 }
@@ -105,13 +120,23 @@ impl Fleet {
     pub async fn new(options: Options) -> anyhow::Result<Self> {
         let clock = Clock::virtual_at(NOON);
         let hub = server("hub", &clock, options.seed, options.form).await?;
-        let mut members = Vec::new();
+        let mut members: Vec<Member> = Vec::new();
         for number in 1..=options.members {
-            let name = format!("member-{number}");
+            let id = options.cluster_ids.get(number - 1).cloned();
+            let name = id.unwrap_or_else(|| format!("member-{number}"));
             let seed = options.seed.wrapping_add(u64::try_from(number)?);
             let hub_namespace = member_namespace(&name);
-            hub.make_namespace(&hub_namespace).await?;
-            members.push(Member { server: server(&name, &clock, seed, options.form).await?, name, hub_namespace });
+            let mut hub_user = hub_user(&hub_namespace);
+            match members.iter().filter(|member| member.name == name).count() {
+                0 => hub.make_namespace(&hub_namespace).await?,
+                others => hub_user = format!("{hub_user}-{}", others + 1),
+            }
+            members.push(Member {
+                server: server(&name, &clock, seed, options.form).await?,
+                name,
+                hub_namespace,
+                hub_user,
+            });
         }
         Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
     }
@@ -174,6 +199,7 @@ impl Fleet {
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
             endpointslices: self.options.endpointslices.clone(),
+            member_takeover_after: self.options.member_takeover_after,
             source_ranges: self.options.source_ranges.clone(),
             namespace_policy: self.options.namespace_policy,
         };
@@ -184,9 +210,9 @@ impl Fleet {
                 agent::of_hub(Arc::new(hub), setup("hub-agent"))?
             }
             Place::Member(index) => {
-                let Member { name, server, hub_namespace } = &self.members[index];
+                let Member { name, server, hub_user, .. } = &self.members[index];
                 let member = Arc::new(server.cluster_over(&line, "member", MEMBER_AGENT));
-                let hub = Arc::new(self.hub.cluster_over(&line, "hub", &hub_user(hub_namespace)));
+                let hub = Arc::new(self.hub.cluster_over(&line, "hub", hub_user));
                 agent::of_member(name, member, &hub, setup("member-agent"))?
             }
         };

@@ -3,16 +3,19 @@
 
 mod support;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
+use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::audit::Ledger;
+use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::scenes::actions::Action;
+use fleetnet_tests::scenes::announced::member_agents;
 use fleetnet_tests::scenes::carried::what_the_go_form_has_of_a_rich_service_arrives;
 use fleetnet_tests::stage::{Ground as _, Stage};
 use fleetnet_tests::user::Consume;
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{PostParams, WatchParams};
+use kube::api::{DeleteParams, PostParams, WatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent};
 use kube::{Api, Client};
 use memkube::User;
@@ -27,6 +30,8 @@ use tokio::time::sleep;
 
 /// All that comes of an action has come by then, the end of the derived Service's grace too.
 const DONE: Duration = Duration::from_secs(10);
+/// Of renewals, with the ledger's own wait.
+const MINUTE: Duration = Duration::from_secs(55);
 /// How long it must be quiet after that.
 const QUIET: Duration = Duration::from_secs(20);
 /// Of derived Services, shorter than [`DONE`].
@@ -70,6 +75,44 @@ fn over_definitions_in_the_go_form_what_they_know_of_a_rich_service_is_carried()
         let stage = Stage::on(OnMemkube(fleet(Form::Go).await?)).await?;
         what_the_go_form_has_of_a_rich_service_arrives(&stage).await?;
         is_at_rest(&stage).await
+    })
+}
+
+/// Puts the previous definition of MemberAgent in the place of the present one, which must prune what it does not know.
+async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(fleet.hub.admin());
+    let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
+    let previous: CustomResourceDefinition = serde_json::from_value(serde_json::to_value(previous)?)?;
+    definitions.delete("memberagents.networking.fleet.azure.com", &DeleteParams::default()).await?;
+    definitions.create(&PostParams::default(), &previous).await?;
+    Ok(())
+}
+
+#[test]
+fn over_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
+    sim::paused(async {
+        let fleet = fleet(Form::Full).await?;
+        with_previous_member_agents(&fleet).await?;
+        let stage = Stage::on(OnMemkube(fleet)).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        is_at_rest(&stage).await?;
+        let mark = stage.ground.mark().await?;
+        sleep(MINUTE).await;
+        let told = stage.ground.since(&mark).await?.hub.heartbeats().counts();
+        let lines: Vec<(&str, usize)> = told.iter().map(|(line, count)| (line.as_str(), *count)).collect();
+        let expected =
+            ["member-1", "member-2"].map(|id| format!("patch memberagents in fleet-member-{id} by member-agent"));
+        ensure!(lines == [(&*expected[0], 6), (&*expected[1], 6)], "{lines:?}");
+        for member in [0, 1] {
+            let agent: MemberAgent = member_agents(&stage, member).get(&stage.members[member].cluster_id).await?;
+            ensure!(agent.spec.cluster_uid.is_none() && agent.spec.leader_identity.is_none(), "nothing was pruned");
+            let metrics = stage.ground.metrics(member).await?;
+            ensure!(
+                metrics.contains("fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1"),
+                "it is not said:\n{metrics}"
+            );
+        }
+        Ok(())
     })
 }
 

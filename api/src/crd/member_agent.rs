@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Exported-Slices", type_ = "integer", json_path = ".status.exportedSlices", priority = 1),
     printcolumn(name = "Imported-Slices", type_ = "integer", json_path = ".status.importedSlices", priority = 1),
     printcolumn(name = "Understands", type_ = "string", json_path = ".spec.features", priority = 1),
+    printcolumn(name = "Cluster-UID", type_ = "string", json_path = ".spec.clusterUid", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct MemberAgentSpec {
@@ -40,6 +41,15 @@ pub struct MemberAgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "set"), length(max = 64))]
     pub features: Option<Vec<Name>>,
+    /// The cluster that owns this ID: the UID of its namespace kube-system. An agent of another cluster with the same ID does
+    /// nothing in the hub until it takes over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub cluster_uid: Option<String>,
+    /// The process that wrote the last renewal, as it names itself in its Leases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub leader_identity: Option<String>,
     /// When the member agent last said that it follows its cluster's EndpointSlices, by its own clock: every 10 seconds.
     pub renew_time: MicroTime,
     /// When the member agent stopped as planned, by its own clock; absent while it runs.

@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub(super) struct RawSpec {
     version: Field<Text>,
     features: Field<Vec<Text>>,
+    cluster_uid: Field<Text>,
+    leader_identity: Field<Text>,
     renew_time: Field<Timestamp>,
     planned_stop_time: Field<Timestamp>,
 }
@@ -34,6 +36,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
     Ok(Object::MemberAgent(MemberAgent {
         member: Announcement { version: spec.version.or_default(), features: spec.features.or_default() },
+        cluster_uid: spec.cluster_uid.value().filter(|uid| !uid.is_empty()),
+        leader: spec.leader_identity.value(),
         renewed: spec.renew_time.value(),
         stopped: spec.planned_stop_time.value(),
         counts: status.exported_services.value().map(|exported_services| MemberCounts {

@@ -32,7 +32,7 @@ pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
             }
             object
         }
-        Desired::MemberAgent { announcement, renewed } => patch::member_agent(announcement, *renewed, None),
+        Desired::MemberAgent(renewal) => patch::member_agent(renewal),
         Desired::EndpointSlice(slice) => {
             let mut object = patch::imported_slice(slice);
             object["addressType"] = parts::address_type(&slice.content.address_type).into();

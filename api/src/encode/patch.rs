@@ -3,8 +3,8 @@
 use super::parts;
 use crate::names::{annotations, labels};
 use crate::times;
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
-use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference};
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference, Renewal};
 use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ImportStatus(import) => return status(parts::import_status(import)),
         Patch::Finalizers(finalizers) => json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } }),
         Patch::InternalServiceExport { reference, offer } => internal_service_export(reference, offer),
-        Patch::MemberAgent { announcement, renewed, stopped } => member_agent(announcement, *renewed, *stopped),
+        Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus { announcement, counts } => {
             return status(member_status(announcement, counts.as_ref()));
         }
@@ -80,15 +80,19 @@ pub(super) fn internal_service_export(reference: &Reference, offer: &Offer) -> V
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
 
-pub(super) fn member_agent(announcement: &Announcement, renewed: Timestamp, stopped: Option<Timestamp>) -> Value {
-    json!({
-        "spec": {
-            "version": *announcement.version,
-            "features": features(announcement),
-            "renewTime": times::micros(renewed),
-            "plannedStopTime": stopped.map(times::micros),
-        },
-    })
+pub(super) fn member_agent(renewal: &Renewal) -> Value {
+    let mut spec = json!({
+        "version": *renewal.announcement.version,
+        "features": features(&renewal.announcement),
+        "leaderIdentity": *renewal.leader,
+        "renewTime": times::micros(renewal.renewed),
+        "plannedStopTime": renewal.stopped.map(times::micros),
+    });
+    // Null would remove the UID that an agent with the right to read it wrote.
+    if let Some(uid) = &renewal.cluster_uid {
+        spec["clusterUid"] = (**uid).into();
+    }
+    json!({ "spec": spec })
 }
 
 fn member_status(announcement: &Announcement, counts: Option<&MemberCounts>) -> Value {

@@ -38,23 +38,28 @@ impl View {
     }
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
-        if agent.meta.name != self.in_hub(self.settings.cluster.clone()) {
+        if agent.meta.name != self.own_member_agent() {
             return; // somebody else's
         }
+        let acted = self.acts_in_hub(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
+            self.note_renewal(at);
             self.hear_hub(at, dirty);
+            self.ownership_dirties(acted, at, dirty);
         }
     }
 
     pub(super) fn forget_member_agent(&mut self, name: &ObjectName, uid: &str, at: Timestamp, dirty: &mut Vec<Key>) {
+        let acted = self.acts_in_hub(at);
         if self.member_agents.remove(name, uid).is_some() {
             self.hear_hub(at, dirty);
+            self.ownership_dirties(acted, at, dirty);
         }
     }
 
     /// What the hub understands decides what of every slice and Service it is told.
     fn hear_hub(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
-        let name = self.in_hub(self.settings.cluster.clone());
+        let name = self.own_member_agent();
         let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());

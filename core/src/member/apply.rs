@@ -24,7 +24,7 @@ impl View {
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, dirty),
             Object::EndpointSliceImport(slice) => self.take_slice_import(slice, at, dirty),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, dirty),
-            Object::Namespace(_) => {}
+            Object::Namespace(namespace) => self.take_namespace(namespace),
         }
     }
 

@@ -131,6 +131,21 @@ pub struct MemberCounts {
     pub imported_slices: i64,
 }
 
+/// `spec` of a MemberAgent, as one renewal writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    /// What the member says of itself.
+    pub announcement: Announcement,
+    /// UID of the member's namespace `kube-system`; `None` where it may not be read, and then the field is not written.
+    pub cluster_uid: Option<Text>,
+    /// Identity of the process.
+    pub leader: Text,
+    /// When it says so.
+    pub renewed: Timestamp,
+    /// When it stopped as planned.
+    pub stopped: Option<Timestamp>,
+}
+
 /// The word between a member and the hub: one for each member, in its hub namespace, under its cluster id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAgent {
@@ -138,6 +153,10 @@ pub struct MemberAgent {
     pub meta: Meta,
     /// What the member says.
     pub member: Announcement,
+    /// UID of the namespace `kube-system` of the cluster that owns the id; absent where an older agent or definition is used.
+    pub cluster_uid: Option<Text>,
+    /// Identity of the process that wrote the last renewal, as in its Leases; absent where that is.
+    pub leader: Option<Text>,
     /// When the member last said that it is there, on its own clock.
     pub renewed: Option<Timestamp>,
     /// When the member stopped as planned, on its own clock; absent while it runs.

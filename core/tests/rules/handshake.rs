@@ -2,19 +2,19 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
-    endpoint, internal_export, member_agent, named, no_conflict, resolved, seconds, service, service_import, slice,
-    slice_export, slice_import,
+    endpoint, internal_export, member_agent, named, namespace, no_conflict, resolved, seconds, service, service_import,
+    slice, slice_export, slice_import,
 };
 use crate::support::view::{NOW, gone, hub_view, member_view, planned, told, writes};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::hub;
-use fleetnet_core::ids::Text;
+use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::member::{self, Change, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
-    MemberAgent, MemberCounts, Object, ServiceImport, SessionAffinity, SliceContent,
+    MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
@@ -27,34 +27,49 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// A member that speaks for itself, and knows these objects.
+/// A member that speaks for itself, and has seen these objects and renewed four seconds ago.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
+    speaking_since(NOW.plus_micros(-4 * SECOND), objects)
+}
+
+/// The same, where it has seen them at that time.
+fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::View {
     let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
-    for kind in [Kind::MemberAgent, Kind::EndpointSlice] {
-        view.watch_state(kind, WatchState::Complete, seconds(1), &mut Vec::new());
+    for object in objects.into_iter().chain([namespace("kube-system").object()]) {
+        view.apply(Change::Applied(object), seen, &mut Vec::new());
     }
-    for object in objects {
-        view.apply(Change::Applied(object), seconds(1), &mut Vec::new());
+    for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
+        view.watch_state(kind, WatchState::Complete, seen, &mut Vec::new());
     }
+    view.renewal_written(seen, &mut Vec::new());
     view
 }
 
 fn held() -> MemberAgent {
     MemberAgent {
-        renewed: Some(NOW.plus_micros(-4 * SECOND)),
+        cluster_uid: Some(namespace("kube-system").meta.uid),
         ..member_agent("member-1", Features::ALL, Features::NONE)
     }
 }
 
+fn next() -> Renewal {
+    Renewal {
+        announcement: announcement(),
+        cluster_uid: Some(namespace("kube-system").meta.uid),
+        leader: "leader of member-1".into(),
+        renewed: NOW,
+        stopped: None,
+    }
+}
+
 fn renewal(held: &MemberAgent) -> Plan {
-    let patch = Patch::MemberAgent { announcement: announcement(), renewed: NOW, stopped: None };
-    Plan::one(Write::patch(Kind::MemberAgent, &held.meta, patch))
+    Plan::one(Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(next())))
 }
 
 #[test]
 fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
     let nobody = speaking([]);
-    let desired = Desired::MemberAgent { announcement: announcement(), renewed: NOW };
+    let desired = Desired::MemberAgent(next());
     let at = held().meta.name;
     assert_eq!(&*at.to_string(), "fleet-member-member-1/member-1");
     assert_eq!(planned(&nobody, &Key::Heartbeat), Plan::one(Write::create(Kind::MemberAgent, at, desired)));
@@ -63,15 +78,16 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
     let later = Plan { again: Some(NOW.plus_micros(6 * SECOND)), ..Plan::default() };
     assert_eq!(planned(&speaking([fresh.object()]), &Key::Heartbeat), later);
 
+    for (seen, why) in [(-10, "ten seconds are over"), (1, "its clock was set back")] {
+        let view = speaking_since(NOW.plus_micros(seen * SECOND), [held().object()]);
+        assert_eq!(planned(&view, &Key::Heartbeat), renewal(&held()), "{why}");
+    }
     let due = |change: fn(&mut MemberAgent)| {
         let mut held = held();
         change(&mut held);
         held
     };
     let table = [
-        (due(|held| held.renewed = Some(NOW.plus_micros(-10 * SECOND))), "ten seconds are over"),
-        (due(|held| held.renewed = Some(NOW.plus_micros(SECOND))), "its clock was set back"),
-        (due(|held| held.renewed = None), "nothing can be read of it"),
         (due(|held| held.stopped = held.renewed), "it had stopped"),
         (due(|held| held.member.version = "1.2.2".into()), "it was another version"),
         (due(|held| held.member.features.truncate(1)), "it understood less"),
@@ -80,11 +96,16 @@ fn a_member_says_that_it_is_there_and_says_it_again_every_ten_seconds() {
     for (held, why) in table {
         assert_eq!(planned(&speaking([held.clone().object()]), &Key::Heartbeat), renewal(&held), "{why}");
     }
+    let kept = due(|held| {
+        held.leader = Some("its predecessor".into());
+        held.renewed = None;
+    });
+    assert_eq!(planned(&speaking([kept.object()]), &Key::Heartbeat), later, "what a hub may prune causes no write");
 }
 
 #[test]
 fn only_who_follows_this_clusters_slices_says_so() {
-    let due = MemberAgent { renewed: None, ..held() };
+    let due = MemberAgent { stopped: Some(seconds(1)), ..held() };
     let mut view = speaking([due.clone().object()]);
     let mut dirty = Vec::new();
     view.slices_followed(false, &mut dirty);
@@ -108,8 +129,8 @@ fn only_who_follows_this_clusters_slices_says_so() {
 fn who_stops_as_planned_says_so_last() {
     let held = held();
     let last = farewell(&speaking([held.clone().object()]), NOW);
-    let renewed = NOW.plus_micros(-4 * SECOND);
-    let patch = Patch::MemberAgent { announcement: announcement(), renewed, stopped: Some(NOW) };
+    let renewed = seconds(5);
+    let patch = Patch::MemberAgent(Renewal { renewed, stopped: Some(NOW), ..next() });
     assert_eq!(last, Some(Write::patch(Kind::MemberAgent, &held.meta, patch)));
     assert_eq!(farewell(&speaking([]), NOW), None);
     assert_eq!(farewell(&member_view([held.object()]), NOW), None);

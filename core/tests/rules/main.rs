@@ -21,6 +21,7 @@ mod hindered;
 mod histories;
 mod hostile;
 mod hub;
+mod identity;
 mod import;
 mod interleavings;
 mod ledger;

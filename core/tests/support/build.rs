@@ -505,6 +505,8 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     MemberAgent {
         meta: meta(in_hub_of(cluster, cluster), 1),
         member: Announcement::new("1.2.3", member),
+        cluster_uid: None,
+        leader: None,
         renewed: Some(seconds(5)),
         stopped: None,
         hub: Announcement::new("1.2.3", hub),

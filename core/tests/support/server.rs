@@ -3,8 +3,8 @@
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, MemberAgent, Meta, Object, Owner, Service, ServiceImport, ServiceType,
-    SessionAffinity, TargetPort,
+    InternalServiceImport, LoadBalancerStatus, MemberAgent, Meta, Object, Owner, Renewal, Service, ServiceImport,
+    ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 
@@ -69,14 +69,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             set_imported(&mut slice, wanted);
             Object::EndpointSlice(slice)
         }
-        Desired::MemberAgent { announcement, renewed } => Object::MemberAgent(MemberAgent {
-            meta,
-            member: announcement,
-            renewed: Some(renewed),
-            stopped: None,
-            hub: Announcement::default(),
-            counts: None,
-        }),
+        Desired::MemberAgent(renewal) => Object::MemberAgent(renewed(meta, renewal)),
     }
 }
 
@@ -131,6 +124,20 @@ fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
     slice.observed_generation = Some(wanted.observed_generation);
 }
 
+fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
+    let Renewal { announcement, cluster_uid, leader, renewed, stopped } = renewal;
+    MemberAgent {
+        meta,
+        member: announcement,
+        cluster_uid,
+        leader: Some(leader),
+        renewed: Some(renewed),
+        stopped,
+        hub: Announcement::default(),
+        counts: None,
+    }
+}
+
 /// Merges a patch into an object.
 pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
@@ -142,10 +149,12 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             export.headless = offer.headless;
             export.session_affinity = offer.session_affinity;
         }
-        (Object::MemberAgent(agent), Patch::MemberAgent { announcement, renewed, stopped }) => {
-            agent.member = announcement;
-            agent.renewed = Some(renewed);
-            agent.stopped = stopped;
+        (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
+            agent.member = renewal.announcement;
+            agent.cluster_uid = renewal.cluster_uid.or_else(|| agent.cluster_uid.take());
+            agent.leader = Some(renewal.leader);
+            agent.renewed = Some(renewal.renewed);
+            agent.stopped = renewal.stopped;
         }
         (Object::MemberAgent(agent), Patch::MemberAgentStatus { announcement, counts }) => {
             agent.hub = announcement;

@@ -124,11 +124,13 @@ pub(crate) fn settings(index: usize) -> Settings {
     let cluster = cluster_id(index);
     Settings {
         hub_namespace: names::member_namespace(&cluster),
-        cluster: cluster.into(),
+        cluster: cluster.as_str().into(),
         fleet_system_namespace: SYSTEM.into(),
         derived_service_grace_micros: GRACE_MICROS,
         source_ranges: BTreeMap::new(),
         announces: None,
+        leader: format!("leader of {cluster}").into(),
+        takeover_after_micros: 1_800_000_000,
     }
 }
 

@@ -88,6 +88,8 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
             (Method::DELETE, EXPORTS, "work", "serviceexports/app"),
             (Method::DELETE, OURS, "work", "multiclusterservices/app"),
             (get.clone(), CORE, FLEET_SYSTEM, "secrets"),
+            (get.clone(), CORE, "", "namespaces"),
+            (get.clone(), CORE, "", "namespaces/work"),
             (get.clone(), CORE, "", "pods"),
             (get, CORE, "", "nodes"),
         ];

@@ -12,6 +12,8 @@ pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
 /// What a member agent needs besides to make its cluster's EndpointSlices.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
+/// The definition of MemberAgent as it was before it named the owner of a cluster id.
+pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/memberagents.yaml");
 /// What the hub holds for a member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
 /// The id in [`HUB_MEMBER`] that others take the place of.

@@ -67,7 +67,8 @@ impl Controller {
             self.view.keep_what_was_added(slice, version, verb);
         }
         let is_for = |progress: &Progress| progress.news_for.contains(&*slice.name);
-        let carries_news = end == WriteEnd::NotDone && self.progress.get(service).is_some_and(is_for);
+        let carries_news =
+            matches!(end, WriteEnd::NotDone | WriteEnd::Denied) && self.progress.get(service).is_some_and(is_for);
         for Judged { is_ours, at: seen, is_terminating, touched } in self.hands.end(slice, verb, end, at) {
             if !is_ours {
                 self.note_sign(is_terminating, seen);

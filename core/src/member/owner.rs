@@ -1,0 +1,277 @@
+//! What the MemberAgents showed of the owner of this cluster's id, and what a cluster does that does not own its id
+//! ([`crate::identity`]).
+
+use super::{Key, View};
+use crate::identity::{self, ClusterUid, Owner, Ownership, Record};
+use crate::ids::{ObjectName, Text, Timestamp};
+use crate::limits::TWO_LEADERS_MICROS;
+use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
+use crate::plan::{Action, Hindrance, Plan};
+use crate::reasons::Reason;
+use crate::watches::WatchState;
+
+/// The namespace whose UID tells one cluster from another: it lives as long as its cluster.
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// What is known of the owner of this cluster's id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Owners {
+    /// UID of this cluster.
+    own: Option<Text>,
+    /// The newest renewal, also of a MemberAgent that is gone.
+    renewal: Option<Sighting>,
+    /// When this process renewed last.
+    renewed: Option<Timestamp>,
+    /// The hub does not take the renewals of this process.
+    is_denied: bool,
+    /// The hub took a renewal and left the UID out.
+    is_pruned: bool,
+    leaders: Leaders,
+}
+
+impl Owners {
+    /// The wall clock was set by so many microseconds: every wait is as long as before.
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
+        let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
+        for at in [seen, rival, self.renewed.as_mut()].into_iter().flatten() {
+            *at = at.plus_micros(micros);
+        }
+    }
+}
+
+/// A renewal, as it was seen.
+#[derive(Clone, Debug, PartialEq)]
+struct Sighting {
+    cluster: Option<Text>,
+    leader: Option<Text>,
+    renewed: Option<Timestamp>,
+    stopped: Option<Timestamp>,
+    /// When it was first seen; when it was sent, if this process sent it.
+    seen: Timestamp,
+}
+
+impl Sighting {
+    fn of(agent: &MemberAgent, own_leader: &Text, at: Timestamp) -> Self {
+        let MemberAgent { cluster_uid, leader, renewed, stopped, .. } = agent;
+        let sent = renewed.filter(|_| leader.as_ref() == Some(own_leader)).unwrap_or(at);
+        let (cluster, leader) = (cluster_uid.clone(), leader.clone());
+        Self { cluster, leader, renewed: *renewed, stopped: *stopped, seen: sent.min(at) }
+    }
+
+    fn is_same_renewal(&self, other: &Self) -> bool {
+        *self == Self { seen: self.seen, ..other.clone() }
+    }
+}
+
+/// Leaders that renew for this cluster. A new one takes the place of another once; clones of a cluster alternate.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Leaders {
+    /// This process wrote the newest renewal.
+    is_own_newest: bool,
+    other: Option<Text>,
+    /// The other that came back after this process, and when.
+    rival: Option<(Text, Timestamp)>,
+}
+
+impl Leaders {
+    fn note(&mut self, leader: &Text, own: &Text, at: Timestamp) {
+        if leader == own {
+            self.is_own_newest = true;
+            return;
+        }
+        let came_back = std::mem::take(&mut self.is_own_newest) && self.other.as_ref() == Some(leader);
+        if came_back {
+            self.rival = Some((leader.clone(), at));
+        }
+        self.other = Some(leader.clone());
+    }
+}
+
+impl View {
+    /// Whether this cluster owns its id.
+    pub fn ownership(&self, now: Timestamp) -> Ownership {
+        if self.settings.announces.is_none() {
+            return Ownership::Own;
+        }
+        let after = self.settings.takeover_after_micros;
+        identity::ownership(&self.cluster_uid(), self.owner_record().as_ref(), now, after)
+    }
+
+    /// Whether this process may write in the hub.
+    pub(super) fn acts_in_hub(&self, now: Timestamp) -> bool {
+        self.ownership(now) == Ownership::Own
+    }
+
+    /// UID of this cluster, if it is known.
+    pub fn own_cluster_uid(&self) -> Option<&Text> {
+        self.owners.own.as_ref()
+    }
+
+    fn cluster_uid(&self) -> ClusterUid {
+        match self.watches.state(Kind::Namespace) {
+            WatchState::Incomplete => ClusterUid::NotRead,
+            WatchState::Absent => ClusterUid::NotReadable,
+            WatchState::Complete | WatchState::Unknown => {
+                self.owners.own.clone().map_or(ClusterUid::NotReadable, ClusterUid::Known)
+            }
+        }
+    }
+
+    fn owner_record(&self) -> Option<Record> {
+        let Owners { renewal, is_denied, is_pruned, .. } = &self.owners;
+        let has_kind = match self.watches.state(Kind::MemberAgent) {
+            WatchState::Incomplete => return None,
+            WatchState::Complete => true,
+            // Without the definition nobody can take over: who owned the id owns it.
+            WatchState::Absent | WatchState::Unknown => false,
+        };
+        let name = self.own_member_agent();
+        let is_unreadable = self.unreadable.has(Kind::MemberAgent, &name);
+        let is_there = self.member_agents.get(&name).is_some();
+        let newest = renewal.as_ref().filter(|_| is_there || !has_kind);
+        let owner = newest.and_then(|newest| {
+            let cluster = newest.cluster.clone()?;
+            Some(Owner { cluster, seen: newest.seen, stopped: newest.stopped.is_some() })
+        });
+        Some(Record { owner, renewable: has_kind && !is_unreadable && !is_denied && !is_pruned })
+    }
+
+    /// Name of this cluster's MemberAgent.
+    pub(crate) fn own_member_agent(&self) -> ObjectName {
+        self.in_hub(self.settings.cluster.clone())
+    }
+
+    /// When this process renewed last. Renewals of others do not count, so that two leaders of one cluster alternate and notice
+    /// each other.
+    pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
+        self.owners.renewed
+    }
+
+    /// A renewal by this process.
+    pub(crate) fn renewal(&self, announcement: &Announcement, now: Timestamp) -> Renewal {
+        let cluster_uid = match self.cluster_uid() {
+            ClusterUid::Known(own) => Some(own),
+            ClusterUid::NotRead | ClusterUid::NotReadable => None,
+        };
+        let (announcement, leader) = (announcement.clone(), self.settings.leader.clone());
+        Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None }
+    }
+
+    pub(super) fn take_namespace(&mut self, namespace: Namespace) {
+        if &*namespace.meta.name.name == KUBE_SYSTEM {
+            self.owners.own = Some(namespace.meta.uid); // the state of the watch, which follows, plans everything anew
+        }
+    }
+
+    /// The MemberAgent was seen: is that a renewal?
+    pub(super) fn note_renewal(&mut self, at: Timestamp) {
+        let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
+        let newest = Sighting::of(agent, &self.settings.leader, at);
+        if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
+            return; // the hub wrote its status
+        }
+        let is_foreign = newest.cluster.is_some() && newest.cluster != self.owners.own;
+        if let Some(leader) = newest.leader.as_ref().filter(|_| !is_foreign) {
+            self.owners.leaders.note(leader, &self.settings.leader, at);
+        }
+        self.owners.is_pruned &= newest.cluster.is_none();
+        self.owners.renewal = Some(newest);
+    }
+
+    /// The hub took a renewal of this process, and its answer is in the view.
+    pub fn renewal_written(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+        let acted = self.acts_in_hub(at);
+        let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
+        let answer = self.member_agents.get(&self.own_member_agent());
+        (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
+        self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
+        self.ownership_dirties(acted, at, dirty);
+    }
+
+    /// The hub rejects or denies the renewals of this process. It may go on where no other cluster owns the id.
+    pub fn renewal_denied(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
+        let acted = self.acts_in_hub(at);
+        self.owners.is_denied = true;
+        self.ownership_dirties(acted, at, dirty);
+    }
+
+    /// What a cluster may do that owns its id, and no other.
+    pub(super) fn ownership_dirties(&self, acted: bool, at: Timestamp, dirty: &mut Vec<Key>) {
+        if self.acts_in_hub(at) != acted {
+            self.all_keys(dirty);
+        }
+    }
+
+    /// What operators of this cluster must know of its id.
+    pub(crate) fn identity_hindrances(&self, now: Timestamp) -> Vec<Hindrance> {
+        let mut hindrances = Vec::new();
+        let mut say = |reason, message| hindrances.push(Hindrance { reason, message });
+        let cluster = &self.settings.cluster;
+        match (self.ownership(now), self.cluster_uid()) {
+            (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
+                say(Reason::ClusterIdInUse, self.id_in_use(&owner, &own));
+            }
+            (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
+                Reason::ClusterIdNotChecked,
+                format!(
+                    "two clusters with the id {cluster} would not be noticed: this agent may not read its namespace \
+                     {KUBE_SYSTEM}. Apply the ClusterRole of deploy/member-agent.yaml"
+                ),
+            ),
+            (Ownership::Own, _) if self.owners.is_pruned => say(
+                Reason::ClusterIdNotChecked,
+                format!(
+                    "two clusters with the id {cluster} would not be noticed: the hub's definition of MemberAgent has no \
+                     clusterUid. Apply deploy/crds in the hub"
+                ),
+            ),
+            _ => {}
+        }
+        if let Some((rival, at)) = &self.owners.leaders.rival
+            && now < at.plus_micros(TWO_LEADERS_MICROS)
+        {
+            say(
+                Reason::ClusterIdShared,
+                format!(
+                    "two agents renew MemberAgent {} by turns, {} and {rival}, and both have the UID of one cluster: one of \
+                     them runs in a clone of this cluster, or without leader election. Stop it, or give it another cluster id",
+                    self.own_member_agent(),
+                    self.settings.leader
+                ),
+            );
+        }
+        hindrances
+    }
+
+    fn id_in_use(&self, owner: &Text, own: &Text) -> String {
+        let (cluster, namespace) = (&self.settings.cluster, &self.settings.hub_namespace);
+        format!(
+            "cluster id {cluster} belongs to the cluster with UID {owner}, and this cluster has UID {own}: it exports and imports \
+             nothing. Give one of them another id; or let this one take over, in the hub: kubectl -n {namespace} patch \
+             memberagent {cluster} --type=merge -p '{{\"spec\":{{\"clusterUid\":\"{own}\"}}}}'"
+        )
+    }
+}
+
+/// What is left of a plan in a cluster that may not act in the hub: it writes nothing there, and removes nothing here.
+pub(super) fn restricted(mut plan: Plan) -> Plan {
+    plan.writes.retain(|write| !is_in_hub(write.kind) && !matches!(write.action, Action::Delete { .. }));
+    plan
+}
+
+fn is_in_hub(kind: Kind) -> bool {
+    match kind {
+        Kind::InternalServiceExport
+        | Kind::InternalServiceImport
+        | Kind::EndpointSliceExport
+        | Kind::EndpointSliceImport
+        | Kind::MemberAgent => true,
+        Kind::Service
+        | Kind::EndpointSlice
+        | Kind::ServiceExport
+        | Kind::ServiceImport
+        | Kind::MultiClusterService
+        | Kind::Namespace => false,
+    }
+}

@@ -1,0 +1,670 @@
+//! Two clusters with one id: which of them acts in the hub, and what the other does meanwhile.
+
+use crate::support::build::{
+    Build, BuildImport, BuildInternalExport, BuildSlice, BuildWish, IntoObject, accepted_export, derived_service,
+    imported_slice, in_hub_of, internal_export, member_agent, named, namespace, no_conflict, seconds, service,
+    service_export, service_import, slice, slice_export, slice_import, wish,
+};
+use crate::support::random::Random;
+use crate::support::view::hindrances;
+use crate::support::world::settings;
+use fleetnet_core::features::Features;
+use fleetnet_core::handshake::farewell;
+use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
+use fleetnet_core::ids::{Text, Timestamp};
+use fleetnet_core::member::{Change, Key, Settings, View};
+use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_core::watches::WatchState;
+use std::collections::VecDeque;
+
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+/// The default of `--member-takeover-after`.
+const TAKEOVER: i64 = 30 * MINUTE;
+/// UID of the cluster that the views of this file are in.
+const OWN: &str = "uid-kube-system";
+
+#[test]
+fn who_owns_an_id_is_read_from_the_newest_renewal() {
+    let own = || ClusterUid::Known("own".into());
+    let owner = |cluster: &str, seen: i64, stopped: bool| {
+        let owner = Owner { cluster: cluster.into(), seen: seconds(seen), stopped };
+        Some(Record { owner: Some(owner), renewable: true })
+    };
+    let nobody = |renewable| Some(Record { owner: None, renewable });
+    let kept = |record: Option<Record>| record.map(|record| Record { renewable: false, ..record });
+    let foreign = |until: i64| Ownership::Foreign { cluster: "other".into(), until: seconds(until) };
+    let now = 10_000;
+    let table = [
+        (own(), None, Ownership::Unknown, "the MemberAgents are not listed"),
+        (ClusterUid::NotRead, nobody(true), Ownership::Unknown, "its own UID is not read"),
+        (ClusterUid::NotReadable, owner("other", now, false), Ownership::Own, "no right to read it: the check is off"),
+        (ClusterUid::NotReadable, None, Ownership::Unknown, "also then the hub is listed first"),
+        (own(), nobody(true), Ownership::Vacant, "nobody has written a UID"),
+        (own(), nobody(false), Ownership::Own, "nobody can write one"),
+        (own(), owner("own", now, false), Ownership::Own, "renewed now"),
+        (own(), owner("own", now, true), Ownership::Own, "its predecessor stopped"),
+        (own(), owner("own", now - 899, false), Ownership::Own, "just under half of the time"),
+        (own(), owner("own", now - 900, false), Ownership::Overdue, "half of the time"),
+        (own(), kept(owner("own", 0, false)), Ownership::Own, "nobody can take over"),
+        (own(), owner("other", now, false), foreign(now + 1_800), "the other renewed now"),
+        (own(), owner("other", now - 1_799, false), foreign(now + 1), "just under the whole time"),
+        (own(), owner("other", now - 1_800, false), Ownership::Vacant, "the whole time"),
+        (own(), owner("other", now, true), foreign(now + 30), "the other stopped, perhaps for a restart"),
+        (own(), owner("other", now - 29, true), foreign(now + 1), "just under the time of a restart"),
+        (own(), owner("other", now - 30, true), Ownership::Vacant, "the other stopped"),
+        (own(), kept(owner("other", now, false)), foreign(now + 1_800), "the other owned it last"),
+    ];
+    for (own, record, expected, why) in table {
+        assert_eq!(ownership(&own, record.as_ref(), seconds(now), TAKEOVER), expected, "{why}");
+    }
+}
+
+// === A cluster that does not own its id ===
+
+fn announcement() -> Announcement {
+    Announcement::new("1.2.3", Features::ALL)
+}
+
+const KINDS: [Kind; 11] = [
+    Kind::Namespace,
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::ServiceExport,
+    Kind::ServiceImport,
+    Kind::MultiClusterService,
+    Kind::InternalServiceExport,
+    Kind::InternalServiceImport,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+    Kind::MemberAgent,
+];
+
+/// A process of member-1 that has seen these objects at that second, in the cluster with the UID [`OWN`].
+fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
+    let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
+    for object in objects.into_iter().chain([namespace("kube-system").object()]) {
+        view.apply(Change::Applied(object), seconds(seen), &mut Vec::new());
+    }
+    for kind in KINDS {
+        view.watch_state(kind, WatchState::Complete, seconds(seen), &mut Vec::new());
+    }
+    view
+}
+
+/// The MemberAgent that this cluster renewed last.
+fn owned_by(uid: &str) -> MemberAgent {
+    let agent = member_agent("member-1", Features::ALL, Features::ALL);
+    MemberAgent { cluster_uid: Some(uid.into()), leader: Some(format!("leader in {uid}").into()), ..agent }
+}
+
+/// One Service that is exported, and one that is imported and being withdrawn; the keys that both concern.
+fn both_directions() -> (Vec<Object>, Vec<Key>) {
+    let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
+    let wanted = wish("work/db").deriving("work-db");
+    let imported = imported_slice(&given.meta.name.name, "work-db");
+    let given_name = given.meta.name.name.clone();
+    let objects = vec![
+        internal_export("member-1", &exported).judged(no_conflict("work/app")).object(),
+        exported.object(),
+        accepted_export("work/app").object(),
+        source.object(),
+        service_import("work/db").controlled_by(&wanted).marked().object(),
+        wanted.object(),
+        derived_service("work-db", "work/db").object(),
+        imported.object(),
+        Object::EndpointSliceImport(given),
+        service("work/new").object(),
+        service_export("work/new").object(),
+    ];
+    let keys = vec![
+        Key::Export(named("work/app")),
+        Key::SliceExport(named("work/app-1")),
+        Key::Export(named("work/new")),
+        Key::Import(named("work/db")),
+        Key::SliceImport(given_name),
+    ];
+    (objects, keys)
+}
+
+fn line(write: &Write) -> String {
+    let verb = match write.action {
+        Action::Create(_) => "create",
+        Action::Patch { .. } => "patch",
+        Action::Delete { .. } => "delete",
+    };
+    format!("{verb} {:?}", write.kind)
+}
+
+fn writes(view: &View, keys: &[Key], now: i64) -> Vec<String> {
+    keys.iter().flat_map(|key| view.plan(key, seconds(now)).writes).map(|write| line(&write)).collect()
+}
+
+#[test]
+fn who_does_not_own_the_id_writes_nothing_in_the_hub_and_removes_nothing_here() {
+    let (objects, keys) = both_directions();
+    let of = |agent: MemberAgent| seeing(100, objects.iter().cloned().chain([agent.object()]));
+    let everything =
+        ["create EndpointSliceExport", "patch ServiceExport", "create InternalServiceImport", "delete EndpointSlice"];
+    assert_eq!(writes(&of(owned_by(OWN)), &keys, 101), everything);
+    let foreign = of(owned_by("uid-other"));
+    assert_eq!(writes(&foreign, &keys, 101), ["patch ServiceExport"], "its users are told as ever");
+    let plan = foreign.plan(&Key::Heartbeat, seconds(101));
+    assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(1_900))));
+    assert_eq!(farewell(&foreign, seconds(101)), None, "it would announce the other's stop");
+
+    let half = |kind, state| {
+        let mut view = of(owned_by(OWN));
+        view.watch_state(kind, state, seconds(101), &mut Vec::new());
+        writes(&view, &keys, 101)
+    };
+    for kind in [Kind::MemberAgent, Kind::Namespace] {
+        assert_eq!(half(kind, WatchState::Incomplete), ["patch ServiceExport"], "{kind:?} is not listed");
+    }
+    assert_eq!(half(Kind::Namespace, WatchState::Absent), everything, "no right to read its UID");
+}
+
+#[test]
+fn who_may_not_act_says_which_clusters_and_what_to_do() {
+    let view = seeing(100, [owned_by("uid-other").object()]);
+    let said = view.plan(&Key::Heartbeat, seconds(101)).hindrances;
+    let [hindrance] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(hindrance.reason.as_str(), "ClusterIdInUse");
+    assert_eq!(
+        hindrance.message,
+        "cluster id member-1 belongs to the cluster with UID uid-other, and this cluster has UID uid-kube-system: it exports \
+         and imports nothing. Give one of them another id; or let this one take over, in the hub: kubectl -n \
+         fleet-member-member-1 patch memberagent member-1 --type=merge -p '{\"spec\":{\"clusterUid\":\"uid-kube-system\"}}'"
+    );
+    assert_eq!(view.plan(&Key::Heartbeat, seconds(500)).hindrances, said, "said once: the same words as before");
+    assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).hindrances, []);
+}
+
+#[test]
+fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
+    let (objects, keys) = both_directions();
+    let mut view = seeing(100, objects.into_iter().chain([owned_by("uid-other").object()]));
+    let renewed = MemberAgent { renewed: Some(seconds(900)), ..owned_by("uid-other") };
+    let apply = |view: &mut View, agent: &MemberAgent, at: i64| {
+        let mut dirty = Vec::new();
+        view.apply(Change::Applied(agent.clone().object()), seconds(at), &mut dirty);
+        dirty
+    };
+    assert_eq!(apply(&mut view, &renewed, 900), [Key::Heartbeat], "a renewal concerns nothing else");
+    let counted = MemberAgent { counts: Some(Default::default()), ..renewed.clone() };
+    apply(&mut view, &counted, 1_500);
+    assert_eq!(
+        view.plan(&Key::Heartbeat, seconds(2_699)).again,
+        Some(seconds(2_700)),
+        "the hub's status renews nothing"
+    );
+    let takeover = view.plan(&Key::Heartbeat, seconds(2_700));
+    assert_eq!(takeover.writes, [renewal(&counted, 2_700)], "with the version seen as precondition");
+    assert_eq!(writes(&view, &keys, 2_700), ["patch ServiceExport"], "not before its UID is seen");
+
+    let stopped = MemberAgent { stopped: Some(seconds(950)), ..renewed };
+    apply(&mut view, &stopped, 950);
+    let plan = view.plan(&Key::Heartbeat, seconds(979));
+    assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(980))), "it may be a restart");
+    assert_eq!(view.plan(&Key::Heartbeat, seconds(980)).writes, [renewal(&stopped, 980)]);
+
+    let commanded = MemberAgent { cluster_uid: Some(OWN.into()), ..owned_by("uid-other") };
+    let dirty = apply(&mut view, &commanded, 985);
+    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    assert_eq!(writes(&view, &keys, 985).len(), 4);
+    let dirty = apply(&mut view, &owned_by("uid-other"), 990);
+    assert!(keys.iter().all(|key| dirty.contains(key)), "and back: {dirty:?}");
+}
+
+fn renewal(held: &MemberAgent, now: i64) -> Write {
+    let renewal = fleetnet_core::model::Renewal {
+        announcement: announcement(),
+        cluster_uid: Some(OWN.into()),
+        leader: "leader of member-1".into(),
+        renewed: seconds(now),
+        stopped: None,
+    };
+    Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal))
+}
+
+#[test]
+fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
+    let (objects, keys) = both_directions();
+    let mut view = seeing(100, objects.into_iter().chain([owned_by(OWN).object()]));
+    assert_eq!(writes(&view, &keys, 999).len(), 4);
+    assert_eq!(writes(&view, &keys, 1_000), ["patch ServiceExport"], "half of 30 minutes");
+    assert_eq!(view.plan(&Key::Heartbeat, seconds(1_000)).writes, [renewal(&owned_by(OWN), 1_000)]);
+    let sent =
+        MemberAgent { leader: Some("leader of member-1".into()), renewed: Some(seconds(1_000)), ..owned_by(OWN) };
+    let mut dirty = Vec::new();
+    view.apply(Change::Applied(sent.object()), seconds(1_010), &mut dirty);
+    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    assert_eq!(writes(&view, &keys, 1_899).len(), 4);
+    assert_eq!(writes(&view, &keys, 1_900).len(), 1, "it counts from when the renewal was sent");
+}
+
+#[test]
+fn a_clock_that_is_set_makes_no_takeover_earlier_or_later() {
+    const HOUR: i64 = 3_600;
+    for by in [-HOUR, HOUR] {
+        let mut foreign = seeing(10_000, [owned_by("uid-other").object()]);
+        foreign.clock_set(by * SECOND);
+        assert_eq!(foreign.plan(&Key::Heartbeat, seconds(10_001 + by)).again, Some(seconds(11_800 + by)));
+        let mut own = seeing(10_000, [owned_by(OWN).object()]);
+        own.renewal_written(seconds(10_000), &mut Vec::new());
+        own.clock_set(by * SECOND);
+        assert_eq!(own.ownership(seconds(10_899 + by)), Ownership::Own);
+        assert_eq!(own.ownership(seconds(10_900 + by)), Ownership::Overdue);
+        assert_eq!(own.plan(&Key::Heartbeat, seconds(10_001 + by)).again, Some(seconds(10_010 + by)), "its heartbeat");
+    }
+}
+
+#[test]
+fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_its_last_owners() {
+    let (objects, keys) = both_directions();
+    for uid in [OWN, "uid-other"] {
+        let agent = owned_by(uid);
+        let mut view = seeing(100, objects.iter().cloned().chain([agent.clone().object()]));
+        let removed = Change::Removed { kind: Kind::MemberAgent, name: agent.meta.name, uid: agent.meta.uid };
+        view.apply(removed, seconds(110), &mut Vec::new());
+        assert_eq!(writes(&view, &keys, 110).len(), 1, "{uid}: who writes first owns it");
+        let anew = view.plan(&Key::Heartbeat, seconds(110)).writes;
+        let [Write { action: Action::Create(Desired::MemberAgent(made)), .. }] = &anew[..] else { panic!("{anew:?}") };
+        assert_eq!(made.cluster_uid.as_deref(), Some(OWN));
+        for state in [WatchState::Unknown, WatchState::Absent] {
+            view.watch_state(Kind::MemberAgent, state, seconds(120), &mut Vec::new());
+            assert_eq!(view.ownership(seconds(1_800)) == Ownership::Own, uid == OWN, "{uid} {state:?}");
+        }
+    }
+    let mut without = seeing(100, objects);
+    without.watch_state(Kind::MemberAgent, WatchState::Absent, seconds(120), &mut Vec::new());
+    assert_eq!(writes(&without, &keys, 120).len(), 4, "a hub that never had the definition protects nobody");
+}
+
+#[test]
+fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
+    let (objects, keys) = both_directions();
+    let mut dirty = Vec::new();
+    let mut denied = seeing(100, objects.clone());
+    assert_eq!(writes(&denied, &keys, 110).len(), 1);
+    denied.renewal_denied(seconds(110), &mut dirty);
+    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    assert_eq!(writes(&denied, &keys, 9_000).len(), 4);
+    let mut foreign = seeing(100, objects.iter().cloned().chain([owned_by("uid-other").object()]));
+    foreign.renewal_denied(seconds(110), &mut Vec::new());
+    assert_eq!(writes(&foreign, &keys, 110).len(), 1, "another cluster owns it nevertheless");
+
+    let old = MemberAgent { cluster_uid: None, leader: None, ..owned_by(OWN) };
+    let mut pruned = seeing(100, objects.into_iter().chain([old.clone().object()]));
+    assert_eq!(
+        pruned.plan(&Key::Heartbeat, seconds(100)).writes,
+        [renewal(&old, 100)],
+        "no cluster has written its UID"
+    );
+    let answer = MemberAgent { renewed: Some(seconds(100)), ..old };
+    pruned.apply(Change::Applied(answer.clone().object()), seconds(100), &mut Vec::new());
+    dirty.clear();
+    pruned.renewal_written(seconds(100), &mut dirty);
+    assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
+    assert_eq!(writes(&pruned, &keys, 9_000).len(), 4);
+    let plan = pruned.plan(&Key::Heartbeat, seconds(100));
+    assert_eq!((&plan.writes[..], plan.again), (&[][..], Some(seconds(110))), "what is pruned causes no write");
+    assert_eq!(
+        hindrances(&plan),
+        [(
+            "ClusterIdNotChecked",
+            "two clusters with the id member-1 would not be noticed: the hub's definition of MemberAgent has no clusterUid. \
+             Apply deploy/crds in the hub"
+        )]
+    );
+    let now_known = MemberAgent { cluster_uid: Some(OWN.into()), renewed: Some(seconds(110)), ..answer };
+    pruned.apply(Change::Applied(now_known.object()), seconds(110), &mut Vec::new());
+    assert_eq!(pruned.plan(&Key::Heartbeat, seconds(110)).hindrances, [], "the definition was upgraded");
+}
+
+#[test]
+fn without_the_right_to_read_its_uid_an_agent_says_so_and_leaves_that_of_others() {
+    let mut view = seeing(100, [owned_by(OWN).object()]);
+    view.watch_state(Kind::Namespace, WatchState::Absent, seconds(100), &mut Vec::new());
+    let plan = view.plan(&Key::Heartbeat, seconds(110));
+    let [Write { action: Action::Patch { patch: Patch::MemberAgent(renewal), .. }, .. }] = &plan.writes[..] else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(renewal.cluster_uid, None);
+    assert_eq!(
+        hindrances(&plan),
+        [(
+            "ClusterIdNotChecked",
+            "two clusters with the id member-1 would not be noticed: this agent may not read its namespace kube-system. Apply \
+             the ClusterRole of deploy/member-agent.yaml"
+        )]
+    );
+}
+
+#[test]
+fn clones_of_a_cluster_are_reported_and_not_stopped() {
+    let (objects, keys) = both_directions();
+    let mut view = seeing(100, objects);
+    let mut second = 100;
+    let mut renewed_by = |view: &mut View, leader: &str| {
+        second += 10;
+        let renewed = Some(seconds(second));
+        let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
+        view.apply(Change::Applied(agent.object()), seconds(second), &mut Vec::new());
+        let said = view.plan(&Key::Heartbeat, seconds(second)).hindrances;
+        said.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
+    };
+    let (own, other) = ("leader of member-1", "its clone");
+    for leader in ["its predecessor", own, own, other, own] {
+        assert_eq!(renewed_by(&mut view, leader), [""; 0], "{leader}: leaders follow one another");
+    }
+    assert_eq!(renewed_by(&mut view, other), ["ClusterIdShared"]);
+    assert_eq!(renewed_by(&mut view, own), ["ClusterIdShared"]);
+    assert_eq!(writes(&view, &keys, 180).len(), 4, "both have the right to act");
+    assert_eq!(
+        hindrances(&view.plan(&Key::Heartbeat, seconds(180))),
+        [(
+            "ClusterIdShared",
+            "two agents renew MemberAgent fleet-member-member-1/member-1 by turns, leader of member-1 and its clone, and both \
+             have the UID of one cluster: one of them runs in a clone of this cluster, or without leader election. Stop it, or \
+             give it another cluster id"
+        )]
+    );
+    for _ in 0..4 {
+        assert_eq!(renewed_by(&mut view, own), ["ClusterIdShared"]);
+    }
+    assert_eq!(renewed_by(&mut view, own), [""; 0], "a minute later it is over");
+}
+
+// === Any history of two clusters ===
+
+/// A cluster with one process, as far as its ownership goes.
+struct Side {
+    uid: Text,
+    /// How wrong its clock is, in microseconds.
+    skew: i64,
+    /// Processes that it has had.
+    starts: u32,
+    view: Option<View>,
+    /// What its watch has not delivered yet.
+    inbox: VecDeque<Option<MemberAgent>>,
+    connected: bool,
+}
+
+/// Two clusters with one id, and the MemberAgent between them.
+struct Pair {
+    now: i64,
+    version: u64,
+    agent: Option<MemberAgent>,
+    sides: [Side; 2],
+    random: Random,
+    upheaval: Upheaval,
+    seen: Coverage,
+}
+
+/// How often something happened, over all histories.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coverage {
+    expiries: u32,
+    after_stops: u32,
+    commands: u32,
+    conflicts: u32,
+    lost_answers: u32,
+    overdue: u32,
+}
+
+/// What may happen in a history beside lost connections, answers and time.
+#[derive(Clone, Copy, PartialEq)]
+enum Upheaval {
+    None,
+    Any,
+}
+
+const SHORT: i64 = 120 * SECOND;
+
+impl Pair {
+    fn new(seed: u64, upheaval: Upheaval) -> Self {
+        let mut random = Random::new(seed);
+        let mut side = |uid: &str| Side {
+            uid: uid.into(),
+            skew: (i64::try_from(random.below(7_200)).expect("small") - 3_600) * SECOND,
+            starts: 0,
+            view: None,
+            inbox: VecDeque::new(),
+            connected: true,
+        };
+        let sides = [side("uid-one"), side("uid-two")];
+        let seen = Coverage::default();
+        let mut pair = Self { now: 100_000 * SECOND, version: 1, agent: None, sides, random, upheaval, seen };
+        pair.start(0);
+        pair.start(1);
+        pair
+    }
+
+    fn clock(&self, index: usize) -> Timestamp {
+        Timestamp(self.now + self.sides[index].skew)
+    }
+
+    /// A new process, which lists what is there.
+    fn start(&mut self, index: usize) {
+        let at = self.clock(index);
+        let side = &mut self.sides[index];
+        side.starts += 1;
+        let leader = format!("process {} in {}", side.starts, side.uid).into();
+        let announces = Some(announcement());
+        let settings = Settings { announces, leader, takeover_after_micros: SHORT, ..settings(0) };
+        let mut view = View::new(settings);
+        let listed = self.agent.iter().cloned().map(Object::MemberAgent);
+        for object in listed.chain([namespace("kube-system").uid(&side.uid).object()]) {
+            view.apply(Change::Applied(object), at, &mut Vec::new());
+        }
+        for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
+            view.watch_state(kind, WatchState::Complete, at, &mut Vec::new());
+        }
+        side.inbox.clear();
+        side.view = Some(view);
+    }
+
+    fn acts(&self, index: usize) -> bool {
+        let side = &self.sides[index];
+        side.view.as_ref().is_some_and(|view| view.ownership(self.clock(index)) == Ownership::Own)
+    }
+
+    fn owner(&self) -> Option<&Text> {
+        self.agent.as_ref()?.cluster_uid.as_ref()
+    }
+
+    fn publish(&mut self) {
+        for side in self.sides.iter_mut().filter(|side| side.view.is_some()) {
+            side.inbox.push_back(self.agent.clone());
+        }
+    }
+
+    fn hear(&mut self, index: usize) {
+        let at = self.clock(index);
+        let side = &mut self.sides[index];
+        let Some(view) = side.view.as_mut().filter(|_| side.connected) else { return };
+        let Some(news) = side.inbox.pop_front() else { return };
+        let change = match news {
+            Some(agent) => Change::Applied(agent.object()),
+            None => {
+                let name = in_hub_of("member-1", "member-1");
+                let Some(held) = view.member_agents.get(&name) else { return };
+                Change::Removed { kind: Kind::MemberAgent, uid: held.meta.uid.clone(), name }
+            }
+        };
+        view.apply(change, at, &mut Vec::new());
+    }
+
+    /// Plans the heartbeat of a side and carries it out. The answer may be lost; what it would show comes by the watch.
+    fn renew(&mut self, index: usize) {
+        let now = self.clock(index);
+        let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
+        self.seen.overdue += u32::from(view.ownership(now) == Ownership::Overdue);
+        let Plan { writes, .. } = view.plan(&Key::Heartbeat, now);
+        let Some(write) = writes.first() else { return };
+        if !self.carry_out(index, write) {
+            self.seen.conflicts += 1;
+            return;
+        }
+        if self.random.below(4) == 0 {
+            self.seen.lost_answers += 1;
+            return;
+        }
+        // The answer overtakes all that its watch has still to tell of older versions.
+        let answer = self.agent.clone().expect("it was written");
+        let side = &mut self.sides[index];
+        side.inbox.clear();
+        let view = side.view.as_mut().expect("it runs");
+        view.apply(Change::Applied(answer.object()), now, &mut Vec::new());
+        view.renewal_written(now, &mut Vec::new());
+    }
+
+    /// True if the precondition held. Whoever writes its UID must have been allowed to.
+    fn carry_out(&mut self, index: usize, write: &Write) -> bool {
+        let (renewal, made) = match &write.action {
+            Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {
+                (renewal, member_agent("member-1", Features::ALL, Features::ALL))
+            }
+            Action::Patch { resource_version, patch: Patch::MemberAgent(renewal) } => match &self.agent {
+                Some(agent) if agent.meta.resource_version == *resource_version => (renewal, agent.clone()),
+                _ => return false,
+            },
+            _ => return false,
+        };
+        if made.cluster_uid.as_ref().is_some_and(|owner| Some(owner) != renewal.cluster_uid.as_ref()) {
+            let is_after_stop = made.stopped.is_some();
+            *(if is_after_stop { &mut self.seen.after_stops } else { &mut self.seen.expiries }) += 1;
+            let other = 1 - index;
+            let owns = made.cluster_uid.as_ref() == Some(&self.sides[other].uid);
+            let is_free = is_after_stop || owns && !self.acts(other);
+            assert!(is_free || self.upheaval == Upheaval::Any, "an id is taken from an owner that acts");
+        }
+        self.version += 1;
+        let mut written = MemberAgent {
+            member: renewal.announcement.clone(),
+            cluster_uid: renewal.cluster_uid.clone(),
+            leader: Some(renewal.leader.clone()),
+            renewed: Some(renewal.renewed),
+            stopped: renewal.stopped,
+            ..made
+        };
+        written.meta.resource_version = self.version;
+        self.agent = Some(written);
+        self.publish();
+        true
+    }
+
+    fn step(&mut self) {
+        let index = self.random.below(2);
+        match self.random.below(if self.upheaval == Upheaval::None { 12 } else { 16 }) {
+            0..=3 => self.renew(index),
+            4..=7 => self.hear(index),
+            8..=9 => self.now += i64::try_from(self.random.below(12)).expect("small") * SECOND,
+            10 => self.sides[index].connected = self.random.below(3) > 0,
+            11 => self.now += i64::try_from(self.random.below(90)).expect("small") * SECOND,
+            12 => self.start(index), // after a crash
+            13 => {
+                let now = self.clock(index);
+                let last = self.sides[index].view.as_ref().and_then(|view| farewell(view, now));
+                if let Some(write) = last.filter(|_| self.sides[index].connected) {
+                    self.carry_out(index, &write);
+                }
+                self.sides[index].view = None;
+            }
+            14 if self.agent.is_some() => {
+                self.seen.commands += 1;
+                self.version += 1;
+                let uid = self.sides[index].uid.clone();
+                let agent = self.agent.as_mut().expect("it is there");
+                (agent.cluster_uid, agent.meta.resource_version) = (Some(uid), self.version);
+                self.publish();
+            }
+            _ if self.random.below(3) == 0 => {
+                self.agent = None;
+                self.publish();
+            }
+            _ if self.sides[index].view.is_none() => self.start(index),
+            _ => {}
+        }
+    }
+
+    /// Both run, are connected and renew in time; nothing else happens any more.
+    fn settle(&mut self) {
+        for index in [0, 1] {
+            self.sides[index].connected = true;
+            if self.sides[index].view.is_none() {
+                self.start(index);
+            }
+        }
+        for _ in 0..40 {
+            for index in [0, 1] {
+                while !self.sides[index].inbox.is_empty() {
+                    self.hear(index);
+                }
+                self.renew(index);
+            }
+            self.now += 5 * SECOND;
+        }
+        for index in [0, 1] {
+            while !self.sides[index].inbox.is_empty() {
+                self.hear(index);
+            }
+        }
+    }
+}
+
+impl std::ops::AddAssign for Coverage {
+    fn add_assign(&mut self, other: Self) {
+        self.expiries += other.expiries;
+        self.after_stops += other.after_stops;
+        self.commands += other.commands;
+        self.conflicts += other.conflicts;
+        self.lost_answers += other.lost_answers;
+        self.overdue += other.overdue;
+    }
+}
+
+#[test]
+fn an_id_that_changes_hands_for_silence_alone_never_has_two_clusters_that_act() {
+    let mut seen = Coverage::default();
+    for seed in 0..1_500 {
+        let mut pair = Pair::new(seed, Upheaval::None);
+        for step in 0..300 {
+            pair.step();
+            assert!(!(pair.acts(0) && pair.acts(1)), "seed {seed}: both act after step {step}");
+        }
+        pair.settle();
+        assert_eq!([0, 1].into_iter().filter(|index| pair.acts(*index)).count(), 1, "seed {seed}: one acts in the end");
+        seen += pair.seen;
+    }
+    let Coverage { expiries, conflicts, lost_answers, overdue, .. } = seen;
+    assert!(expiries > 200 && conflicts > 1_000 && lost_answers > 1_000 && overdue > 200, "{seen:?}");
+}
+
+#[test]
+fn whatever_happens_a_cluster_acts_only_while_it_has_not_seen_that_another_owns_its_id() {
+    let mut seen = Coverage::default();
+    for seed in 0..1_500 {
+        let mut pair = Pair::new(seed, Upheaval::Any);
+        for step in 0..300 {
+            pair.step();
+            for index in [0, 1] {
+                let side = &pair.sides[index];
+                let is_owner = pair.owner() == Some(&side.uid);
+                let knows_all = side.inbox.is_empty();
+                assert!(
+                    !pair.acts(index) || is_owner || !knows_all,
+                    "seed {seed}: {} acts after step {step}",
+                    side.uid
+                );
+            }
+        }
+        pair.settle();
+        assert_eq!([0, 1].into_iter().filter(|index| pair.acts(*index)).count(), 1, "seed {seed}: one acts in the end");
+        seen += pair.seen;
+    }
+    assert!(seen.commands > 1_000 && seen.after_stops > 100 && seen.expiries > 20, "{seen:?}");
+}

@@ -1,0 +1,89 @@
+//! What operators of this cluster learn of its id: an Event on the namespace `kube-system`, and readiness.
+
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::Kind;
+use fleetnet_core::plan::{Event, Hindrance};
+use fleetnet_core::reasons::Reason;
+use tokio::sync::watch;
+
+const COMPONENT: &str = "member-agent";
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// What was said so far.
+#[derive(Debug)]
+pub(crate) struct IdentityReport {
+    leads: bool,
+    said: Vec<Hindrance>,
+    blocked: watch::Sender<Option<String>>,
+}
+
+impl IdentityReport {
+    pub(crate) fn new() -> Self {
+        Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
+    }
+
+    /// Why this process is not ready, if another cluster owns the id.
+    pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
+        self.blocked.subscribe()
+    }
+
+    /// From now on this process emits the Events: those of its predecessor were about another time.
+    pub(crate) fn leads(&mut self) {
+        self.leads = true;
+    }
+
+    /// Takes what the newest plan says of the id. Gives an Event for each thing that is new.
+    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Text>) -> Vec<Event> {
+        let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
+        let blocked = of_reason(Reason::ClusterIdInUse).map(|hindrance| hindrance.message.clone()).next();
+        self.blocked.send_if_modified(|before| {
+            let is_new = *before != blocked;
+            *before = blocked;
+            is_new
+        });
+        let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
+        let now: Vec<Hindrance> =
+            of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect();
+        let before = std::mem::replace(&mut self.said, now);
+        let news = self.said.iter().filter(|hindrance| !before.contains(hindrance));
+        let event = |Hindrance { reason, message }: &Hindrance| Event {
+            kind: Kind::Namespace,
+            about: ObjectName::new("", KUBE_SYSTEM),
+            uid: uid.clone(),
+            reason: *reason,
+            message: message.clone(),
+            component: COMPONENT,
+        };
+        news.map(event).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready() {
+        let mut report = IdentityReport::new();
+        let blocked = report.blocked();
+        let uid = Text::from("uid");
+        let in_use = || vec![Hindrance { reason: Reason::ClusterIdInUse, message: "owned by another".to_owned() }];
+        let shared = || Hindrance { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
+        let unchecked = || Hindrance { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };
+        assert_eq!(report.note(&in_use(), Some(&uid)), [], "another leads and emits it");
+        assert_eq!(blocked.borrow().as_deref(), Some("owned by another"));
+        report.leads();
+        let emitted = |events: Vec<Event>| {
+            events.into_iter().map(|event| (event.reason.as_str(), event.about.to_string())).collect::<Vec<_>>()
+        };
+        let expected = [("ClusterIdInUse", KUBE_SYSTEM.to_owned())];
+        assert_eq!(emitted(report.note(&in_use(), Some(&uid))), expected);
+        assert_eq!(report.note(&in_use(), Some(&uid)), [], "no change");
+        assert_eq!(report.note(&[unchecked()], Some(&uid)), [], "for the log only");
+        assert_eq!(*blocked.borrow(), None);
+        let again = [in_use(), vec![shared()]].concat();
+        assert_eq!(report.note(&again, Some(&uid)).len(), 2);
+        assert_eq!(report.note(&[shared()], Some(&uid)), []);
+        assert_eq!(*blocked.borrow(), None, "clones are not stopped");
+    }
+}
