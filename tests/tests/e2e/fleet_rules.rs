@@ -4,6 +4,8 @@ use anyhow::{Context as _, ensure};
 use fleetnet_tests::kubectl::Kubectl;
 use fleetnet_tests::scenes::announced::sees_shares;
 use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use regex::Regex;
 
 fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnProcesses>) -> S) -> anyhow::Result<()>
@@ -48,17 +50,22 @@ fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow:
         let lines: Vec<String> = table.lines().map(|line| cells(headline, line)).collect::<anyhow::Result<_>>()?;
         let version = env!("CARGO_PKG_VERSION");
         let all = r#"["IPv6","DrainingEndpoints","EndpointDetails","Headless","SessionAffinity"]"#;
+        let mut clusters = Vec::new();
+        for member in &stage.members {
+            let system = Api::<Namespace>::all(member.client.clone()).get("kube-system").await?;
+            clusters.push(system.metadata.uid.context("a namespace has a UID")?);
+        }
         let expected = [
             "NAMESPACE|NAME|VERSION|HUB-VERSION|RENEWED|STOPPED|EXPORTS|ENDPOINTS|IMPORTS|EXPORTED-SLICES|\
-             IMPORTED-SLICES|UNDERSTANDS|AGE"
+             IMPORTED-SLICES|UNDERSTANDS|CLUSTER-UID|AGE"
                 .to_owned(),
             format!(
-                "{}|{}|{version}|{version}|<age>||1|2|0|1|0|{all}|<age>",
-                stage.members[0].hub_namespace, stage.members[0].cluster_id
+                "{}|{}|{version}|{version}|<age>||1|2|0|1|0|{all}|{}|<age>",
+                stage.members[0].hub_namespace, stage.members[0].cluster_id, clusters[0]
             ),
             format!(
-                "{}|{}|{version}|{version}|<age>|<age>|0|0|1|0|1|{all}|<age>",
-                stage.members[1].hub_namespace, stage.members[1].cluster_id
+                "{}|{}|{version}|{version}|<age>|<age>|0|0|1|0|1|{all}|{}|<age>",
+                stage.members[1].hub_namespace, stage.members[1].cluster_id, clusters[1]
             ),
         ];
         ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
