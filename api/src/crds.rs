@@ -23,7 +23,7 @@ pub enum Form {
     Go,
 }
 
-/// What fleetnet adds to the schemas: in which kinds, in which object (a JSON pointer into a version's schema), which key.
+/// Fields that fleetnet adds to the schemas: kinds, the object (a JSON pointer into a version's schema) and its key.
 const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
@@ -34,7 +34,7 @@ const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (SLICES, ENDPOINT, "zone"),
 ];
 
-/// Where fleetnet bounds lists and texts, in which kinds: the Go form bounds none there.
+/// Parts of the schemas in which fleetnet bounds lists and texts. The Go form bounds none there.
 const LIMITED: [(&[&str], &str); 2] = [
     (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
     (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),

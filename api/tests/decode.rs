@@ -510,7 +510,7 @@ fn many(count: usize, element: &Value) -> Value {
     vec![element.clone(); count].into()
 }
 
-/// Where an object has a list or a text with a limit: kind, fixture, pointer, the most that it may hold, and one more.
+/// Every list and text with a limit: kind, fixture, pointer, the longest value, and one that is longer by one.
 fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
     let text = |bytes: usize| Value::from("a".repeat(bytes));
     let mut limited = Vec::new();

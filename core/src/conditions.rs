@@ -120,7 +120,7 @@ impl Verdict {
         Self::new("True", Reason::FoundServiceImport, "found valid service import")
     }
 
-    /// It has its import, and not with the type that it wants.
+    /// The import works, but the hub has not granted the type LoadBalancer.
     pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
         let message = format!(
             "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \

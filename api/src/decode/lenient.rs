@@ -58,7 +58,7 @@ impl<T> Field<T> {
     }
 }
 
-/// What a field may hold: each method takes one shape of JSON and tells whether it is understood.
+/// The JSON that a field may hold. Each method takes one shape and returns whether the field accepts it.
 pub(super) trait Shape: Sized {
     /// The longest text that is read, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;

@@ -103,7 +103,7 @@ struct World {
 }
 
 impl World {
-    /// As it is before `event`: there is nothing to write. None if there is, since other pods differ too.
+    /// The settled world before `event`. None if other pods differ too, so that something must be written.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
         let memory = Memory::new(&config, &scenario.existing)?;
