@@ -10,8 +10,8 @@ use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{
-    Change, EventRecord, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable, Verb,
-    WatchState,
+    Change, EventRecord, Fight, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
+    Verb, WatchState,
 };
 use std::sync::Arc;
 
@@ -207,6 +207,26 @@ pub fn denial_event<S: From<Kind>>(
     not_written(about, Reason::WriteDenied, message, component)
 }
 
+/// That another writer undoes what the agent writes.
+pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
+    let by = fight.by.as_ref()?;
+    let over = format!("{} {}", fight.kind, ObjectName::new(&*fight.namespace, &*fight.name));
+    Some(format!(
+        "another writer undoes what this agent writes to {over} of cluster {}, so it is repaired once a minute only: {by}. Stop \
+         that writer",
+        fight.cluster
+    ))
+}
+
+/// The same as an event on the object that it is written for; nothing of a fight that is over.
+pub fn fight_event<S: From<Kind>>(
+    about: Option<(Kind, ObjectName, Text)>,
+    fight: &Fight<S>,
+    component: &'static str,
+) -> Vec<EventRecord<S>> {
+    fight_message(fight).map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
+}
+
 /// Whether a write failed because its namespace is being deleted.
 pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
     failure.status == 403 && failure.message.contains("is being terminated")
@@ -261,6 +281,26 @@ mod tests {
                       check the agent's role there, and that the namespace and the definition exist; it is tried again by itself";
         assert_eq!(told(403, "not yours"), [("WriteDenied", denied.to_owned())]);
         assert_eq!(told(404, "not yours"), [("WriteDenied", denied.to_owned())]);
+    }
+
+    #[test]
+    fn another_writer_is_told_with_its_name_the_object_and_the_cluster_and_the_end_of_it_is_not() {
+        let fight = |by: Option<&str>| Fight {
+            source: Kind::EndpointSlice,
+            cluster: "member".to_owned(),
+            kind: "EndpointSlice",
+            namespace: "fleet-system".into(),
+            name: "app-1".into(),
+            by: by.map(str::to_owned),
+        };
+        let about = || Some((Kind::MultiClusterService, ObjectName::new("work", "app"), "uid".into()));
+        let told = fight_event(about(), &fight(Some("field manager \"x\" (endpoints)")), "member-agent");
+        let message = "another writer undoes what this agent writes to EndpointSlice fleet-system/app-1 of cluster member, so it \
+                       is repaired once a minute only: field manager \"x\" (endpoints). Stop that writer";
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].reason, &*told[0].message, &*told[0].name), ("WritesUndone", message, "app"));
+        assert_eq!(fight_event(about(), &fight(None), "member-agent"), []);
+        assert_eq!(fight_message(&fight(None)), None);
     }
 
     #[test]

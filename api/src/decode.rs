@@ -9,6 +9,7 @@
 
 mod content;
 mod endpoint_slice;
+mod excess;
 mod hub_slice;
 mod internal_service_export;
 mod internal_service_import;
@@ -64,7 +65,7 @@ impl Unreadable {
 pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
-        Kind::EndpointSlice => object(kind, json, endpoint_slice::read),
+        Kind::EndpointSlice => object(kind, json, endpoint_slice::read).map(|found| with_excess(found, json)),
         Kind::ServiceExport => object(kind, json, service_export::read),
         Kind::ServiceImport => object(kind, json, service_import::read),
         Kind::MultiClusterService => object(kind, json, multi_cluster_service::read),
@@ -79,6 +80,17 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
         Kind::Namespace => object(kind, json, namespace::read),
         Kind::MemberAgent => object(kind, json, member_agent::read),
     }
+}
+
+/// Of a source slice only the content is of interest: its excess is not looked for.
+fn with_excess(mut found: Object, json: &[u8]) -> Object {
+    if let Object::EndpointSlice(slice) = &mut found
+        && slice.imported
+        && !slice.meta.deleting
+    {
+        slice.excess = excess::excess(json, &slice.content);
+    }
+    found
 }
 
 /// The fields at the top level of an object.

@@ -4,6 +4,8 @@ mod create;
 mod parts;
 mod patch;
 
+pub(crate) use parts::content;
+
 use fleetnet_core::ids::Text;
 use fleetnet_core::plan::{Action, Write};
 use serde_json::Value;

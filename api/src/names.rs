@@ -43,6 +43,8 @@ pub mod labels {
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
     /// Kubernetes' own, on EndpointSlice: who looks after it.
     pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+    /// Kubernetes' own, on EndpointSlice: kube-proxy passes over a slice that has one of them, so an imported slice has none.
+    pub const HIDING: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
     /// The value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
 }

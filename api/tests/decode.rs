@@ -79,6 +79,7 @@ fn slices_as_the_go_agents_leave_them() {
         service: Some(text("svc0")),
         imported: false,
         relabelled: false,
+        excess: 0,
         content: content(&["10.1.0.13", "172.16.0.2"]),
         observed_generation: None,
     };
@@ -96,6 +97,7 @@ fn hub_slices_as_the_go_agents_leave_them() {
         meta: kept(meta("fleet-member-exporter", name, "39e36db4-f2d6-466b-9765-82152290f258", 343, 3)),
         spec: exported_slice(),
         observed_generation: None,
+        misnamed: false,
     };
     let expected = Object::EndpointSliceExport(export.clone());
     assert_eq!(read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")), expected);
@@ -213,6 +215,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
         service: None,
         imported: false,
         relabelled: false,
+        excess: 0,
         content: fleetnet_core::model::SliceContent {
             address_type: AddressType::Other(text("")),
             endpoints: Vec::new(),

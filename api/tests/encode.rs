@@ -365,6 +365,9 @@ fn an_imported_slice_is_made_and_changed() {
     expected["metadata"]["namespace"] = "fleet-system".into();
     expected["metadata"]["name"] = "x".into();
     assert_eq!(created(Kind::EndpointSlice, "fleet-system", "x", desired), expected);
+    let mut metadata = metadata;
+    metadata["labels"]["service.kubernetes.io/headless"] = Value::Null;
+    metadata["labels"]["service.kubernetes.io/service-proxy-name"] = Value::Null;
     let expected = json!({ "metadata": metadata, "endpoints": [], "ports": ports });
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }

@@ -311,6 +311,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
         service: Some(wanted.service),
         imported: true,
         relabelled: false,
+        excess: 0,
         content: wanted.content,
         observed_generation: Some(wanted.observed_generation),
     })
@@ -388,11 +389,11 @@ proptest! {
             };
             let server = Server::making(kind, desired);
             let meta_before = meta(1, Finalizers::default());
-            let expected = HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None };
+            let expected = HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None, misnamed: false };
             prop_assert_eq!(server.read(), object(expected));
             let server = server.patched(Patch::HubSlice(second.clone())).patched(Patch::Finalizers(finalizers.clone()));
             let meta_after = meta(3, finalizers.clone());
-            let expected = HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None };
+            let expected = HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None, misnamed: false };
             prop_assert_eq!(server.read(), object(expected));
         }
     }

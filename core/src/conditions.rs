@@ -16,6 +16,10 @@ pub const VALID: &str = "Valid";
 /// On ServiceExport and InternalServiceExport: the export disagrees with another cluster's.
 pub const CONFLICT: &str = "Conflict";
 
+/// On ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes what an agent writes for it; absent
+/// where that never happened.
+pub const DISPUTED: &str = "Disputed";
+
 /// What a condition should say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -108,6 +112,16 @@ impl Verdict {
     /// A server refused for its content what was to stand for it.
     pub fn write_refused(message: String) -> Self {
         Self::new("False", Reason::WriteRefused, message)
+    }
+
+    /// Another writer undoes what we write.
+    pub fn writes_undone(message: String) -> Self {
+        Self::new("True", Reason::WritesUndone, message)
+    }
+
+    /// It does so no more.
+    pub fn writes_stand() -> Self {
+        Self::new("False", Reason::WritesStand, "no other writer undoes what the agents write")
     }
 
     /// The import has a port that is none.

@@ -173,17 +173,16 @@ impl Told<'_> {
         }
     }
 
-    /// Whether a copy says this: a Go hub cuts stamps to whole seconds, which is no difference.
+    /// True if a copy says this. Its stamp may be cut to whole seconds, as a Go hub writes it.
     fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
-        let reference = |of: &Reference| Reference {
-            cluster: self.cluster.clone(),
-            exported_since: of.exported_since.map(Timestamp::whole_seconds),
-            ..of.clone()
-        };
+        let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
+        let cut = reference.exported_since.map(Timestamp::whole_seconds);
+        if copy.reference.exported_since == cut {
+            reference.exported_since = cut;
+        }
         self.features.is_carried(&copy.content, &self.export.content)
             && copy.owner == self.export.owner
-            && copy.reference.cluster == *self.cluster
-            && reference(&copy.reference) == reference(&self.export.reference)
+            && copy.reference == reference
     }
 }
 
@@ -197,7 +196,7 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
         }
         Some(copy) if copy.meta.deleting => Plan::default(), // its end wakes us
         Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
-        Some(copy) if told.is_said_by(&copy.spec) => Plan::default(),
+        Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
             if succession::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
         {

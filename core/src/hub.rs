@@ -8,6 +8,7 @@
 mod holders;
 mod members;
 
+use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -82,6 +83,8 @@ pub struct View {
     pub(crate) slice_imports_named: Index<Text>,
     /// Hub namespace to what its member has announced.
     announced: BTreeMap<Text, Announced>,
+    /// What other writers undo, by the Service that it is written for.
+    pub(crate) disputes: Disputes,
 }
 
 impl View {
@@ -124,6 +127,18 @@ impl View {
             }
             self.all_keys(dirty);
         }
+    }
+
+    /// Another writer undoes what is written to the object `over`, as the message says; without one, it does so no more. `about`
+    /// is the Service that it is written for: its exports say so.
+    pub fn disputed(
+        &mut self,
+        about: Option<ObjectName>,
+        over: (Kind, ObjectName),
+        message: Option<String>,
+        dirty: &mut Vec<Key>,
+    ) {
+        dirty.extend(self.disputes.note(about, over, message).into_iter().map(Key::Service));
     }
 
     /// The wall clock was set by so many microseconds: what is remembered moves with it.

@@ -29,6 +29,7 @@ mod support;
 
 pub mod claims;
 pub mod conditions;
+mod disputes;
 pub mod distribute;
 pub mod export;
 mod feature_set;

@@ -8,6 +8,8 @@
 
 mod announced;
 mod apply;
+mod disputed;
+mod excess;
 mod going;
 mod nameless;
 mod orphans;
@@ -16,6 +18,7 @@ mod refused;
 mod stamps;
 mod unreadable;
 
+use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -158,6 +161,11 @@ pub struct View {
     nameless: Nameless,
     /// What a server refused.
     refused: BTreeMap<Key, String>,
+    /// What other writers undo, by the ServiceExport that it is written for, and by the MultiClusterService.
+    disputed_exports: Disputes,
+    disputed_imports: Disputes,
+    /// Imported slices to the excess that our last write to them was answered with.
+    answered_excess: BTreeMap<Text, u64>,
     /// What the hub has announced.
     pub(super) hub_announced: Announced,
     /// What is known of the owner of this cluster's id.
@@ -198,6 +206,9 @@ impl View {
             stamps: Stamps::default(),
             nameless: Nameless::default(),
             refused: BTreeMap::new(),
+            disputed_exports: Disputes::default(),
+            disputed_imports: Disputes::default(),
+            answered_excess: BTreeMap::new(),
             hub_announced: Announced::default(),
             owners: Owners::default(),
             slices_followed: true,

@@ -104,6 +104,10 @@ reasons! {
     Warning WriteRefused,
     /// A server does not let an agent write, or lacks what it would write to.
     Warning WriteDenied,
+    /// Another writer undoes what an agent writes.
+    Warning WritesUndone,
+    /// No other writer does so any more.
+    Normal WritesStand,
 }
 
 impl fmt::Display for Reason {

@@ -9,7 +9,7 @@ use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
 use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, WatchState};
+use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, WatchState};
 use prometheus::Registry;
 use tracing::warn;
 
@@ -96,6 +96,17 @@ impl Logic for Hub {
 
     fn failed(&mut self, key: &Key, failure: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
+    }
+
+    fn fight(&mut self, key: &Key, fight: &Fight<Kind>, dirty: &mut Vec<Key>) -> Vec<EventRecord<Kind>> {
+        let service = match key {
+            Key::Service(service) => Some(service.clone()),
+            Key::Slice(name) => self.view.slice_export_named(name).map(|export| export.spec.owner.clone()),
+            Key::Member(_) => None,
+        };
+        let over = (fight.source, ObjectName::new(&*fight.namespace, &*fight.name));
+        self.view.disputed(service, over, glue::fight_message(fight), dirty);
+        glue::fight_event(self.about(key), fight, COMPONENT)
     }
 
     /// What was refused for want of a namespace is tried again as soon as there is one.

@@ -12,7 +12,7 @@ use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Event, Plan, Sample, Write};
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Refusal, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Refusal, WatchState, WriteEnd};
 use tokio::sync::watch;
 use tracing::debug;
 
@@ -205,12 +205,16 @@ impl Fleet {
     }
 
     /// A write has ended, and its answer is in the view.
-    pub(crate) fn ended(&mut self, key: &Key, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
-        match end {
-            _ if *key != Key::Heartbeat => {}
-            WriteEnd::Done { .. } => self.view.renewal_written(glue::core_time(at), dirty),
-            WriteEnd::Denied => self.view.renewal_denied(glue::core_time(at), dirty),
-            WriteEnd::NotDone | WriteEnd::Unknown => {}
+    pub(crate) fn ended(&mut self, key: &Key, kind: Option<Kind>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
+        match (key, end) {
+            (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(glue::core_time(at), dirty),
+            (Key::Heartbeat, WriteEnd::Denied) => self.view.renewal_denied(glue::core_time(at), dirty),
+            (Key::SliceImport(slice), WriteEnd::Done { version: Some(version) })
+                if kind == Some(Kind::EndpointSlice) =>
+            {
+                self.view.imported_slice_written(slice, version);
+            }
+            _ => {}
         }
     }
 
@@ -254,6 +258,31 @@ impl Fleet {
             return Vec::new();
         }
         glue::refusal_event(about, refusal, COMPONENT)
+    }
+
+    /// Another writer undoes what a key writes to an object, or does so no more: its event and the condition of its user's object.
+    pub(crate) fn fight<S: From<Kind>>(
+        &mut self,
+        key: &Key,
+        over: (Kind, ObjectName),
+        fight: &Fight<S>,
+        dirty: &mut Vec<Key>,
+    ) -> Vec<EventRecord<S>> {
+        let about = self.about(key);
+        let named = about.as_ref().map(|(kind, name, _)| (*kind, name.clone()));
+        self.view.disputed(named, over, glue::fight_message(fight), dirty);
+        glue::fight_event(about, fight, COMPONENT)
+    }
+
+    /// Another writer undoes what the EndpointSlice controller writes for a Service: its event.
+    pub(crate) fn fight_over_slice<S: From<Kind>>(
+        &self,
+        service: &ObjectName,
+        fight: &Fight<S>,
+    ) -> Vec<EventRecord<S>> {
+        let held = self.view.services.get(service);
+        let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
+        glue::fight_event(about, fight, COMPONENT)
     }
 
     pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<EventRecord<S>> {

@@ -14,7 +14,7 @@ use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::clock::Timestamp;
-use fleetnet_runtime::{Change, EventRecord, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
 use tokio::sync::watch;
 
 /// The member agent's parts.
@@ -276,7 +276,7 @@ impl Logic for Member {
             Key::Endpoints(service) => service,
             Key::Fleet(key) => {
                 let mut keys = Vec::new();
-                self.fleet.ended(key, end, at, &mut keys);
+                self.fleet.ended(key, kind_of(request.source), end, at, &mut keys);
                 return dirty.extend(keys.into_iter().map(Key::Fleet));
             }
             Key::Takeover => return,
@@ -314,11 +314,37 @@ impl Logic for Member {
         }
     }
 
+    fn renews(&self, key: &Key) -> bool {
+        *key == Key::Fleet(member::Key::Heartbeat)
+    }
+
+    fn fight(&mut self, key: &Key, fight: &Fight<Source>, dirty: &mut Vec<Key>) -> Vec<EventRecord<Source>> {
+        match (key, kind_of(fight.source)) {
+            (Key::Fleet(key), Some(kind)) => {
+                let over = (kind, ObjectName::new(&*fight.namespace, &*fight.name));
+                let mut keys = Vec::new();
+                let told = self.fleet.fight(key, over, fight, &mut keys);
+                dirty.extend(keys.into_iter().map(Key::Fleet));
+                told
+            }
+            (Key::Endpoints(service), _) => self.fleet.fight_over_slice(service, fight),
+            (Key::Fleet(_), None) | (Key::Takeover, _) => Vec::new(),
+        }
+    }
+
     fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
         match key {
             Key::Fleet(key) => self.fleet.failed(key, failure),
             Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, failure),
         }
+    }
+}
+
+/// The fleet's kind of a source.
+fn kind_of(source: Source) -> Option<Kind> {
+    match source {
+        Source::Fleet(kind) => Some(kind),
+        _ => None,
     }
 }
 

@@ -58,6 +58,8 @@ pub struct Cluster {
     pub watches: Client,
     /// For everything else: an answer comes within [`REQUEST_TIMEOUT`].
     pub requests: Client,
+    /// Name of this agent in `metadata.managedFields`: the server takes it from the user agent. Empty if it is not known.
+    pub field_manager: String,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -220,7 +222,7 @@ impl Cluster {
     /// A cluster behind clients made elsewhere: for tests and simulations in one process.
     #[must_use]
     pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
-        Self { name: name.to_owned(), watches, requests }
+        Self { name: name.to_owned(), watches, requests, field_manager: String::new() }
     }
 
     fn with_timeout(
@@ -231,6 +233,7 @@ impl Cluster {
     ) -> Result<Self, ClientError> {
         install_crypto_provider();
         warn_of_what_is_not_protected(name, &config);
+        let field_manager = user_agent.split('/').next().unwrap_or_default().to_owned();
         let user_agent = HeaderValue::from_str(user_agent).map_err(|error| ClientError::Setting {
             cluster: name.to_owned(),
             setting: "the user agent",
@@ -243,7 +246,8 @@ impl Cluster {
             assemble(&config, token.clone(), read_timeout)
                 .map_err(|cause| ClientError::SetUp { cluster: name.to_owned(), cause: Box::new(cause) })
         };
-        Ok(Self { name: name.to_owned(), watches: client(None)?, requests: client(Some(request_timeout))? })
+        let (watches, requests) = (client(None)?, client(Some(request_timeout))?);
+        Ok(Self { name: name.to_owned(), watches, requests, field_manager })
     }
 }
 

@@ -21,13 +21,14 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Steps, Timestamp};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
-use crate::fights::{Asked, Fights, State, Turn};
+use crate::fights::{Asked, Fights, State};
 use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
-use crate::logic::{Change, EventRecord, Fight, Logic, Plan, Request, SourceSpec, Verb, WatchState};
+use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
 use crate::retries::{Attempt, Retries};
+use crate::rivals::{self, Inquired};
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Lane, Slots, Target};
 use crate::versions::Versions;
@@ -50,6 +51,8 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
+    /// Who is on the other side of fights that have begun.
+    pub(crate) inquiries: JoinSet<Inquired<L>>,
     /// Keys with creates in flight, and how many.
     pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
@@ -150,6 +153,7 @@ impl<L: Logic> Engine<L> {
             fights: Fights::default(),
             slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
+            inquiries: JoinSet::new(),
             creating: BTreeMap::new(),
             recorder,
             steps: Steps::of(&clock),
@@ -408,9 +412,15 @@ impl<L: Logic> Engine<L> {
         let timeless = writer::timeless_content(&request.verb);
         let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
         let held_before = self.held(target);
-        let asked = Asked::by(&request.verb, timeless, &held_before);
-        let in_fight = || self.fights.held_until(target, asked, &held_before, now);
-        if let Some(until) = self.retries.held_until(key, write, attempt, now).or_else(in_fight) {
+        let asked_content = if self.logic.renews(key) { content } else { timeless };
+        let asked = Asked::by(&request.verb, asked_content, &held_before);
+        if let Some(until) = self.retries.held_until(key, write, attempt, now) {
+            return Some(until);
+        }
+        if let Some(until) = self.fights.held_until(target, asked, &held_before, now) {
+            if let Some(turn) = self.fights.begun(target) {
+                self.inquiries.spawn(rivals::inquire(Arc::clone(spec), turn));
+            }
             return Some(until);
         }
         let id = self.logic.lane(key);
@@ -429,38 +439,6 @@ impl<L: Logic> Engine<L> {
             Ended { key, content, attempt, asked, held_before, request, outcome }
         });
         None
-    }
-
-    /// Tells of a fight that has begun, or is over.
-    pub(crate) fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, is_over: bool) {
-        let Some(source) = self.sources.get(&target.source) else { return };
-        let Target { source: id, namespace, name } = target;
-        let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);
-        let (namespace_said, name_said) = (&*namespace, &*name);
-        if is_over {
-            tracing::info!(
-                cluster,
-                kind,
-                namespace = namespace_said,
-                name = name_said,
-                "nobody undoes any more what this agent writes to this object"
-            );
-        } else {
-            tracing::warn!(
-                cluster,
-                kind,
-                namespace = namespace_said,
-                name = name_said,
-                "somebody else undoes what this agent writes to this object, so it is repaired once a minute from now on; \
-                 find the other writer in metadata.managedFields or the audit log and stop it"
-            );
-        }
-        let fight = Fight { source: id, cluster, kind, namespace, name, is_over };
-        let mut keys = Vec::new();
-        for record in self.logic.fight(&key, &fight, &mut keys) {
-            self.record(&record, Occasion::NotDone);
-        }
-        self.mark_dirty(keys);
     }
 
     pub(crate) fn held(&self, target: &Target<L::Source>) -> State {

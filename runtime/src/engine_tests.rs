@@ -591,13 +591,19 @@ async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u
     let mut written = 0;
     for _ in 0..seconds * 100 {
         world.pass(10).await;
-        if world.hub.log().len() > written {
-            written = world.hub.log().len();
+        let writes = writes(&world.hub).len();
+        if writes > written {
+            written = writes;
             undo(&world.hub);
             world.bring_events().await;
         }
     }
-    world.hub.times().into_iter().map(|at| at / 1_000).collect()
+    writes(&world.hub).into_iter().map(|at| at / 1_000).collect()
+}
+
+/// When the agent has written, in milliseconds.
+fn writes(hub: &Server) -> Vec<u128> {
+    hub.timed_log().into_iter().filter(|(_, line)| !line.starts_with("GET")).map(|(at, _)| at).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -607,7 +613,13 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         hub.put(Source::Copy, "a", "theirs");
     };
     let deletes: Undo = |hub| hub.delete(Source::Copy, "a");
-    for (how, stamped, undo) in [("changed", false, changes), ("changed", true, changes), ("deleted", true, deletes)] {
+    let unnamed = "a writer that metadata.managedFields does not name";
+    let table = [
+        ("changed", false, changes, unnamed),
+        ("changed", true, changes, unnamed),
+        ("deleted", true, deletes, "a writer that deletes it"),
+    ];
+    for (how, stamped, undo, by) in table {
         let mut world = World::new().await;
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
@@ -615,7 +627,8 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         let at_once = times.iter().filter(|second| **second < 50).count();
         assert!((11..=12).contains(&at_once), "{how}: {times:?}");
         assert_eq!(times[at_once..], [60, 120, 180, 240], "{how}: {times:?}");
-        assert_eq!(world.record().fights, ["a: hub Copy ns/a"], "{how}");
+        assert_eq!(world.record().fights, [format!("a: hub Copy ns/a with {by}")], "{how}");
+        assert_eq!(world.hub.log().len(), times.len() + 1, "one look at who it is: {how}");
 
         // Something new does not wait.
         let before = world.hub.log().len();
@@ -635,7 +648,8 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
     fight(&mut world, 100, undo).await;
     world.pass(125_000).await;
     assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"));
-    assert_eq!(world.record().fights, ["a: hub Copy ns/a", "a: hub Copy ns/a is over"]);
+    let begun = "a: hub Copy ns/a with a writer that metadata.managedFields does not name";
+    assert_eq!(world.record().fights, [begun, "a: hub Copy ns/a is over"]);
     undo(&world.hub);
     world.bring_events().await;
     world.pass(10).await;
@@ -655,6 +669,20 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
         world.pass(25).await;
     }
     assert_eq!(world.hub.log().len(), 1_200, "each change is written");
+    assert!(world.record().fights.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn renewals_are_no_repairs_whoever_writes_in_between() {
+    let mut world = World::new().await;
+    world.wish_thing(Thing { stamped: true, ..Thing::wish("beat", "1") }).await;
+    world.hub.forget_log();
+    for _ in 0..100 {
+        world.hub.put(Source::Copy, "beat", "theirs");
+        world.bring_events().await;
+        world.pass(1_000).await;
+    }
+    assert_eq!(writes(&world.hub).len(), 100);
     assert!(world.record().fights.is_empty());
 }
 

@@ -3,8 +3,11 @@
 //!
 //! A repair is a write that asks for what our last write to the object asked for, after a change by somebody else. So a source
 //! that changes often is no fight, whoever else writes to the same object: each of those writes asks for something new. After
-//! [`FIGHT_REPAIRS`] repairs of one object within a minute the next ones are a minute apart, until a repair stands for a
-//! minute. Writes that ask for something new do not wait.
+//! [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the next ones are a minute apart, until a repair
+//! stands for a minute. So whoever fights is met once a minute in the long run, however slow he is. Writes that ask for
+//! something new do not wait.
+//!
+//! A fight is told when its first repair waits: what the other writer made of the object stands then, and names him.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,15 +38,17 @@ struct Left {
 struct Fight<K, S> {
     key: K,
     target: Target<S>,
-    /// The latest repairs, [`FIGHT_REPAIRS`] at most.
-    repairs: VecDeque<Instant>,
-    /// They were so many that the next must wait.
-    is_damped: bool,
-    /// The last repair was undone.
+    /// Repairs, each undone within a minute, [`FIGHT_REPAIRS`] at most.
+    repairs: usize,
+    /// The time of the last one.
+    last: Instant,
+    /// The last repair was undone, and the next waits.
     is_undone: bool,
+    /// It is told.
+    is_told: bool,
 }
 
-/// What repairs have come to.
+/// A fight that is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
@@ -101,13 +106,20 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     ) -> Option<Instant> {
         let id = id_of(target);
         let is_repair = self.is_repair(&id, asked, held);
-        let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.is_damped)?;
+        let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.repairs == FIGHT_REPAIRS)?;
         fight.is_undone = true;
-        let next = *fight.repairs.back()? + FIGHT_PERIOD;
+        let next = fight.last + FIGHT_PERIOD;
         (next > now).then_some(next)
     }
 
-    /// A write was carried out on what was held before, and left the object in another state. Returns a fight that it began.
+    /// The fight over an object, if it is to be told now: once, when its first repair waits.
+    pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
+        let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_told)?;
+        fight.is_told = true;
+        Some(Turn { key: fight.key.clone(), target: fight.target.clone() })
+    }
+
+    /// A write was carried out on what was held before, and left the object in another state.
     pub(crate) fn written(
         &mut self,
         key: &K,
@@ -115,14 +127,16 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         asked: Asked,
         (before, after): (&State, &State),
         now: Instant,
-    ) -> Option<Turn<K, S>> {
+    ) {
         let id = id_of(target);
         let is_repair = self.is_repair(&id, asked, before);
         let left = self.left.entry(id).or_insert(Left { at: now, state: 0, asked: [None; 2] });
         (left.at, left.state) = (now, hash(after));
         left.asked[usize::from(asked.is_status)] = Some(asked.content);
         self.written.push_back((now, id));
-        if is_repair { self.repaired(id, key, target, now) } else { None }
+        if is_repair {
+            self.repaired(id, key, target, now);
+        }
     }
 
     fn is_repair(&self, id: &Id<S>, asked: Asked, held: &State) -> bool {
@@ -131,36 +145,28 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         })
     }
 
-    fn repaired(&mut self, id: Id<S>, key: &K, target: &Target<S>, now: Instant) -> Option<Turn<K, S>> {
-        let fight = self.fights.entry(id).or_insert_with(|| Fight {
+    fn repaired(&mut self, id: Id<S>, key: &K, target: &Target<S>, now: Instant) {
+        let begins = || Fight {
             key: key.clone(),
             target: target.clone(),
-            repairs: VecDeque::new(),
-            is_damped: false,
+            repairs: 0,
+            last: now,
             is_undone: false,
-        });
-        fight.is_undone = false;
-        fight.repairs.push_back(now);
-        if fight.repairs.len() > FIGHT_REPAIRS {
-            fight.repairs.pop_front();
-        }
-        let is_fight = fight.repairs.len() == FIGHT_REPAIRS
-            && fight.repairs.front().is_some_and(|first| now.duration_since(*first) < FIGHT_PERIOD);
-        if fight.is_damped || !is_fight {
-            return None;
-        }
-        fight.is_damped = true;
-        Some(Turn { key: fight.key.clone(), target: fight.target.clone() })
+            is_told: false,
+        };
+        let fight = self.fights.entry(id).or_insert_with(begins);
+        fight.repairs = FIGHT_REPAIRS.min(fight.repairs + 1);
+        (fight.last, fight.is_undone) = (now, false);
     }
 
     /// Forgets what is long ago. Returns the fights that are over.
     pub(crate) fn tidy(&mut self, now: Instant) -> Vec<Turn<K, S>> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
-            let stood = fight.repairs.back().map_or(FIGHT_PERIOD, |last| now.duration_since(*last));
+            let stood = now.duration_since(fight.last);
             // One that was undone is repaired when its time has come, if it is still wanted.
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
-            if ends && fight.is_damped {
+            if ends && fight.is_told {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });
             }
             !ends
@@ -209,39 +215,69 @@ mod tests {
         Some(("uid".into(), version))
     }
 
-    /// Writes on what is held at a version; the answer has the next one. True if that begins a fight.
-    fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) -> bool {
-        fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now).is_some()
+    /// Writes on what is held at a version; the answer has the next one.
+    fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) {
+        fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now);
     }
 
-    /// Ten repairs, a second apart, each undone by another. Returns the time of the last.
-    fn fight(fights: &mut Of, from: Instant) -> Instant {
-        assert!(!write(fights, THIS, 0, from));
-        let begun =
-            (1..=10).map(|round| write(fights, THIS, 2 * round, from + SECOND * u32::try_from(round).expect("few")));
-        assert_eq!(begun.collect::<Vec<_>>(), [false, false, false, false, false, false, false, false, false, true]);
-        from + SECOND * 10
+    /// Ten repairs, each undone by another so long after the one before. Returns the time of the last.
+    fn fight(fights: &mut Of, from: Instant, apart: Duration) -> Instant {
+        write(fights, THIS, 0, from);
+        for round in 1..=10 {
+            let now = from + apart * u32::try_from(round).expect("few");
+            assert_eq!(fights.held_until(&target("a"), THIS, &at(2 * round), now), None, "{round}");
+            assert_eq!(fights.begun(&target("a")), None, "{round}");
+            write(fights, THIS, 2 * round, now);
+            assert_eq!(fights.tidy(now), []);
+        }
+        from + apart * 10
+    }
+
+    fn turn() -> Turn<&'static str, u8> {
+        Turn { key: "key", target: target("a") }
     }
 
     #[test]
     fn the_eleventh_repair_waits_for_a_minute_and_something_new_does_not() {
-        let (mut fights, now) = (Of::default(), Instant::now());
-        let last = fight(&mut fights, now);
-        assert_eq!(fights.held_until(&target("a"), THIS, &at(30), last), Some(last + SECOND * 60));
-        assert_eq!(fights.held_until(&target("a"), THIS, &None, last), Some(last + SECOND * 60), "deleted by another");
-        assert_eq!(fights.held_until(&target("a"), THIS, &at(21), last), None, "as we left it");
-        assert_eq!(fights.held_until(&target("a"), OTHER, &at(30), last), None, "something new");
-        assert_eq!(fights.held_until(&target("a"), STATUS, &at(30), last), None, "of its status nothing was repaired");
-        assert_eq!(fights.held_until(&target("b"), THIS, &at(30), last), None, "another object");
+        for apart in [Duration::from_millis(1), SECOND, SECOND * 7, SECOND * 59] {
+            let (mut fights, now) = (Of::default(), Instant::now());
+            let last = fight(&mut fights, now, apart);
+            assert_eq!(fights.held_until(&target("a"), THIS, &at(30), last), Some(last + SECOND * 60), "{apart:?}");
+            assert_eq!(
+                fights.held_until(&target("a"), THIS, &None, last),
+                Some(last + SECOND * 60),
+                "deleted by another"
+            );
+            assert_eq!(fights.held_until(&target("a"), THIS, &at(21), last), None, "as we left it");
+            assert_eq!(fights.held_until(&target("a"), OTHER, &at(30), last), None, "something new");
+            assert_eq!(
+                fights.held_until(&target("a"), STATUS, &at(30), last),
+                None,
+                "of its status nothing was repaired"
+            );
+            assert_eq!(fights.held_until(&target("b"), THIS, &at(30), last), None, "another object");
+        }
     }
 
     #[test]
-    fn a_repair_every_seven_seconds_is_no_fight() {
+    fn a_fight_is_told_once_when_its_first_repair_waits() {
+        let (mut fights, now) = (Of::default(), Instant::now());
+        let last = fight(&mut fights, now, SECOND);
+        assert_eq!(fights.begun(&target("a")), None, "the tenth repair stands");
+        fights.held_until(&target("a"), THIS, &at(30), last);
+        assert_eq!(fights.begun(&target("b")), None);
+        assert_eq!(fights.begun(&target("a")), Some(turn()));
+        assert_eq!(fights.begun(&target("a")), None);
+    }
+
+    #[test]
+    fn a_repair_that_stands_for_a_minute_begins_the_count_anew() {
         let (mut fights, now) = (Of::default(), Instant::now());
         for round in 0..100 {
-            let at = now + SECOND * 7 * round;
-            assert!(!write(&mut fights, THIS, u64::from(2 * round), at), "{round}");
+            let at = now + SECOND * 60 * round;
             assert!(fights.tidy(at).is_empty());
+            write(&mut fights, THIS, u64::from(2 * round), at);
+            assert_eq!(fights.begun(&target("a")), None, "{round}");
         }
     }
 
@@ -250,33 +286,47 @@ mod tests {
         let (mut fights, now) = (Of::default(), Instant::now());
         for version in 0..100 {
             let asked = if version % 2 == 0 { THIS } else { STATUS };
-            assert!(!write(&mut fights, asked, version, now));
+            write(&mut fights, asked, version, now);
+            assert_eq!(fights.held_until(&target("a"), asked, &at(version + 1), now), None, "{version}");
         }
     }
 
     #[test]
     fn a_fight_is_over_once_when_a_repair_has_stood_for_a_minute() {
         let (mut fights, now) = (Of::default(), Instant::now());
-        let last = fight(&mut fights, now);
+        let last = fight(&mut fights, now, SECOND);
+        fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.begun(&target("a"));
+        let last = last + SECOND * 60;
+        write(&mut fights, THIS, 30, last);
         assert_eq!(fights.tidy(last + SECOND * 59), []);
-        assert_eq!(fights.tidy(last + SECOND * 60), [Turn { key: "key", target: target("a") }]);
+        assert_eq!(fights.tidy(last + SECOND * 60), [turn()]);
         assert_eq!(fights.tidy(last + SECOND * 61), []);
+    }
+
+    #[test]
+    fn one_of_which_no_repair_waited_ends_untold() {
+        let (mut fights, now) = (Of::default(), Instant::now());
+        let last = fight(&mut fights, now, SECOND);
+        assert_eq!(fights.tidy(last + SECOND * 60), []);
+        assert_eq!(fights.fights.len(), 0);
     }
 
     #[test]
     fn one_whose_repair_was_undone_goes_on_for_a_minute_more() {
         let (mut fights, now) = (Of::default(), Instant::now());
-        let last = fight(&mut fights, now);
+        let last = fight(&mut fights, now, SECOND);
         fights.held_until(&target("a"), THIS, &at(30), last);
+        fights.begun(&target("a"));
         assert_eq!(fights.tidy(last + SECOND * 119), []);
         assert_eq!(fights.held_until(&target("a"), THIS, &at(30), last + SECOND * 119), None, "its minute is over");
-        assert_eq!(fights.tidy(last + SECOND * 120), [Turn { key: "key", target: target("a") }]);
+        assert_eq!(fights.tidy(last + SECOND * 120), [turn()]);
     }
 
     #[test]
     fn nothing_is_remembered_for_longer_than_a_minute_but_fights() {
         let (mut fights, now) = (Of::default(), Instant::now());
-        let last = fight(&mut fights, now);
+        let last = fight(&mut fights, now, SECOND);
         for number in 0..1_000 {
             let target = target(&format!("w-{number}"));
             fights.written(&"key", &target, THIS, (&None, &at(1)), last);

@@ -20,6 +20,7 @@ mod outcomes;
 pub mod queue;
 mod resource;
 mod retries;
+mod rivals;
 pub mod run;
 pub mod shutdown;
 mod slots;

@@ -45,10 +45,14 @@ pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
 /// A write that was rejected for its content (400, 413, 415, 422) is sent again unchanged after this, less up to a quarter.
 pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
-/// After so many repairs of one object within [`FIGHT_PERIOD`] somebody else is taken to undo them.
+/// After so many repairs of one object, each undone within [`FIGHT_PERIOD`], the next ones are that far apart.
 pub const FIGHT_REPAIRS: usize = 10;
 /// The repairs of an object that somebody else undoes are so far apart.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
+/// Of those who undo what this agent writes so many are named, the latest first.
+pub const RIVALS_NAMED: usize = 3;
+/// So many fields are named of what one of them sets.
+pub const RIVAL_FIELDS_NAMED: usize = 5;
 /// A server that asks for more patience than this (Retry-After) is asked again after this.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 

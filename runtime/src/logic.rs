@@ -137,6 +137,12 @@ pub trait Logic: Sized + Send + 'static {
         Vec::new()
     }
 
+    /// True if the writes of a key say the same at other times, as a heartbeat does: then none of them is a repair of the one
+    /// before, whoever else writes to the object in between.
+    fn renews(&self, _key: &Self::Key) -> bool {
+        false
+    }
+
     /// Whether keys that a change of this source marks dirty forget the slow back-off after 403 and 404. True for what
     /// such refusals wait for, such as Namespaces: one that is made later wakes what was refused for the lack of it.
     fn clears_backoff(&self, _source: Self::Source) -> bool {
@@ -349,8 +355,9 @@ pub struct Fight<S> {
     pub namespace: Box<str>,
     /// Name of the object.
     pub name: Box<str>,
-    /// The last repair has stood for a minute, or nothing is to be repaired any more.
-    pub is_over: bool,
+    /// The other side, as far as the object names it: for people. `None` where the fight is over: the last repair has stood for
+    /// a minute, or nothing is to be repaired any more.
+    pub by: Option<String>,
 }
 
 /// A Kubernetes Event (core/v1) to record about an object of a source, in the cluster of that source.

@@ -69,10 +69,7 @@ impl<L: Logic> Engine<L> {
             Seen::Gone | Seen::Nothing => None,
         };
         let states = (&ended.held_before, &after);
-        let begun = self.fights.written(&ended.key, target, ended.asked, states, Instant::now());
-        if let Some(turn) = begun {
-            self.tell_of_fight(turn, false);
-        }
+        self.fights.written(&ended.key, target, ended.asked, states, Instant::now());
     }
 
     fn made(&mut self, key: &L::Key) {

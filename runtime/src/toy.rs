@@ -131,7 +131,7 @@ pub(crate) struct Record {
     pub(crate) not_done: Vec<String>,
     /// By how many microseconds the wall clock was set.
     pub(crate) clock_set: Vec<i64>,
-    /// Fights that have begun, and `… is over`.
+    /// Fights that have begun, `… with somebody`, and `… is over`.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
@@ -367,10 +367,14 @@ impl Logic for Copier {
     }
 
     fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<EventRecord<Source>> {
-        let Fight { cluster, kind, namespace, name, is_over, .. } = fight;
-        let end = if *is_over { " is over" } else { "" };
-        lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {namespace}/{name}{end}"));
+        let Fight { cluster, kind, namespace, name, by, .. } = fight;
+        let end = by.as_ref().map_or_else(|| "is over".to_owned(), |by| format!("with {by}"));
+        lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {namespace}/{name} {end}"));
         Vec::new()
+    }
+
+    fn renews(&self, key: &String) -> bool {
+        key == "beat"
     }
 
     fn clears_backoff(&self, source: Source) -> bool {
@@ -728,9 +732,8 @@ impl World {
         let metrics = Metrics::new(&registry).expect("an empty registry");
         let record = Arc::new(Mutex::new(Record::default()));
         let logic = Copier { record: Arc::clone(&record), ..Copier::default() };
-        let cluster = |name: &str, server: &Server| {
-            Arc::new(Cluster { name: name.to_owned(), watches: server.client(), requests: server.client() })
-        };
+        let cluster =
+            |name: &str, server: &Server| Arc::new(Cluster::from_clients(name, server.client(), server.client()));
         let clusters = [cluster("hub", &hub), cluster("member", &member)];
         let spec = |source: Source| {
             Arc::new(SourceSpec {

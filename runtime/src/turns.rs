@@ -78,6 +78,9 @@ impl<L: Logic> Engine<L> {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);
         }
+        while let Some(asked) = self.inquiries.try_join_next() {
+            self.on_inquired(asked);
+        }
         for _ in 0..WATCH_MESSAGES_PER_TURN {
             let Ok(message) = inputs.messages.try_recv() else { break };
             self.on_watch(message);
@@ -94,7 +97,7 @@ impl<L: Logic> Engine<L> {
             self.mark_dirty([key]);
         }
         for turn in self.fights.tidy(now) {
-            self.tell_of_fight(turn, true);
+            self.tell_of_fight(turn, None);
         }
         let woken = self.slots.wake(now);
         self.mark_dirty(woken);
@@ -122,6 +125,7 @@ impl<L: Logic> Engine<L> {
                 return Some(Stop::LeadershipLost);
             },
             Some(ended) = self.writes.join_next() => self.on_joined(ended),
+            Some(asked) = self.inquiries.join_next() => self.on_inquired(asked),
             message = inputs.messages.recv() => match message {
                 Some(message) => self.on_watch(message),
                 None if inputs.shutdown.is_requested() => {}

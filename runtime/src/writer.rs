@@ -19,6 +19,8 @@ use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, re
 use crate::clock::{Clock, Timestamp};
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
+use crate::rivals;
+use crate::slots::Target;
 
 /// What came of a write.
 #[derive(Debug)]
@@ -149,6 +151,19 @@ pub(crate) async fn carry_out<L: Logic>(
         Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
     };
     (request, Outcome { verdict, is_answered, seen, at: clock.now(), took: begun.elapsed() })
+}
+
+/// Names the other writers of an object, for people.
+pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
+    let addressed = Addressed { spec: &spec, namespace: &target.namespace, name: &target.name };
+    match addressed.get().await {
+        Ok(answer) if answer.status == StatusCode::NOT_FOUND => "a writer that deletes it".to_owned(),
+        Ok(answer) => {
+            let object = serde_json::from_slice(&answer.body).unwrap_or_default();
+            rivals::of(&object, &spec.cluster.field_manager)
+        }
+        Err(_) => rivals::of(&Value::Null, ""),
+    }
 }
 
 /// An object that requests are sent about.

@@ -71,6 +71,29 @@ fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_
     })
 }
 
+#[test]
+fn a_member_whose_counts_change_with_every_renewal_renews_as_ever() -> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let mark = stage.ground.mark().await?;
+        let begun = Instant::now();
+        for round in 0..30 {
+            let addresses: &[&str] = if round % 2 == 0 { &["10.1.0.1", "10.1.0.2"] } else { &["10.1.0.1"] };
+            stage.user(0).set_endpoints("app-1", addresses).await?;
+            sleep(Duration::from_secs(10)).await;
+        }
+        let renewed = stage.ground.since(&mark).await?.hub.heartbeats().counts();
+        let count = |line: &str| renewed.get(line).copied().unwrap_or_default();
+        let renewals = count("patch memberagents in fleet-member-member-1 by member-agent");
+        let due = usize::try_from(begun.elapsed().as_secs() / 10)?;
+        assert!((due - 1..=due + 1).contains(&renewals), "{renewals} renewals, and {due} are due");
+        let answers = count("patch memberagents/status in fleet-member-member-1 by hub-agent");
+        assert!(answers >= 25, "the hub has answered {answers} times, so that this shows little");
+        Ok(())
+    })
+}
+
 /// A fleet with a rich Service, exported and imported.
 async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
     let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;

@@ -35,6 +35,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
         relabelled: false,
         content,
+        excess: 0,
         observed_generation: observed.and_then(|value| value.parse().ok()),
         meta: known.meta,
     }))

@@ -25,6 +25,7 @@ records!(RawSpec);
 pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
     let spec =
         if known.meta.deleting { top.spec.or_default() } else { top.spec.value().ok_or("spec is not an object")? };
+    let misnamed = !spec.endpoint_slice_reference.is_named_once() || !spec.owner_service_reference.is_named_once();
     let reference =
         reference(&known.meta, spec.endpoint_slice_reference).ok_or("spec.endpointSliceReference names no slice")?;
     let owner = owner_service(&known.meta, spec.owner_service_reference)
@@ -38,6 +39,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
     Ok(HubSlice {
         spec: HubSliceSpec { reference, owner, content },
         observed_generation: observed.and_then(|value| value.parse().ok()),
+        misnamed,
         meta: known.meta,
     })
 }

@@ -213,6 +213,11 @@ impl<T, const LONGEST: usize> Short<T, LONGEST> {
     pub(super) fn into_text(self) -> T {
         self.0
     }
+
+    /// The text without its limit.
+    pub(super) fn as_text(&self) -> &T {
+        &self.0
+    }
 }
 
 impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {

@@ -1,7 +1,7 @@
 //! Parts that several kinds have.
 
 use super::lenient::{Field, Short, records};
-use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
@@ -15,6 +15,7 @@ const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
 type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;
 type Name = Short<Text, NAME_BYTES_MAX>;
+type NamespacedName = Short<Box<str>, NAMESPACED_NAME_BYTES_MAX>;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -25,14 +26,16 @@ pub(super) struct RawReference {
     resource_version: Field<Name>,
     generation: Field<i64>,
     uid: Field<Name>,
+    namespaced_name: Field<NamespacedName>,
     exported_since: Field<Timestamp>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct RawOwnerService {
     namespace: Field<Label>,
     name: Field<Name>,
+    namespaced_name: Field<NamespacedName>,
 }
 
 #[derive(Default, Deserialize)]
@@ -133,6 +136,32 @@ records!(
     RawIngressPort,
     RawConditions,
 );
+
+impl Field<RawReference> {
+    /// False if `namespacedName` names something else than namespace and name do.
+    pub(super) fn is_named_once(&self) -> bool {
+        let Self::Value(raw) = self else { return true };
+        is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
+    }
+}
+
+impl Field<RawOwnerService> {
+    /// False if `namespacedName` names something else than namespace and name do.
+    pub(super) fn is_named_once(&self) -> bool {
+        let Self::Value(raw) = self else { return true };
+        is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
+    }
+}
+
+/// A `namespacedName` that is left out says nothing: its definition requires it.
+fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
+    let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
+    match both {
+        Field::Absent => true,
+        Field::Nonsense => false,
+        Field::Value(both) => both.as_text().split_once('/') == Some((&**namespace.as_text(), &**name.as_text())),
+    }
+}
 
 /// A reference that names its source; one that does not is `None`: nothing could be said of the object that has it. Of
 /// an object that is to go nothing needs to be said, and who holds it by a finalizer must see that it goes.

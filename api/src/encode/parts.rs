@@ -99,7 +99,7 @@ pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
 }
 
 /// Endpoints and ports of an imported slice. A ready endpoint has no conditions, as the Go agents write it.
-pub(super) fn content(content: &SliceContent) -> Map<String, Value> {
+pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
     let draining = content.draining.iter().map(|draining| {
         let mut value = endpoint(draining);
         value["conditions"] = json!({ "ready": false, "serving": true, "terminating": true });

@@ -146,7 +146,10 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
 /// The address type is not named: it cannot change.
 pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
-    let labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
+    let mut labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
+    for hiding in labels::HIDING {
+        labels[hiding] = Value::Null;
+    }
     let annotations = json!({ annotations::LAST_OBSERVED_GENERATION: slice.observed_generation.to_string() });
     fields.insert("metadata".into(), json!({ "labels": labels, "annotations": annotations }));
     Value::Object(fields)

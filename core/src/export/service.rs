@@ -78,7 +78,7 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Want
     if export.meta.finalizers.ours {
         return keep_offering(view, export, service, valid, now);
     }
-    set_conditions(export, &[valid], now).map_or_else(Plan::default, Plan::one)
+    set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
 /// What `Valid` is to say.
@@ -118,7 +118,7 @@ fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) ->
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
-    match set_conditions(export, &wanted, now) {
+    match set_conditions(view, export, &wanted, now) {
         // Once the export is gone, nothing else tells that its verdict does not hold any more (B9).
         Some(status) if remembers(export) => Plan::one(status),
         // Two writes to one object cannot stand in one plan; the withdrawal goes first.
@@ -150,7 +150,7 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
     if !export.meta.finalizers.ours {
         // Whatever the hub said of an earlier export does not hold for this one (B9).
         let wanted = [valid, pending(name, COMPONENT)];
-        let write = set_conditions(export, &wanted, now)
+        let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
         return Plan::one(write);
     }
@@ -177,7 +177,7 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     let mut plan = Plan::default()
         .hindered_by(refused.map(str::to_owned).map(hindrance(Reason::WriteRefused)))
         .hindered_by(held.map(hindrance(Reason::NameHeldByAnother)));
-    if let Some(write) = set_conditions(export, &wanted, now) {
+    if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
             return plan; // once that is gone, nothing else tells that its verdict does not hold for this one (B9)
@@ -348,7 +348,8 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
 }
 
 /// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
-fn set_conditions(export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
-    let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, wanted, now)?;
+fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
+    let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
+    let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
     Some(Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list)).telling(events))
 }

@@ -162,7 +162,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         return Plan::default(); // the other slice's export wakes us
     }
     let reference = &kept.spec.reference;
-    let is_ours = reference.cluster == view.settings.cluster
+    let is_ours = !kept.misnamed
+        && reference.cluster == view.settings.cluster
         && reference.source == source.slice.meta.name
         && kept.spec.owner == *owner;
     if !hub.understands.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {

@@ -75,7 +75,7 @@ fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Pl
         "MultiClusterService {} of cluster {} names no import: set spec.serviceImport.name",
         wish.meta.name, view.settings.cluster
     );
-    plan.join(say_beside(&plan, wish, &unknown(text), LoadBalancerStatus::default(), now));
+    plan.join(say_beside(view, &plan, wish, &unknown(text), LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -129,7 +129,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
                 let hindrance = held_by_another(view, wish, &owner.name);
                 plan.join(retire(view, wish));
                 let unknown = unknown(hindrance.message.clone());
-                plan.join(say_beside(&plan, wish, &unknown, LoadBalancerStatus::default(), now));
+                plan.join(say_beside(view, &plan, wish, &unknown, LoadBalancerStatus::default(), now));
                 return plan.hindered_by([hindrance]);
             }
         },
@@ -173,12 +173,12 @@ fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectNam
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
             plan.look_again(until);
-            plan.join(say_beside(&plan, wish, &verdict, service.load_balancer.clone(), now));
+            plan.join(say_beside(view, &plan, wish, &verdict, service.load_balancer.clone(), now));
             return plan;
         }
     }
     plan.join(retire(view, wish));
-    plan.join(say_beside(&plan, wish, &verdict, LoadBalancerStatus::default(), now));
+    plan.join(say_beside(view, &plan, wish, &verdict, LoadBalancerStatus::default(), now));
     plan
 }
 
@@ -196,6 +196,7 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
 
 /// The status; not in a plan that already writes to the same object.
 fn say_beside(
+    view: &View,
     plan: &Plan,
     wish: &MultiClusterService,
     valid: &Wanted,
@@ -205,13 +206,13 @@ fn say_beside(
     if plan.writes.iter().any(|write| write.kind == Kind::MultiClusterService) {
         return Plan::default();
     }
-    set_status(wish, valid, address, now).map_or_else(Plan::default, Plan::one)
+    set_status(view, wish, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
 /// It is not used as it is: the condition says why, and what was derived before stays.
-fn refuse(wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
+fn refuse(view: &View, wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
     let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
-    let status = set_status(wish, &says(verdict), wish.load_balancer.clone(), now);
+    let status = set_status(view, wish, &says(verdict), wish.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
@@ -219,7 +220,7 @@ fn refuse(wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan 
 /// was asked: until then the condition stays.
 fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.refused(&Key::MultiClusterService(wish.meta.name.clone())) {
-        Some(message) => Some(refuse(wish, Verdict::write_refused(message.to_owned()), now)),
+        Some(message) => Some(refuse(view, wish, Verdict::write_refused(message.to_owned()), now)),
         None => conditions::say_refused(&wish.conditions).then(Plan::default),
     }
 }
@@ -275,7 +276,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
             port.protocol,
             import.status.clusters.first().map_or("", |cluster| cluster)
         );
-        return refuse(wish, Verdict::port_refused(message), now);
+        return refuse(view, wish, Verdict::port_refused(message), now);
     }
     let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     let standing = standing(view, wish);
@@ -284,7 +285,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         .or_else(|| named().filter(|name| usable(view, wish, name)))
         .or_else(|| free_name(view, wish));
     let Some(name) = name else {
-        return refuse(wish, Verdict::name_held_by_another(names_held(view, wish)), now);
+        return refuse(view, wish, Verdict::name_held_by_another(names_held(view, wish)), now);
     };
     if wish.derived_label.as_ref() != Some(&name.name) {
         let left = named()
@@ -325,7 +326,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         imported(view, wish, import, &name)
     };
     if let Some(valid) = valid {
-        plan.writes.extend(set_status(wish, &valid, service.load_balancer.clone(), now));
+        plan.writes.extend(set_status(view, wish, &valid, service.load_balancer.clone(), now));
     }
     plan
 }
@@ -462,13 +463,15 @@ fn controller(wish: &MultiClusterService) -> Controller {
 
 /// One status write that makes it say so; `None` where it does.
 fn set_status(
+    view: &View,
     wish: &MultiClusterService,
     valid: &Wanted,
     load_balancer: LoadBalancerStatus,
     now: Timestamp,
 ) -> Option<Write> {
     let (kind, meta) = (Kind::MultiClusterService, &wish.meta);
-    let changed = conditions::change(kind, meta, &wish.conditions, std::slice::from_ref(valid), now);
+    let wanted: Vec<Wanted> = [valid.clone()].into_iter().chain(view.disputed_import(wish, COMPONENT)).collect();
+    let changed = conditions::change(kind, meta, &wish.conditions, &wanted, now);
     if changed.is_none() && wish.load_balancer == load_balancer {
         return None;
     }

@@ -148,7 +148,8 @@ fn ensure(
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }
     let is_bound = held.service.as_ref() == Some(&service_name.name);
-    if held.imported && !held.relabelled && is_bound && held.content == *content {
+    let is_edited = held.relabelled || view.has_excess(held);
+    if held.imported && !is_edited && is_bound && held.content == *content {
         return Plan::default();
     }
     if is_bound && succession::empties(&held.content, content) && awaits_successor(view, given, held) {

@@ -153,6 +153,9 @@ impl View {
     fn forget_slice(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
         let Some(before) = self.slices.remove(name, uid) else { return };
         self.stamps.slice_gone(name);
+        if name.namespace == self.settings.fleet_system_namespace {
+            self.answered_excess.remove(&name.name);
+        }
         let service = Self::service_of(&before);
         self.slices_of.shift(service.clone(), None, name);
         self.slice_dirties(name, Timestamp::default(), dirty);

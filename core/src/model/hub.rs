@@ -82,6 +82,8 @@ pub struct HubSlice {
     pub spec: HubSliceSpec,
     /// Of an EndpointSliceImport: the generation whose latency a Go agent observed.
     pub observed_generation: Option<i64>,
+    /// True if a `namespacedName` differs from the namespace and the name beside it: somebody edited it. Go agents read it.
+    pub misnamed: bool,
 }
 
 /// Specification of EndpointSliceExport and EndpointSliceImport.

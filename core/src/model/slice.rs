@@ -63,6 +63,9 @@ pub struct EndpointSlice {
     pub relabelled: bool,
     /// What it says.
     pub content: SliceContent,
+    /// Of an imported slice: hash of the fields that we own, if they say more than the content (hints, endpoints that are not
+    /// ready); 0 if they do not. Somebody edited it, or a webhook changed what we wrote.
+    pub excess: u64,
     /// For imported slices: the source generation whose latency was observed with the write that brought it here.
     pub observed_generation: Option<i64>,
 }

@@ -49,7 +49,8 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
         let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
         let verdict = verdict(service, export, &cluster, resolution);
-        let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).collect();
+        let disputed = view.disputes.condition(service, &export.conditions, EXPORT_COMPONENT);
+        let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
     plan

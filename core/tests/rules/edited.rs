@@ -10,7 +10,7 @@ use crate::support::build::{content, named, seconds};
 use crate::support::oracle::assert_settled;
 use crate::support::property::cases;
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::ObjectName;
+use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
     Claims, ConsumerType, HubSliceSpec, ImportStatus, ImportType, Kind, Object, PortsOffered, Reference,
 };
@@ -61,15 +61,22 @@ fn edits_of_references() -> impl Iterator<Item = Edit> {
 }
 
 fn edits_of_slices() -> impl Iterator<Item = Edit> {
-    let of = |kind: Kind| -> [Edit; 4] {
+    let of = |kind: Kind| -> [Edit; 5] {
         [
+            ("a namespacedName", kind, |object| {
+                let (Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice)) = object else { return };
+                slice.misnamed = true;
+            }),
             ("the generation", kind, |object| of_slice(object, |it| it.reference.generation = 77)),
             ("the owner's name", kind, |object| of_slice(object, |it| it.owner = named("work/other"))),
             ("the owner's namespace", kind, |object| of_slice(object, |it| it.owner.namespace = "other".into())),
             ("the endpoints", kind, |object| of_slice(object, |it| it.content = content(&[]))),
         ]
     };
-    [Kind::EndpointSliceExport, Kind::EndpointSliceImport].into_iter().flat_map(of)
+    let stamp: Edit = ("the stamp", Kind::EndpointSliceImport, |object| {
+        of_slice(object, |it| it.reference.exported_since = Some(Timestamp(1_100_000)));
+    });
+    [Kind::EndpointSliceExport, Kind::EndpointSliceImport].into_iter().flat_map(of).chain([stamp])
 }
 
 fn edits_in_the_hub() -> [Edit; 8] {
@@ -109,7 +116,7 @@ fn edits_in_the_hub() -> [Edit; 8] {
     ]
 }
 
-fn edits_in_members() -> [Edit; 6] {
+fn edits_in_members() -> [Edit; 8] {
     [
         ("the label of the import", Kind::MultiClusterService, |object| {
             let Object::MultiClusterService(wish) = object else { return };
@@ -126,6 +133,14 @@ fn edits_in_members() -> [Edit; 6] {
         ("no conditions", Kind::ServiceExport, |object| {
             let Object::ServiceExport(export) = object else { return };
             export.conditions.clear();
+        }),
+        ("hints and a node", Kind::EndpointSlice, |object| {
+            let Object::EndpointSlice(slice) = object else { return };
+            slice.excess = 77;
+        }),
+        ("the endpoints of a slice", Kind::EndpointSlice, |object| {
+            let Object::EndpointSlice(slice) = object else { return };
+            slice.content.endpoints.clear();
         }),
         ("the Service of a slice", Kind::EndpointSlice, |object| {
             let Object::EndpointSlice(slice) = object else { return };
@@ -185,7 +200,7 @@ fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, 
     world.edit(*who, kind, name, change).then_some((what, kind))
 }
 
-const CASES: u32 = 200;
+const CASES: u32 = 320;
 
 #[test]
 fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {

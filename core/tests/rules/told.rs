@@ -638,6 +638,8 @@ fn every_reason_has_its_words() {
     }
     // What the agents tell of their writes and their rights; their own tests hold these words.
     told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
+    // `disputed` holds the words about other writers.
+    told.extend([Reason::WritesUndone, Reason::WritesStand]);
     // `identity` holds the words about the owner of a cluster id.
     told.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
     assert_eq!(told, Reason::ALL.iter().copied().collect());

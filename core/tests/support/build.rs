@@ -171,6 +171,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         service,
         imported: false,
         relabelled: false,
+        excess: 0,
         content: content(&["10.0.0.1"]),
         observed_generation: None,
     }
@@ -468,6 +469,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
             content: slice.content.clone(),
         },
         observed_generation: None,
+        misnamed: false,
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn assert_settled(world: &World) {
     assert_exports_are_judged_alike(world);
     assert_imports_are_made(world);
     assert_imported_equals_exported(world);
+    assert_nothing_is_added(world);
     assert_claims_are_fair(world);
     assert_nothing_is_left_over(world);
 }
@@ -216,6 +217,24 @@ fn assert_imported_equals_exported(world: &World) {
                 .expect("the derived Service stands");
             assert_eq!(derived.ports, import.status.ports);
             assert_eq!(wish.load_balancer, derived.load_balancer);
+        }
+    }
+}
+
+/// No slice of ours says more than we write, and a distributed slice has the stamp of its export.
+fn assert_nothing_is_added(world: &World) {
+    for slice in all!(world.hub, EndpointSliceExport).chain(all!(world.hub, EndpointSliceImport)) {
+        assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
+    }
+    let exports = slices(world, Kind::EndpointSliceExport);
+    for (copy, reference) in slices(world, Kind::EndpointSliceImport) {
+        let mut of_its_name = exports.iter().filter(|(export, _)| export.name == copy.name);
+        let is_same = |stamp| stamp == reference.exported_since;
+        assert!(of_its_name.any(|(_, export)| is_same(export.exported_since)), "{copy} has a stamp of its own");
+    }
+    for (index, member) in world.members.iter().enumerate() {
+        for slice in all!(member.cluster, EndpointSlice).filter(|slice| slice.imported) {
+            assert_eq!(slice.excess, 0, "{}: {} says more than we write", cluster_id(index), slice.meta.name);
         }
     }
 }

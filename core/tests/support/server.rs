@@ -22,10 +22,10 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             offered: None,
         }),
         Desired::EndpointSliceExport(spec) => {
-            Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None })
+            Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
         }
         Desired::EndpointSliceImport(spec) => {
-            Object::EndpointSliceImport(HubSlice { meta, spec, observed_generation: None })
+            Object::EndpointSliceImport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
         }
         Desired::ServiceImport { controller, finalizer } => {
             let meta = Meta { finalizers: Finalizers { ours: finalizer, others: Vec::new() }, ..meta };
@@ -63,6 +63,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 service: None,
                 imported: true,
                 relabelled: false,
+                excess: 0,
                 content: wanted.content.clone(),
                 observed_generation: None,
             };
@@ -121,6 +122,7 @@ fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
     slice.service = Some(wanted.service);
     slice.imported = true;
     slice.content = wanted.content;
+    slice.excess = 0;
     slice.observed_generation = Some(wanted.observed_generation);
 }
 
@@ -169,6 +171,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         }
         (Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice), Patch::HubSlice(spec)) => {
             slice.spec = spec;
+            slice.misnamed = false;
         }
         (Object::MultiClusterService(wish), Patch::MultiClusterService { finalizers, import_label, derived_label }) => {
             wish.meta.finalizers = finalizers;

@@ -1,6 +1,6 @@
 //! Objects edited by hand to nonsense, or deleted: every kind that agents own.
 
-use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, play};
+use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, settled};
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::picture::{differences, draw};
 use fleetnet_tests::scenes::succession::slices_are_left_in_the_hub;
@@ -14,6 +14,8 @@ use tokio::time::sleep;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// After so long nothing may be left of an edit.
 const MENDED: Duration = Duration::from_secs(10);
+/// Between two edits: a repair that stands for so long is none in a fight.
+const APART: Duration = Duration::from_secs(60);
 /// Writes of all agents that an edit may cost.
 const WRITES: usize = 16;
 
@@ -44,6 +46,14 @@ impl Owned {
 
     const fn at_importer(api: &'static str, plural: &'static str) -> Self {
         Self { cluster: 2, api, plural }
+    }
+
+    pub(crate) const fn imported_slice() -> Self {
+        Self::at_importer("/apis/discovery.k8s.io/v1", "endpointslices")
+    }
+
+    pub(crate) const fn plural(self) -> &'static str {
+        self.plural
     }
 
     pub(crate) fn client(self, trial: &Trial) -> Client {
@@ -119,17 +129,6 @@ fn label(key: &str, value: Value) -> Value {
     json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
 }
 
-/// Plays a test on a fleet to which all is done.
-fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    play(async |trial| {
-        trial.settle().await?;
-        trial.change().await?;
-        trial.stage.user(1).sees("app", &AFTER).await?;
-        sleep(SOON).await;
-        test(trial).await
-    })
-}
-
 /// Each edit is mended by itself, or does no harm, and importers never see anything of it.
 fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     settled(async |trial| {
@@ -151,6 +150,7 @@ fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result
                 wrong.push(format!("{patch}:\n  {}\n  {written} writes:\n{told}", differences.join("\n  ")));
             }
             expected = found;
+            sleep(APART).await;
         }
         ensure!(wrong.is_empty(), "{} edits were not mended:\n{}", wrong.len(), wrong.join("\n"));
         trial.nothing_is_lost(&AFTER).await?;
@@ -297,6 +297,7 @@ fn an_endpoint_slice_export_edited_by_hand_is_mended() -> anyhow::Result<()> {
             object(json!({"spec": {"ports": null}})),
             object(json!({"spec": {"ownerServiceReference": {"name": "another", "namespacedName": "work/another"}}})),
             object(json!({"spec": {"endpointSliceReference": {"clusterId": NONSENSE}}})),
+            object(json!({"spec": {"endpointSliceReference": {"namespacedName": NONSENSE}}})),
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", Value::Null),
@@ -315,8 +316,11 @@ fn an_endpoint_slice_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
             object(json!({"spec": {"endpoints": []}})),
             object(json!({"spec": {"ports": null}})),
             object(json!({"spec": {"ownerServiceReference": {"name": "another", "namespacedName": "work/another"}}})),
+            object(json!({"spec": {"ownerServiceReference": {"namespacedName": "work/another"}}})),
+            object(json!({"spec": {"endpointSliceReference": {"namespacedName": NONSENSE}}})),
             object(json!({"spec": {"endpointSliceReference": {"uid": NONSENSE}}})),
             object(json!({"spec": {"endpointSliceReference": {"generation": 0}}})),
+            object(json!({"spec": {"endpointSliceReference": {"exportedSince": "2020-01-01T00:00:00.000001Z"}}})),
         ],
     )
 }
@@ -377,7 +381,7 @@ fn a_derived_service_edited_by_hand_is_mended() -> anyhow::Result<()> {
 #[test]
 fn an_imported_slice_edited_by_hand_is_mended() -> anyhow::Result<()> {
     mended(
-        Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices"),
+        Owned::imported_slice(),
         [
             object(json!({"endpoints": [{"addresses": ["9.9.9.9"]}]})),
             object(json!({"endpoints": []})),
@@ -401,11 +405,48 @@ fn an_imported_slice_edited_by_hand_is_mended() -> anyhow::Result<()> {
     )
 }
 
+/// The imported slice with another first endpoint.
+fn first_endpoint(change: Value) -> Edit {
+    let mut endpoints = json!(AFTER.map(|address| json!({"addresses": [address]})));
+    for (field, value) in change.as_object().into_iter().flatten() {
+        endpoints[0][field] = value.clone();
+    }
+    object(json!({"endpoints": endpoints}))
+}
+
+#[test]
+fn what_somebody_adds_to_an_imported_slice_is_taken_out_and_what_is_others_stays() -> anyhow::Result<()> {
+    let down = json!({"addresses": ["10.1.0.9"], "conditions": {"ready": false}});
+    let label = |key: &str| object(json!({"metadata": {"labels": {key: "x"}}}));
+    mended(
+        Owned::imported_slice(),
+        [
+            first_endpoint(json!({"hints": {"forZones": [{"name": "zone-9"}]}})),
+            first_endpoint(json!({"nodeName": "node-1"})),
+            first_endpoint(json!({"targetRef": {"kind": "Pod", "namespace": "work", "name": "app"}})),
+            first_endpoint(json!({"conditions": {"ready": true, "terminating": true}})),
+            object(json!({"endpoints": [{"addresses": [AFTER[0]]}, {"addresses": [AFTER[1]]}, down]})),
+            object(json!({"endpoints": [{"addresses": [AFTER[1]]}, {"addresses": [AFTER[0]]}]})),
+            label("service.kubernetes.io/headless"),
+            label("service.kubernetes.io/service-proxy-name"),
+            harmless(json!({"metadata": {"labels": {"team": "red"}}}), json!({"metadata": {"labels": {"team": null}}})),
+            harmless(
+                json!({"metadata": {"annotations": {"team": "red"}}}),
+                json!({"metadata": {"annotations": {"team": null}}}),
+            ),
+            harmless(
+                json!({"metadata": {"finalizers": ["example.com/keep"]}}),
+                json!({"metadata": {"finalizers": null}}),
+            ),
+        ],
+    )
+}
+
 #[test]
 fn an_imported_slice_whose_manager_was_edited_while_no_agent_ran_is_withdrawn_like_any_other() -> anyhow::Result<()> {
     settled(async |trial| {
         trial.stage.ground.stop_agents().await?;
-        let slice = Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices");
+        let slice = Owned::imported_slice();
         slice.patch(trial, &json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})).await?;
         trial.stage.user(0).delete::<EndpointSlice>("app-1").await?;
         trial.stage.ground.start_agents().await?;
@@ -486,5 +527,5 @@ fn a_derived_service_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
 
 #[test]
 fn an_imported_slice_deleted_by_hand_is_made_anew() -> anyhow::Result<()> {
-    made_anew(Owned::at_importer("/apis/discovery.k8s.io/v1", "endpointslices"))
+    made_anew(Owned::imported_slice())
 }

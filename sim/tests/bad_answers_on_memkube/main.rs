@@ -8,6 +8,7 @@ mod support;
 
 mod answers;
 mod edited;
+mod fights;
 mod heartbeats;
 mod hub;
 mod trial;

@@ -88,6 +88,17 @@ pub(crate) fn play_with(
     })
 }
 
+/// Plays a test on a fleet to which all is done.
+pub(crate) fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        trial.change().await?;
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        sleep(SOON).await;
+        test(trial).await
+    })
+}
+
 impl Trial {
     async fn set(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
         let fleet = Fleet::new(Options { lease, ..Options::members(2) }).await?;

@@ -1,0 +1,57 @@
+//! Excess of an imported slice: what stands in the fields that we own and that we do not write, such as hints, a node or an
+//! endpoint that is not ready. kube-proxy and others read it, so it counts as an edit by hand.
+
+use crate::encode::content;
+use crate::names::labels;
+use fleetnet_core::model::SliceContent;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The owned fields as they stand, but for those that only [`SliceContent`] can be read from.
+#[derive(Default, Deserialize, Hash)]
+#[serde(default)]
+struct Owned {
+    endpoints: Value,
+    ports: Value,
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize, Hash)]
+#[serde(default)]
+struct Metadata {
+    labels: Value,
+}
+
+/// Hash of the owned fields of a slice, if they say more than its content; 0 if they say just that.
+pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
+    let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
+    leave_out_empty(&mut endpoints);
+    leave_out_empty(&mut ports);
+    let written = content(of);
+    let is_written = |field: &str, found: &Value| {
+        written
+            .get(field)
+            .is_some_and(|written| written == found || found.is_null() && *written == Value::Array(vec![]))
+    };
+    let mut hidden = metadata.labels.as_object().cloned().unwrap_or_default();
+    hidden.retain(|key, _| labels::HIDING.contains(&&**key));
+    if hidden.is_empty() && is_written("endpoints", &endpoints) && is_written("ports", &ports) {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    (endpoints, ports, Value::Object(hidden)).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+/// Takes out what a server adds to fields that were left out: null, and an empty object for conditions.
+fn leave_out_empty(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(leave_out_empty);
+            fields.retain(|_, value| !value.is_null() && *value != Value::Object(Map::new()));
+        }
+        Value::Array(values) => values.iter_mut().for_each(leave_out_empty),
+        _ => {}
+    }
+}

@@ -1,0 +1,47 @@
+//! What other writers undo of a member's exports and imports, for the conditions of ServiceExports and MultiClusterServices.
+
+use super::{Key, View};
+use crate::conditions::{DISPUTED, Verdict, Wanted};
+use crate::disputes;
+use crate::ids::ObjectName;
+use crate::model::{Kind, MultiClusterService, ServiceExport};
+
+impl View {
+    /// Another writer undoes what is written to the object `over`, as the message says; without one, it does so no more. `about`
+    /// is the ServiceExport or MultiClusterService that it is written for.
+    pub fn disputed(
+        &mut self,
+        about: Option<(Kind, ObjectName)>,
+        over: (Kind, ObjectName),
+        message: Option<String>,
+        dirty: &mut Vec<Key>,
+    ) {
+        let named = |kind| about.as_ref().filter(|about| about.0 == kind).map(|about| about.1.clone());
+        let (export, import) = (named(Kind::ServiceExport), named(Kind::MultiClusterService));
+        let exports = self.disputed_exports.note(export, over.clone(), message.clone());
+        let imports = self.disputed_imports.note(import, over, message);
+        dirty.extend(exports.into_iter().map(Key::Export));
+        dirty.extend(imports.into_iter().map(Key::MultiClusterService));
+    }
+
+    /// What `Disputed` of a ServiceExport is to say. What the hub agent says of the export counts too.
+    pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<Wanted> {
+        let name = &export.meta.name;
+        let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
+        let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
+        let here = self.disputed_exports.condition(name, &export.conditions, component);
+        match (here, in_hub) {
+            (Some(here), _) if here.verdict().status == "True" => Some(here),
+            (_, Some(in_hub)) => {
+                let verdict = Verdict::writes_undone(in_hub.message.to_string());
+                Some(Wanted::new(DISPUTED, verdict, component).silent())
+            }
+            (here, None) => here,
+        }
+    }
+
+    /// What `Disputed` of a MultiClusterService is to say.
+    pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
+        self.disputed_imports.condition(&wish.meta.name, &wish.conditions, component)
+    }
+}

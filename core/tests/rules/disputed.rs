@@ -1,0 +1,124 @@
+//! Objects that another writer changes back again and again: the user whose export or import that is sees who it is.
+
+use crate::support::build::{
+    BuildImport, BuildInternalExport, BuildWish, IntoObject, accepted_export, condition, derived_service, found,
+    internal_export, named, no_conflict, resolved, seconds, service, service_import, wish,
+};
+use crate::support::view::{NOW, hub_view, member_view, writes};
+use fleetnet_core::ids::ObjectName;
+use fleetnet_core::member::{Key, View};
+use fleetnet_core::model::{Condition, Kind, Object};
+use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_core::{conditions, hub};
+
+const MESSAGE: &str = "another writer undoes what this agent writes to EndpointSlice fleet-system/a";
+
+/// Status, reason and message of the condition `Disputed`.
+fn said(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
+    conditions::find(conditions, "Disputed").map(|held| (&*held.status, &*held.reason, &*held.message))
+}
+
+/// The conditions that the only write of a plan sets.
+fn set(writes: &[Write]) -> Vec<Condition> {
+    let [Write { action: Action::Patch { patch, .. }, .. }] = writes else { panic!("{writes:?}") };
+    match patch {
+        Patch::MultiClusterServiceStatus { conditions, .. }
+        | Patch::ServiceExportConditions(conditions)
+        | Patch::InternalServiceExportConditions(conditions) => conditions.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn slice() -> (Kind, ObjectName) {
+    (Kind::EndpointSlice, named("fleet-system/a"))
+}
+
+fn importer(said: &[Condition]) -> View {
+    let conditions: Vec<Condition> = [found()].into_iter().chain(said.iter().cloned()).collect();
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&conditions);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    member_view([wish.object(), import.object(), derived_service("work-app", "work/app").object()])
+}
+
+#[test]
+fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
+    let key = Key::MultiClusterService(named("work/app"));
+    let mut view = importer(&[]);
+    assert_eq!(writes(&view, &key), [], "nothing is disputed");
+    let mut dirty = Vec::new();
+    let about = Some((Kind::MultiClusterService, named("work/app")));
+    view.disputed(about.clone(), slice(), Some(MESSAGE.to_owned()), &mut dirty);
+    assert_eq!(dirty, [key.clone()]);
+    let planned = writes(&view, &key);
+    assert_eq!(planned[0].events, [], "the runtime tells it");
+    let disputed = set(&planned);
+    assert_eq!(said(&disputed), Some(("True", "WritesUndone", MESSAGE)));
+    assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
+
+    // Over a restart nobody knows of it, and whoever goes on is found out again.
+    let view = importer(&disputed[1..]);
+    let no_more = "no other writer undoes what the agents write";
+    let over = set(&writes(&view, &key));
+    assert_eq!(said(&over), Some(("False", "WritesStand", no_more)));
+    let mut view = importer(&over[1..]);
+    assert_eq!(writes(&view, &key), [], "said once");
+
+    view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
+    view.disputed(None, slice(), None, &mut dirty);
+    assert_eq!(dirty.last(), Some(&key));
+    assert_eq!(writes(&view, &key), [], "it was over before it was said");
+}
+
+#[test]
+fn all_that_is_disputed_of_an_import_is_named_and_what_is_of_another_is_not() {
+    let mut view = importer(&[]);
+    let key = Key::MultiClusterService(named("work/app"));
+    let of = |path: &str| Some((Kind::MultiClusterService, named(path)));
+    let message = |text: &str| Some(text.to_owned());
+    view.disputed(of("work/app"), slice(), message("a"), &mut Vec::new());
+    view.disputed(of("work/app"), (Kind::Service, named("fleet-system/a")), message("b"), &mut Vec::new());
+    view.disputed(of("work/other"), (Kind::Service, named("fleet-system/c")), message("c"), &mut Vec::new());
+    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b; a")));
+    view.disputed(of("work/app"), slice(), None, &mut Vec::new());
+    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b")));
+}
+
+#[test]
+fn who_exports_sees_it_too_and_what_the_hub_agent_says_of_the_export() {
+    let key = Key::Export(named("work/app"));
+    let exporter = |said_in_hub: &[Condition]| {
+        let export = accepted_export("work/app");
+        let service = service("work/app");
+        let mut internal =
+            internal_export("member-1", &service).offered_since(seconds(2)).judged(no_conflict("work/app"));
+        internal.conditions.extend(said_in_hub.iter().cloned());
+        member_view([export.object(), service.object(), internal.object()])
+    };
+    let mut view = exporter(&[]);
+    assert_eq!(writes(&view, &key), []);
+    let about = Some((Kind::ServiceExport, named("work/app")));
+    view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
+    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
+
+    let in_hub = condition("Disputed", "True", "WritesUndone", "in the hub", 1);
+    assert_eq!(said(&set(&writes(&exporter(&[in_hub]), &key))), Some(("True", "WritesUndone", "in the hub")));
+    let over = condition("Disputed", "False", "WritesStand", "no more", 1);
+    assert_eq!(writes(&exporter(&[over]), &key), []);
+}
+
+#[test]
+fn in_the_hub_the_exports_of_the_service_say_it() {
+    let key = hub::Key::Service(named("work/app"));
+    let service = service("work/app");
+    let internal = internal_export("member-1", &service).offered_since(seconds(2)).judged(no_conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let objects: [Object; 2] = [internal.object(), import.object()];
+    let mut view = hub_view(objects);
+    assert_eq!(writes(&view, &key), []);
+    let mut dirty = Vec::new();
+    let copy = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
+    view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut dirty);
+    assert_eq!(dirty, [key.clone()]);
+    assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
+    assert!(!view.plan(&key, NOW).writes.is_empty());
+}

@@ -1,0 +1,148 @@
+//! Fields that we own and that say more than we write: what somebody edits there is repaired, and what a webhook makes of our
+//! write is not written again.
+
+use crate::support::build::{
+    Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, accepted_export, content, derived_service,
+    found, imported_slice, named, resolved, seconds, service, service_import, slice, slice_export, slice_import, wish,
+};
+use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
+use fleetnet_core::hub;
+use fleetnet_core::ids::Timestamp;
+use fleetnet_core::member::{Key, View};
+use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object};
+use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
+
+/// A slice that the hub gives, and it as it is imported by an agent that knows nothing of it yet.
+fn imported() -> (Key, EndpointSlice, View) {
+    let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
+    let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
+    let given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
+    let held = imported_slice(&given.meta.name.name, "work-app").version(5);
+    let key = Key::SliceImport(given.meta.name.name.clone());
+    let derived = derived_service("work-app", "work/app");
+    let objects =
+        [wish.object(), import.object(), derived.object(), Object::EndpointSliceImport(given), held.clone().object()];
+    (key, held, member_view(objects))
+}
+
+fn repair(held: &EndpointSlice) -> Write {
+    let wanted = ImportedSlice { service: "work-app".into(), content: content(&["10.0.0.1"]), observed_generation: 1 };
+    Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted))
+}
+
+fn with_excess(held: &EndpointSlice, version: u64, excess: u64) -> EndpointSlice {
+    EndpointSlice { excess, ..held.clone() }.version(version)
+}
+
+#[test]
+fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not_measured() {
+    let (key, held, mut view) = imported();
+    assert_eq!(writes(&view, &key), []);
+    let edited = with_excess(&held, 6, 77);
+    assert!(told(&mut view, edited.clone().object()).contains(&key));
+    assert_eq!(writes(&view, &key), [repair(&edited)]);
+    assert!(told(&mut view, held.version(7).object()).contains(&key));
+    assert_eq!(writes(&view, &key), []);
+}
+
+#[test]
+fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_that_is() {
+    let (key, held, mut view) = imported();
+    let name = held.meta.name.name.clone();
+    told(&mut view, with_excess(&held, 6, 77).object());
+    view.imported_slice_written(&name, 5);
+    assert_eq!(writes(&view, &key).len(), 1, "the answer to our write is not what is held any more");
+    view.imported_slice_written(&name, 6);
+    assert_eq!(writes(&view, &key), [], "the next write would be answered with the same");
+    assert_eq!(told(&mut view, with_excess(&held, 7, 77).object()), [], "nor if somebody annotates it");
+    assert_eq!(writes(&view, &key), []);
+    let edited = with_excess(&held, 8, 78);
+    assert!(told(&mut view, edited.clone().object()).contains(&key));
+    assert_eq!(writes(&view, &key), [repair(&edited)]);
+    told(&mut view, with_excess(&held, 9, 77).object());
+    view.imported_slice_written(&name, 9);
+    assert_eq!(writes(&view, &key), []);
+    let changed = with_excess(&held, 10, 79).endpoints(&["10.6.6.6"]);
+    told(&mut view, changed.clone().object());
+    assert_eq!(writes(&view, &key), [repair(&changed)]);
+}
+
+#[test]
+fn what_a_webhook_made_of_a_slice_that_is_gone_says_nothing_of_the_next() {
+    let (key, held, mut view) = imported();
+    let edited = with_excess(&held, 6, 77);
+    told(&mut view, edited.clone().object());
+    view.imported_slice_written(&held.meta.name.name, 6);
+    gone(&mut view, &edited.clone().object());
+    let made = edited.uid("another").version(8);
+    told(&mut view, made.clone().object());
+    assert_eq!(writes(&view, &key), [repair(&made)]);
+}
+
+#[test]
+fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
+    let (key, held, mut view) = imported();
+    let name = held.meta.name.name.clone();
+    told(&mut view, with_excess(&held, 6, 77).object());
+    view.imported_slice_written(&name, 6);
+    told(&mut view, held.clone().version(7).object());
+    view.imported_slice_written(&name, 7);
+    let edited = with_excess(&held, 8, 77);
+    told(&mut view, edited.clone().object());
+    assert_eq!(writes(&view, &key), [repair(&edited)]);
+}
+
+/// An exported slice whose change was seen at 5.4 s, its copy, and the hub's view of both.
+fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::View) {
+    let mut export = slice_export("member-1", &slice("work/app-1")).marked();
+    export.spec.reference.exported_since = Some(Timestamp(5_400_000));
+    let mut copy = slice_import("member-2", &export);
+    change(&mut copy);
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let key = hub::Key::Slice(export.meta.name.name.clone());
+    let objects = [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy.clone()), import.object()];
+    (key, copy, claimed_hub_view(objects))
+}
+
+#[test]
+fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
+    let expected = slice_import("member-2", &slice_export("member-1", &slice("work/app-1"))).spec;
+    type Case = (&'static str, fn(&mut HubSlice), usize);
+    let table: [Case; 4] = [
+        ("as we wrote it", |_| {}, 0),
+        ("as a Go hub cuts its stamp", |copy| copy.spec.reference.exported_since = Some(seconds(5)), 0),
+        ("another stamp within the second", |copy| copy.spec.reference.exported_since = Some(Timestamp(5_100_000)), 1),
+        ("a namespacedName that names something else", |copy| copy.misnamed = true, 1),
+    ];
+    for (case, change, expected_writes) in table {
+        let (key, copy, view) = distributed(change);
+        let planned = writes(&view, &key);
+        assert_eq!(planned.len(), expected_writes, "{case}: {planned:?}");
+        for write in planned {
+            assert_eq!((write.kind, write.at), (Kind::EndpointSliceImport, copy.meta.name.clone()), "{case}");
+            let Action::Patch { patch: Patch::HubSlice(spec), .. } = write.action else { panic!("{case}") };
+            assert_eq!((spec.owner, spec.content), (expected.owner.clone(), expected.content.clone()), "{case}");
+            assert_eq!(spec.reference.exported_since, Some(Timestamp(5_400_000)), "{case}");
+        }
+    }
+}
+
+#[test]
+fn an_export_of_a_slice_whose_names_somebody_edits_is_written_again() {
+    let source = slice("work/app-1");
+    let mut export = slice_export("member-1", &source).carrying(&["10.0.0.1"], 1);
+    export.misnamed = true;
+    let objects = |export: &HubSlice| {
+        let of_service = accepted_export("work/app");
+        let export = Object::EndpointSliceExport(export.clone());
+        [service("work/app").object(), of_service.object(), source.clone().object(), export]
+    };
+    let key = Key::SliceExport(named("work/app-1"));
+    let planned = writes(&member_view(objects(&export)), &key);
+    let [Write { kind: Kind::EndpointSliceExport, at, action: Action::Patch { .. }, .. }] = &planned[..] else {
+        panic!("{planned:?}")
+    };
+    assert_eq!(*at, export.meta.name);
+    export.misnamed = false;
+    assert_eq!(writes(&member_view(objects(&export)), &key), []);
+}

@@ -1,0 +1,104 @@
+//! Writers that undo what the agents write, again and again: they are met once a minute and named.
+
+use crate::edited::Owned;
+use crate::trial::{AFTER, SOON, Trial, settled};
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::{InternalServiceExport, MultiClusterService, ServiceExport};
+use fleetnet_tests::stage::Ground as _;
+use fleetnet_tests::user::User;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long somebody fights, and how often he looks.
+const FIGHT: Duration = Duration::from_secs(900);
+const LOOK: Duration = Duration::from_secs(7);
+/// Repairs at once, and one a minute after them.
+const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
+
+/// Undoes whatever the agents do to an object, for so long, and returns how many writes that cost them.
+async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
+    let mark = trial.stage.ground.mark().await?;
+    let end = Instant::now() + FIGHT;
+    while Instant::now() < end {
+        let said = over.says(trial, field).await?;
+        if said != theirs[field] {
+            over.patch(trial, theirs).await?;
+        }
+        sleep(LOOK).await;
+    }
+    let told = trial.stage.ground.since(&mark).await?.objects();
+    let plural = format!(" {} ", over.plural());
+    let of_object = |line: &String| line.starts_with("patch") && line.contains(&plural) && line.contains("-agent");
+    Ok(told.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
+}
+
+/// What `Disputed` says: status, reason and message.
+fn disputed(conditions: Option<&Vec<Condition>>) -> Option<(String, String, String)> {
+    let condition = conditions?.iter().find(|condition| condition.type_ == "Disputed")?;
+    Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
+}
+
+async fn of_import(trial: &Trial) -> anyhow::Result<Option<(String, String, String)>> {
+    let import = trial.stage.user(1).api::<MultiClusterService>().get("app").await?;
+    Ok(disputed(import.status.as_ref().and_then(|status| status.conditions.as_ref())))
+}
+
+async fn of_export(trial: &Trial) -> anyhow::Result<Option<(String, String, String)>> {
+    let export = trial.stage.user(0).api::<ServiceExport>().get("app").await?;
+    Ok(disputed(export.status.as_ref().and_then(|status| status.conditions.as_ref())))
+}
+
+#[test]
+fn who_adds_hints_to_an_imported_slice_again_and_again_is_met_once_a_minute_and_the_importer_is_told()
+-> anyhow::Result<()> {
+    settled(async |trial| {
+        let slice = Owned::imported_slice();
+        let before = slice.says(trial, "endpoints").await?;
+        let mut theirs = before.clone();
+        theirs[0]["hints"] = json!({"forZones": [{"name": "zone-9"}]});
+        ensure!(of_import(trial).await?.is_none(), "nothing is disputed");
+        let writes = fight(trial, slice, "endpoints", &json!({"endpoints": theirs})).await?;
+        ensure!(REPAIRS.contains(&writes), "{writes} writes");
+        let (status, reason, message) = of_import(trial).await?.context("nothing is said to be disputed")?;
+        ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
+        let why = "another writer undoes what this agent writes to EndpointSlice fleet-system/";
+        ensure!(message.starts_with(why) && message.ends_with("Stop that writer"), "{message}");
+        let told = trial.stage.user(1).is_told("MultiClusterService", "WritesUndone", &message).await?;
+        ensure!(told == 1, "{told} Events");
+        trial.stage.user(1).sees_import("app", "True").await?;
+
+        sleep(SOON * 3).await;
+        let (status, reason, _) = of_import(trial).await?.context("it is forgotten")?;
+        ensure!((&*status, &*reason) == ("False", "WritesStand"), "{status} {reason}");
+        ensure!(slice.says(trial, "endpoints").await? == before, "the hints stay");
+        trial.stage.user(1).sees("app", &AFTER).await.map(drop)
+    })
+}
+
+#[test]
+fn who_edits_a_distributed_slice_again_and_again_is_met_once_a_minute_and_its_exporter_is_told() -> anyhow::Result<()> {
+    settled(async |trial| {
+        let copy = Owned::in_hub("endpointsliceimports");
+        let mut theirs = copy.says(trial, "spec").await?;
+        theirs["ownerServiceReference"]["namespacedName"] = "work/another".into();
+        let writes = fight(trial, copy, "spec", &json!({"spec": theirs})).await?;
+        ensure!(REPAIRS.contains(&writes), "{writes} writes");
+        let in_hub = User::new(trial.stage.ground.hub(), &trial.stage.members[0].hub_namespace);
+        let exports = in_hub.api::<InternalServiceExport>().list(&Default::default()).await?;
+        let said = disputed(exports.items[0].status.as_ref().and_then(|status| status.conditions.as_ref()));
+        let (status, reason, message) = said.clone().context("the hub says nothing")?;
+        ensure!((&*status, &*reason) == ("True", "WritesUndone"), "{status} {reason}");
+        let why = "another writer undoes what this agent writes to EndpointSliceImport fleet-member-member-2/";
+        ensure!(message.starts_with(why), "{message}");
+        ensure!(of_export(trial).await? == said, "the exporter is not told");
+        let told = in_hub.is_told("EndpointSliceExport", "WritesUndone", &message).await?;
+        ensure!(told == 1, "{told} Events");
+
+        sleep(SOON * 3).await;
+        let (status, reason, _) = of_export(trial).await?.context("it is forgotten")?;
+        ensure!((&*status, &*reason) == ("False", "WritesStand"), "{status} {reason}");
+        trial.stage.user(1).sees("app", &AFTER).await.map(drop)
+    })
+}
