@@ -87,14 +87,13 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
 
 /// Order of exclusive claims that nobody holds: first come, first served.
 ///
-/// creationTimestamps have whole seconds. Within one second the mark decides: the claim that the hub has begun to grant goes
-/// on, although the record is not in the view yet. Between unmarked claims the resourceVersion decides: of new ones the lower
-/// was created first. A member that writes to its own claim only falls back.
+/// creationTimestamps have whole seconds. Within one second a marked claim precedes an unmarked one: the hub has begun to
+/// grant it, and the record may not be in the view yet. Among unmarked claims the resourceVersion decides: of new ones the
+/// lower was created first. A member that writes to its own claim only falls back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
-    unmarked: bool,
-    /// 0 for a marked claim: the hub's own writes change its version.
+    /// The resourceVersion of an unmarked claim. 0 if it is marked, also because the hub's own writes change the version.
     version: u64,
     name: &'a ObjectName,
 }
@@ -102,8 +101,7 @@ struct Precedence<'a> {
 impl<'a> Precedence<'a> {
     fn of(claim: &'a InternalServiceImport) -> Self {
         let Meta { name, created, resource_version, finalizers, .. } = &claim.meta;
-        let unmarked = !finalizers.ours;
-        Self { created: *created, unmarked, version: if unmarked { *resource_version } else { 0 }, name }
+        Self { created: *created, version: if finalizers.ours { 0 } else { *resource_version }, name }
     }
 }
 

@@ -81,9 +81,10 @@ fn assert_exclusive(world: &World, case: &str) {
 }
 
 fn assert_waits_beside(world: &World, case: &str) {
-    let mut types = types(world, 1);
-    types.sort_by_key(|it| *it == ConsumerType::LoadBalancer);
-    assert_eq!(types, [ConsumerType::ClusterIp, ConsumerType::LoadBalancer], "{case}");
+    // The claim that waits is not marked: a mark says that the hub has begun to grant it.
+    let mut claims: Vec<_> = claims(world, 1).iter().map(|it| (it.consumer_type, it.meta.finalizers.ours)).collect();
+    claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
+    assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
     assert_eq!(wish_says(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
     assert_eq!(importers(world), ["member-2".into(), "member-3".into()], "{case}");
