@@ -1,17 +1,20 @@
 //! Agents on real API servers whose definitions are still, or again, those of the Go agents.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail, ensure};
+use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::eventually::{self, Deadline};
+use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::limits::POLL;
 use fleetnet_tests::scenes::actions::Action;
 use fleetnet_tests::scenes::carried::what_the_go_form_has_of_a_rich_service_arrives;
 use fleetnet_tests::scenes::marker::Marker;
-use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Stage};
+use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -78,4 +81,88 @@ fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_and_what_
         what_the_go_form_has_of_a_rich_service_arrives(&stage).await?;
         marker.at_peace(&stage).await
     })
+}
+
+const MEMBER_AGENTS: &str = "memberagents.networking.fleet.azure.com";
+/// Between two renewals of a MemberAgent.
+const RENEWAL: Duration = Duration::from_secs(10);
+
+/// The fields of `spec` and `status` in a definition of MemberAgent.
+fn fields(definition: &CustomResourceDefinition) -> anyhow::Result<BTreeSet<String>> {
+    let schema = serde_json::to_value(&definition.spec.versions[0].schema)?;
+    let mut fields = BTreeSet::new();
+    for part in ["spec", "status"] {
+        let properties = &schema["openAPIV3Schema"]["properties"][part]["properties"];
+        let properties = properties.as_object().with_context(|| format!("{part} has fields"))?;
+        fields.extend(properties.keys().map(|field| format!("{part}.{field}")));
+    }
+    Ok(fields)
+}
+
+fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
+    let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
+    Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
+}
+
+/// Writes to MemberAgents since a mark of the hub, by the last part of the user's namespace.
+async fn renewals(stage: &Stage<OnProcesses>, seconds: u64) -> anyhow::Result<Vec<usize>> {
+    let mark = stage.ground.mark().await?;
+    sleep(Duration::from_secs(seconds)).await;
+    let told = stage.ground.since(&mark).await?.hub.heartbeats();
+    let of = |namespace: &str| told.filter(|entry| entry.namespace == namespace).count();
+    Ok(stage.members.iter().map(|member| of(&member.hub_namespace)).collect())
+}
+
+#[test]
+fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_write() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let ground = OnProcesses::set_apart(CAST).await?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(ground.hub());
+        let present = definitions.get(MEMBER_AGENTS).await?;
+        let previous = previous_member_agents()?;
+        let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
+        // Each field that is new is looked for below: extend that with the list.
+        ensure!(new == ["spec.clusterUid", "spec.leaderIdentity"], "{new:?} are new");
+        definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
+        eventually::gone(&definitions, MEMBER_AGENTS).await?;
+        definitions.create(&PostParams::default(), &previous).await?;
+        eventually::usable(&ground.hub(), MEMBER_AGENTS).await?;
+
+        let mut stage = Stage::on(ground).await?;
+        let mut marker = Marker::make(&stage).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        for (index, member) in [0, 1].into_iter().zip(stage.members.clone()) {
+            let agents = stage.hub::<MemberAgent>(&member.hub_namespace);
+            let is_answered = |agent: &MemberAgent| agent.status.is_some();
+            let agent = eventually::object(&agents, &member.cluster_id, "the hub's answer", is_answered).await?;
+            ensure!(agent.spec.cluster_uid.is_none(), "spec.clusterUid is not pruned: {agent:?}");
+            ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
+            let metrics = stage.ground.metrics(index).await?;
+            let unchecked = "fleetnet_hindrances{reason=\"ClusterIdNotChecked\"} 1";
+            ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
+        }
+        marker.at_peace(&stage).await?;
+        // What is counted has settled with the next renewal.
+        sleep(RENEWAL * 2).await;
+        let written = renewals(&stage, 30).await?;
+        ensure!(written.iter().all(|count| (2..=4).contains(count)), "{written:?} writes in 30 s");
+
+        // With the present definition the fields come by themselves, with the next renewal.
+        stage.ground.stop_agent(Place::Member(1)).await?;
+        roll_forward(&stage.ground.hub(), &present).await?;
+        let first = stage.members[0].clone();
+        let agents = stage.hub::<MemberAgent>(&first.hub_namespace);
+        let is_whole = |agent: &MemberAgent| agent.spec.cluster_uid.is_some() && agent.spec.leader_identity.is_some();
+        eventually::object(&agents, &first.cluster_id, "the new fields", is_whole).await?;
+        stage.ground.start_agent(Place::Member(1)).await?;
+        marker.at_peace(&stage).await
+    })
+}
+
+/// Applies a definition over an earlier one.
+async fn roll_forward(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let spec = kube::api::Patch::Merge(json!({"spec": definition.spec}));
+    definitions.patch(MEMBER_AGENTS, &kube::api::PatchParams::default(), &spec).await?;
+    Ok(())
 }

@@ -1,0 +1,69 @@
+//! Writers that undo what the agents write, on real API servers: these name them in `metadata.managedFields`.
+
+use fleetnet_api::crd::MultiClusterService;
+use fleetnet_tests::eventually::{self, Deadline};
+use fleetnet_tests::fleet::FLEET_SYSTEM;
+use fleetnet_tests::limits::POLL;
+use fleetnet_tests::stage::{Cast, OnProcesses, Stage};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// What `Disputed` says.
+fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
+    let conditions = import.status.as_ref()?.conditions.as_ref()?;
+    let disputed = conditions.iter().find(|condition| condition.type_ == "Disputed" && condition.status == "True")?;
+    Some((&disputed.reason, &disputed.message))
+}
+
+#[test]
+fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_field() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let stage = Stage::<OnProcesses>::set(Cast::of(2)).await?;
+        stage.export_and_import(&["10.1.0.1"]).await?;
+        let importer = stage.user(1);
+        let imported = importer.sees("app", &["10.1.0.1"]).await?;
+        let name = imported.into_values().next().and_then(|slice| slice.metadata.name).expect("one slice");
+        let slices: Api<EndpointSlice> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
+        let hints = json!({"forZones": [{"name": "zone-9"}]});
+        let theirs = Patch::Merge(json!({"endpoints": [{"addresses": ["10.1.0.1"], "hints": hints}]}));
+        let has_hints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|it| it.hints.is_some());
+
+        // Until the agent lets theirs stand.
+        let deadline = Deadline::start();
+        let mut repairs = 0;
+        loop {
+            slices
+                .patch(&name, &PatchParams { field_manager: Some("rival".to_owned()), ..Default::default() }, &theirs)
+                .await?;
+            let undone = Deadline::after(Duration::from_secs(5));
+            while has_hints(&slices.get(&name).await?) && undone.check().is_ok() {
+                sleep(POLL).await;
+            }
+            if has_hints(&slices.get(&name).await?) {
+                break;
+            }
+            repairs += 1;
+            deadline.check()?;
+        }
+        // Ours made the slice, so the first change of theirs is not undone by a write that asks for what one before asked for.
+        assert!((10..=11).contains(&repairs), "{repairs} repairs");
+
+        let imports = importer.api::<MultiClusterService>();
+        let import = eventually::object(&imports, "app", "what is disputed", |import| says(import).is_some()).await?;
+        let (reason, message) = says(&import).expect("it was seen");
+        let expected = format!(
+            "another writer undoes what this agent writes to EndpointSlice fleet-system/{name} of cluster member, so it is repaired \
+             once a minute only: field manager \"rival\" (endpoints). Stop that writer"
+        );
+        assert_eq!((reason, message), ("WritesUndone", &*expected));
+        assert_eq!(importer.is_told("MultiClusterService", "WritesUndone", &expected).await?, 1);
+
+        // They stop, and a minute after the last repair ours stands.
+        let repaired = |slice: &EndpointSlice| !has_hints(slice);
+        eventually::object(&slices, &name, "the hints to be gone", repaired).await.map(drop)
+    })
+}
