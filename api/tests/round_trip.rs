@@ -16,6 +16,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use property::{cases, for_any};
 use proptest::prelude::*;
 use proptest::{collection, option};
 use serde_json::{Value, json};
@@ -317,16 +318,25 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-proptest! {
-    #[test]
-    fn internal_service_exports(
-        first in (reference(), offer()),
-        second in (reference(), offer()),
-        finalizers in finalizers(),
-        since in a_moment(),
-        fingerprint in "[0-9a-f]{10}",
-        conditions in conditions(),
-    ) {
+/// Cases of each class at least, of 256.
+const LEAST: usize = 4;
+
+#[test]
+fn internal_service_exports() {
+    let input =
+        ((reference(), offer()), (reference(), offer()), finalizers(), a_moment(), "[0-9a-f]{10}", conditions());
+    for_any(cases(256), LEAST, &input, |(first, second, finalizers, since, fingerprint, conditions)| {
+        let classes = [
+            (first.1.ports != second.1.ports, "other ports"),
+            (second.1.ports.is_empty(), "no ports"),
+            (second.1.headless, "headless"),
+            (second.1.session_affinity != SessionAffinity::None, "sticky"),
+            (second.0.exported_since.is_none(), "without a time"),
+            (finalizers.ours, "marked"),
+            (!finalizers.others.is_empty(), "marked by others"),
+            (conditions.is_empty(), "without conditions"),
+            (conditions.len() > 1, "with several conditions"),
+        ];
         let desired = Desired::InternalServiceExport { reference: first.0.clone(), offer: first.1.clone() };
         let server = Server::making(Kind::InternalServiceExport, desired);
         let mut expected = InternalServiceExport {
@@ -338,7 +348,7 @@ proptest! {
             conditions: Vec::new(),
             offered: None,
         };
-        prop_assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
+        assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
         expected.meta = meta(4, finalizers.clone());
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
@@ -349,36 +359,56 @@ proptest! {
             .patched(Patch::InternalServiceExport { reference: second.0, offer: second.1 })
             .patched(Patch::InternalServiceExportStamp { finalizers, offered })
             .patched(Patch::InternalServiceExportConditions(conditions));
-        prop_assert_eq!(server.read(), Object::InternalServiceExport(expected));
-    }
+        assert_eq!(server.read(), Object::InternalServiceExport(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn internal_service_imports(
-        reference in reference(),
-        consumers in (consumer_type(), consumer_type()),
-        finalizers in finalizers(),
-        statuses in (import_status(), import_status()),
-    ) {
+#[test]
+fn internal_service_imports() {
+    let input = (reference(), (consumer_type(), consumer_type()), finalizers(), (import_status(), import_status()));
+    for_any(cases(256), LEAST, &input, |(reference, consumers, finalizers, statuses)| {
+        let classes = [
+            (consumers.0 != consumers.1, "of another type"),
+            (statuses.1.clusters.is_empty(), "taken back"),
+            (!statuses.1.clusters.is_empty(), "answered"),
+            (statuses.1.import_type.is_none(), "without a type"),
+            (finalizers.ours, "marked"),
+        ];
         let desired = Desired::InternalServiceImport { reference: reference.clone(), consumer_type: consumers.0 };
-        let server = Server::making(Kind::InternalServiceImport, desired).patched(Patch::ImportStatus(statuses.0.clone()));
+        let server =
+            Server::making(Kind::InternalServiceImport, desired).patched(Patch::ImportStatus(statuses.0.clone()));
         let mut expected = InternalServiceImport {
             meta: meta(2, Finalizers::default()),
             reference,
             consumer_type: consumers.0,
             status: statuses.0,
         };
-        prop_assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
+        assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
         expected.meta = meta(5, finalizers.clone());
         (expected.consumer_type, expected.status) = (consumers.1, statuses.1.clone());
         let server = server
             .patched(Patch::ConsumerType(consumers.1))
             .patched(Patch::ImportStatus(statuses.1))
             .patched(Patch::Finalizers(finalizers));
-        prop_assert_eq!(server.read(), Object::InternalServiceImport(expected));
-    }
+        assert_eq!(server.read(), Object::InternalServiceImport(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn hub_slices(first in hub_slice(), second in hub_slice(), finalizers in finalizers()) {
+#[test]
+fn hub_slices() {
+    let input = (hub_slice(), hub_slice(), finalizers());
+    for_any(cases(256), LEAST, &input, |(first, second, finalizers)| {
+        let classes = [
+            (second.content.endpoints.is_empty(), "without endpoints"),
+            (second.content.endpoints.len() > 1, "with endpoints"),
+            (!second.content.draining.is_empty(), "with draining endpoints"),
+            (second.content.ports.is_empty(), "without ports"),
+            (second.content.ports.iter().any(|port| port.port.is_none()), "with a port of any number"),
+            (second.content.address_type == AddressType::IPv6, "of IPv6"),
+            (finalizers.ours, "marked"),
+        ];
         for (kind, desired) in [
             (Kind::EndpointSliceExport, Desired::EndpointSliceExport(first.clone())),
             (Kind::EndpointSliceImport, Desired::EndpointSliceImport(first.clone())),
@@ -389,23 +419,30 @@ proptest! {
             };
             let server = Server::making(kind, desired);
             let meta_before = meta(1, Finalizers::default());
-            let expected = HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None, misnamed: false };
-            prop_assert_eq!(server.read(), object(expected));
+            let expected =
+                HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None, misnamed: false };
+            assert_eq!(server.read(), object(expected));
             let server = server.patched(Patch::HubSlice(second.clone())).patched(Patch::Finalizers(finalizers.clone()));
             let meta_after = meta(3, finalizers.clone());
-            let expected = HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None, misnamed: false };
-            prop_assert_eq!(server.read(), object(expected));
+            let expected =
+                HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None, misnamed: false };
+            assert_eq!(server.read(), object(expected));
         }
-    }
+        classes
+    });
+}
 
-    #[test]
-    fn service_imports_in_a_member(
-        uid in any_text(),
-        name in any_text(),
-        others in owners(),
-        finalizers in finalizers(),
-        status in import_status(),
-    ) {
+#[test]
+fn service_imports_in_a_member() {
+    let input = (any_text(), any_text(), owners(), finalizers(), import_status());
+    for_any(cases(256), LEAST, &input, |(uid, name, others, finalizers, status)| {
+        let classes = [
+            (others.is_empty(), "of one owner"),
+            (others.len() > 1, "of several others"),
+            (finalizers.ours, "marked"),
+            (!finalizers.ours, "unmarked"),
+            (status.clusters.is_empty(), "of nobody"),
+        ];
         let controller = Controller { name, uid };
         let desired = Desired::ServiceImport { controller: Some(controller.clone()), finalizer: true };
         let server = Server::making(Kind::ServiceImport, desired);
@@ -415,28 +452,47 @@ proptest! {
             claims: Claims::default(),
             status: ImportStatus::default(),
         };
-        prop_assert_eq!(server.read(), Object::ServiceImport(expected.clone()));
+        assert_eq!(server.read(), Object::ServiceImport(expected.clone()));
         expected.meta = meta(3, finalizers.clone());
         expected.owners = others.iter().cloned().chain([controlled_by(&controller)]).collect();
         expected.status = status.clone();
         let server = server
             .patched(Patch::ServiceImportOwners { others, controller, finalizers })
             .patched(Patch::ImportStatus(status));
-        prop_assert_eq!(server.read(), Object::ServiceImport(expected));
-    }
+        assert_eq!(server.read(), Object::ServiceImport(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn service_imports_on_the_hub(
-        importers in collection::btree_map(any_text(), any_text(), 0..3),
-        named in option::of(any_text()),
-        finalizers in finalizers(),
-        statuses in (import_status(), import_status()),
-    ) {
+#[test]
+fn service_imports_on_the_hub() {
+    let input = (
+        collection::btree_map(any_text(), any_text(), 0..3),
+        option::of(any_text()),
+        finalizers(),
+        (import_status(), import_status()),
+    );
+    for_any(cases(256), LEAST, &input, |(importers, named, finalizers, statuses)| {
+        let classes = [
+            (importers.is_empty(), "claimed by nobody"),
+            (importers.len() > 1, "claimed by several"),
+            (named.is_some() && !importers.is_empty(), "with an exclusive claim"),
+            (statuses.0 != statuses.1, "of another status"),
+            (finalizers.ours, "marked"),
+        ];
         let load_balancer = named.filter(|_| !importers.is_empty());
         let server = Server::making(Kind::ServiceImport, Desired::ServiceImport { controller: None, finalizer: false })
             .patched(Patch::ImportStatus(statuses.0))
-            .patched(Patch::Claims { importers: BTreeMap::from([(text("x"), text("y"))]), load_balancer: Some(text("z")), finalizers: finalizers.clone() })
-            .patched(Patch::Claims { importers: importers.clone(), load_balancer: load_balancer.clone(), finalizers: finalizers.clone() })
+            .patched(Patch::Claims {
+                importers: BTreeMap::from([(text("x"), text("y"))]),
+                load_balancer: Some(text("z")),
+                finalizers: finalizers.clone(),
+            })
+            .patched(Patch::Claims {
+                importers: importers.clone(),
+                load_balancer: load_balancer.clone(),
+                finalizers: finalizers.clone(),
+            })
             .patched(Patch::ImportStatus(statuses.1.clone()));
         let expected = ServiceImport {
             meta: meta(5, finalizers),
@@ -444,16 +500,27 @@ proptest! {
             claims: Claims { present: !importers.is_empty(), importers, load_balancer },
             status: statuses.1,
         };
-        prop_assert_eq!(server.read(), Object::ServiceImport(expected));
-    }
+        assert_eq!(server.read(), Object::ServiceImport(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn multi_cluster_services(
-        labels in [(option::of(any_text()), option::of(any_text())), (option::of(any_text()), option::of(any_text()))],
-        finalizers in finalizers(),
-        conditions in [conditions(), conditions()],
-        load_balancers in [load_balancer(), load_balancer()],
-    ) {
+#[test]
+fn multi_cluster_services() {
+    let input = (
+        [(option::of(any_text()), option::of(any_text())), (option::of(any_text()), option::of(any_text()))],
+        finalizers(),
+        [conditions(), conditions()],
+        [load_balancer(), load_balancer()],
+    );
+    for_any(cases(256), LEAST, &input, |(labels, finalizers, conditions, load_balancers)| {
+        let classes = [
+            (labels[0].1.is_some() && labels[1].1.is_none(), "that loses a label"),
+            (labels[0].1.is_none() && labels[1].1.is_some(), "that gets a label"),
+            (!conditions[0].is_empty() && conditions[1].is_empty(), "that loses its conditions"),
+            (load_balancers[1].ingress.iter().any(|ingress| !ingress.ports.is_empty()), "with ports of an ingress"),
+            (load_balancers[1].ingress.is_empty(), "without a load balancer"),
+        ];
         let spec = json!({ "serviceImport": { "name": "app" }, "type": "ClusterIP" });
         let mut server = Server::holding(Kind::MultiClusterService, json!({ "metadata": {}, "spec": spec }));
         for step in 0..2 {
@@ -478,43 +545,74 @@ proptest! {
                 conditions: conditions[step].clone(),
                 load_balancer: load_balancers[step].clone(),
             };
-            prop_assert_eq!(server.read(), Object::MultiClusterService(expected));
+            assert_eq!(server.read(), Object::MultiClusterService(expected));
         }
-    }
+        classes
+    });
+}
 
-    #[test]
-    fn service_exports(finalizers in finalizers(), conditions in conditions(), weight in any_text()) {
+#[test]
+fn service_exports() {
+    let input = (finalizers(), conditions(), any_text());
+    for_any(cases(256), LEAST, &input, |(finalizers, conditions, weight)| {
+        let classes = [
+            (weight.is_empty(), "without a weight"),
+            (conditions.is_empty(), "without conditions"),
+            (!conditions.is_empty(), "with conditions"),
+            (finalizers.ours, "marked"),
+        ];
         let annotations = json!({ "networking.fleet.azure.com/weight": *weight, "a.example/b": "c" });
         let server = Server::holding(Kind::ServiceExport, json!({ "metadata": { "annotations": annotations } }))
             .patched(Patch::Finalizers(finalizers.clone()))
             .patched(Patch::ServiceExportConditions(conditions.clone()));
         let expected = ServiceExport { meta: meta(3, finalizers), weight: Some(weight), headless: false, conditions };
-        prop_assert_eq!(server.read(), Object::ServiceExport(expected));
-    }
+        assert_eq!(server.read(), Object::ServiceExport(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn derived_services(first in derived_service(), second in derived_service()) {
+#[test]
+fn derived_services() {
+    let input = (derived_service(), derived_service());
+    for_any(cases(256), LEAST, &input, |(first, second)| {
+        let classes = [
+            (first.consumer_type != second.consumer_type, "of another type"),
+            (first.session_affinity != second.session_affinity, "of another affinity"),
+            (first.headless, "headless"),
+            (!first.dual_stack && second.dual_stack, "of both families now"),
+            (first.internal_load_balancer != second.internal_load_balancer, "of another load balancer"),
+            (second.ports.is_empty(), "without ports"),
+        ];
         let server = Server::making(Kind::Service, Desired::Service(first.clone()));
-        prop_assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
+        assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
         // What was made headless, or of both families, stays so.
-        let second = DerivedService {
-            headless: first.headless,
-            dual_stack: first.dual_stack || second.dual_stack,
-            ..second
-        };
+        let second =
+            DerivedService { headless: first.headless, dual_stack: first.dual_stack || second.dual_stack, ..second };
         let server = server.patched(Patch::DerivedService(second.clone()));
-        prop_assert_eq!(server.read(), service_as_wanted(second, 2));
-    }
+        assert_eq!(server.read(), service_as_wanted(second, 2));
+        classes
+    });
+}
 
-    #[test]
-    fn member_agents(
-        members in (announcement(), announcement()),
-        uids in (option::of(a_name()), option::of(a_name())),
-        leaders in (a_name(), a_name()),
-        times in (a_moment(), a_moment(), option::of(a_moment())),
-        hub in announcement(),
-        counts in counts(),
-    ) {
+#[test]
+fn member_agents() {
+    let input = (
+        (announcement(), announcement()),
+        (option::of(a_name()), option::of(a_name())),
+        (a_name(), a_name()),
+        (a_moment(), a_moment(), option::of(a_moment())),
+        announcement(),
+        counts(),
+    );
+    for_any(cases(256), LEAST, &input, |(members, uids, leaders, times, hub, counts)| {
+        let classes = [
+            (uids.0.is_some() && uids.1.is_none(), "whose UID was not read"),
+            (uids.0.is_none() && uids.1.is_some(), "that gets a UID"),
+            (times.2.is_some(), "stopped"),
+            (times.2.is_none(), "not stopped"),
+            (members.1.features.is_empty(), "without features"),
+            (hub.features.len() > 1, "with features of the hub"),
+        ];
         let first = Renewal {
             announcement: members.0.clone(),
             cluster_uid: uids.0.clone(),
@@ -533,7 +631,7 @@ proptest! {
             hub: Announcement::default(),
             counts: None,
         };
-        prop_assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
+        assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
         expected.meta = meta(3, Finalizers::default());
         (expected.member, expected.renewed, expected.stopped) = (members.1.clone(), Some(times.1), times.2);
         (expected.hub, expected.counts) = (hub.clone(), Some(counts));
@@ -548,18 +646,29 @@ proptest! {
         let server = server
             .patched(Patch::MemberAgent(second))
             .patched(Patch::MemberAgentStatus { announcement: hub, counts: Some(counts) });
-        prop_assert_eq!(server.read(), Object::MemberAgent(expected));
-    }
+        assert_eq!(server.read(), Object::MemberAgent(expected));
+        classes
+    });
+}
 
-    #[test]
-    fn imported_slices(first in imported_slice(), second in imported_slice()) {
+#[test]
+fn imported_slices() {
+    let input = (imported_slice(), imported_slice());
+    for_any(cases(256), LEAST, &input, |(first, second)| {
+        let classes = [
+            (second.content.endpoints.is_empty(), "without endpoints"),
+            (!second.content.draining.is_empty(), "with draining endpoints"),
+            (first.content.ports != second.content.ports, "of other ports"),
+            (second.content.ports.is_empty(), "without ports"),
+        ];
         let server = Server::making(Kind::EndpointSlice, Desired::EndpointSlice(first.clone()));
-        prop_assert_eq!(server.read(), slice_as_wanted(first.clone(), 1));
+        assert_eq!(server.read(), slice_as_wanted(first.clone(), 1));
         let mut second = second;
         second.content.address_type = first.content.address_type;
         let server = server.patched(Patch::ImportedSlice(second.clone()));
-        prop_assert_eq!(server.read(), slice_as_wanted(second, 2));
-    }
+        assert_eq!(server.read(), slice_as_wanted(second, 2));
+        classes
+    });
 }
 
 /// Fields of others and of newer versions are in no patch, and so survive every one.

@@ -73,7 +73,8 @@ impl Jitter {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use property::{cases, for_any};
+    use proptest::prelude::{Just, Strategy, any, prop_oneof};
 
     use super::*;
 
@@ -105,33 +106,52 @@ mod tests {
         assert_eq!([jitter.next_u64(), jitter.next_u64(), jitter.next_u64()], expected);
     }
 
-    proptest! {
-        #[test]
-        fn a_wait_is_never_out_of_bounds(failures in any::<u32>(), seed in any::<u64>()) {
-            let wait = Backoff::ORDINARY.wait(failures, &mut Jitter::new(seed));
-            prop_assert!(wait >= Duration::from_millis(15));
-            prop_assert!(wait <= Duration::from_secs(30));
-        }
+    /// Failures in a row: mostly so few that the wait still grows.
+    fn failures() -> impl Strategy<Value = u32> {
+        prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+    }
 
-        #[test]
-        fn more_failures_never_wait_less_than_half_as_many_doublings(failures in 1_u32..10, seed in any::<u64>()) {
+    #[test]
+    fn a_wait_is_never_out_of_bounds() {
+        for_any(cases(256), 20, &(failures(), any::<u64>()), |(failures, seed)| {
+            let wait = Backoff::ORDINARY.wait(failures, &mut Jitter::new(seed));
+            assert!(wait >= Duration::from_millis(15));
+            assert!(wait <= Duration::from_secs(30));
+            let longest = Duration::from_millis(22_500);
+            [(wait < longest, "still growing"), (wait >= longest, "the longest"), (failures > 1_000, "after long")]
+        });
+    }
+
+    #[test]
+    fn more_failures_never_wait_less_than_half_as_many_doublings() {
+        for_any(cases(256), 20, &(1_u32..10, any::<u64>()), |(failures, seed)| {
             let mut jitter = Jitter::new(seed);
             let now = Backoff::ORDINARY.wait(failures, &mut jitter);
             let then = Backoff::ORDINARY.wait(failures + 1, &mut jitter);
-            prop_assert!(then > now, "{:?} after {:?}", then, now);
-        }
+            assert!(then > now, "{then:?} after {now:?}");
+            let second = Duration::from_secs(1);
+            [(then < second, "less than a second"), (then >= second, "a second and more")]
+        });
+    }
 
-        #[test]
-        fn a_server_is_never_asked_again_before_the_time_it_named(seconds in 0_u64..300, seed in any::<u64>()) {
+    #[test]
+    fn a_server_is_never_asked_again_before_the_time_it_named() {
+        let seconds = prop_oneof![1 => Just(0_u64), 5 => 1_u64..300];
+        for_any(cases(256), 10, &(seconds, any::<u64>()), |(seconds, seed)| {
             let wait = wait_as_asked(Duration::from_secs(seconds), &mut Jitter::new(seed));
-            prop_assert!(wait >= Duration::from_secs(seconds));
-            prop_assert!(wait <= Duration::from_secs(seconds) * 11 / 10);
-        }
+            assert!(wait >= Duration::from_secs(seconds));
+            assert!(wait <= Duration::from_secs(seconds) * 11 / 10);
+            [(seconds == 0, "at once"), (wait > Duration::from_secs(seconds), "later than named")]
+        });
+    }
 
-        #[test]
-        fn equal_seeds_give_equal_waits(seed in any::<u64>()) {
-            let waits = |mut jitter: Jitter| (1..20).map(|n| Backoff::ORDINARY.wait(n, &mut jitter)).collect::<Vec<_>>();
-            prop_assert_eq!(waits(Jitter::new(seed)), waits(Jitter::new(seed)));
-        }
+    #[test]
+    fn equal_seeds_give_equal_waits() {
+        for_any(cases(256), 200, &(any::<u64>(), any::<u64>()), |(seed, other)| {
+            let waits =
+                |mut jitter: Jitter| (1..20).map(|n| Backoff::ORDINARY.wait(n, &mut jitter)).collect::<Vec<_>>();
+            assert_eq!(waits(Jitter::new(seed)), waits(Jitter::new(seed)));
+            [(waits(Jitter::new(seed)) != waits(Jitter::new(other)), "unequal seeds give unequal waits")]
+        });
     }
 }

@@ -133,8 +133,9 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
 
 #[cfg(test)]
 mod tests {
+    use property::{cases, for_any};
     use proptest::collection::vec;
-    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::any;
 
     use super::*;
 
@@ -183,10 +184,11 @@ mod tests {
         assert_eq!(timers.next(), None);
     }
 
-    proptest! {
-        /// Between two turns of a lane that waits, every other lane has at most one turn.
-        #[test]
-        fn lanes_take_turns(pushes in vec((0_u64..5, any::<u16>()), 1..200)) {
+    /// Between two turns of a lane that waits, every other lane has at most one turn.
+    #[test]
+    fn lanes_take_turns() {
+        // Few enough keys that some are pushed twice.
+        for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
             let mut lane_of = BTreeMap::new();
             for (lane, key) in &pushes {
@@ -195,36 +197,61 @@ mod tests {
                 }
             }
             let order: Vec<u16> = std::iter::from_fn(|| queue.pop()).collect();
-            prop_assert_eq!(order.len(), lane_of.len());
+            assert_eq!(order.len(), lane_of.len());
             for (position, key) in order.iter().enumerate() {
                 let ahead_in_lane = order[..position].iter().filter(|other| lane_of[other] == lane_of[key]).count();
                 for lane in (0..5).filter(|lane| *lane != lane_of[key]) {
                     let served = order[..position].iter().filter(|other| lane_of[other] == lane).count();
-                    prop_assert!(served <= ahead_in_lane + 1, "lane {} was served {} times before {}", lane, served, key);
+                    assert!(served <= ahead_in_lane + 1, "lane {lane} was served {served} times before {key}");
                 }
             }
-        }
+            let mut of_lane = [0; 5];
+            lane_of.values().for_each(|lane| of_lane[usize::try_from(*lane).expect("one of five")] += 1);
+            [
+                (lane_of.len() < pushes.len(), "a key is pushed twice"),
+                (of_lane.iter().all(|count| *count > 0), "all lanes wait"),
+                (
+                    of_lane.iter().max() >= of_lane.iter().min().map(|least| 2 * least).as_ref(),
+                    "one lane waits for longer",
+                ),
+            ]
+        });
+    }
 
-        /// However pushes and pops mix, nothing is lost, nothing comes twice, and a lane is first in, first out.
-        #[test]
-        fn nothing_is_lost_and_nothing_comes_twice(steps in vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200)) {
+    /// However pushes and pops mix, nothing is lost, nothing comes twice, and a lane is first in, first out.
+    #[test]
+    fn nothing_is_lost_and_nothing_comes_twice() {
+        for_any(cases(256), 20, &vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200), |steps| {
             let mut queue = FairQueue::default();
             let mut model: BTreeMap<u64, VecDeque<u16>> = BTreeMap::new();
+            let (mut pushed_twice, mut popped_empty, mut two_wait, mut came_back) = (false, false, false, false);
+            let mut popped_before = Vec::new();
             for (push, lane, key) in steps {
                 let waits = model.values().any(|keys| keys.contains(&key));
                 if push {
-                    prop_assert_eq!(queue.push(LaneId(lane), key), !waits);
+                    assert_eq!(queue.push(LaneId(lane), key), !waits);
                     if !waits {
                         model.entry(lane).or_default().push_back(key);
                     }
+                    pushed_twice |= waits;
+                    came_back |= !waits && popped_before.contains(&key);
                 } else if let Some(popped) = queue.pop() {
                     let lane = model.values_mut().find(|keys| keys.front() == Some(&popped));
-                    prop_assert!(lane.is_some_and(|keys| keys.pop_front() == Some(popped)));
+                    assert!(lane.is_some_and(|keys| keys.pop_front() == Some(popped)));
+                    popped_before.push(popped);
                 } else {
-                    prop_assert!(model.values().all(VecDeque::is_empty));
+                    assert!(model.values().all(VecDeque::is_empty));
+                    popped_empty = true;
                 }
-                prop_assert_eq!(queue.len(), model.values().map(VecDeque::len).sum::<usize>());
+                assert_eq!(queue.len(), model.values().map(VecDeque::len).sum::<usize>());
+                two_wait |= model.values().filter(|keys| !keys.is_empty()).count() > 1;
             }
-        }
+            [
+                (pushed_twice, "a key is pushed twice"),
+                (popped_empty, "nothing is left"),
+                (two_wait, "two lanes wait"),
+                (came_back, "a key comes again"),
+            ]
+        });
     }
 }

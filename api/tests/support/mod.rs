@@ -14,8 +14,9 @@ pub(crate) const MADE: Timestamp = Timestamp(1_795_232_766_000_000);
 
 /// An object as the Go agents wrote it.
 pub(crate) fn fixture(name: &str) -> Value {
-    let all: Value = serde_json::from_str(include_str!("../fixtures/go-agents.json")).unwrap();
-    all.get(name).unwrap_or_else(|| panic!("no fixture {name:?}")).clone()
+    let sources = [include_str!("../fixtures/go-agents.json"), include_str!("../fixtures/fleetnet.json")];
+    let all = sources.map(|source| serde_json::from_str::<Value>(source).unwrap());
+    all.iter().find_map(|all| all.get(name)).unwrap_or_else(|| panic!("no fixture {name:?}")).clone()
 }
 
 pub(crate) fn meta(namespace: &str, name: &str, uid: &str, resource_version: u64, generation: i64) -> Meta {

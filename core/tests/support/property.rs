@@ -2,9 +2,7 @@
 
 use super::sabotage;
 use proptest::prelude::{ProptestConfig, Strategy};
-use proptest::test_runner::{RngSeed, TestRunner};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use proptest::test_runner::RngSeed;
 
 pub(crate) fn cases(number: u32) -> ProptestConfig {
     ProptestConfig {
@@ -25,15 +23,8 @@ pub(crate) fn for_any<S: Strategy>(
     (classes, least): (&[&'static str], usize),
     property: impl Fn(S::Value) -> Vec<&'static str>,
 ) {
-    let seen: RefCell<BTreeMap<&'static str, usize>> = RefCell::default();
-    let outcome = TestRunner::new(cases(number)).run(input, |value| {
-        for class in property(value) {
-            *seen.borrow_mut().entry(class).or_default() += 1;
-        }
-        Ok(())
+    property::for_any(cases(number), least, input, |value| {
+        let seen = property(value);
+        classes.iter().map(|class| (seen.contains(class), *class)).collect::<Vec<_>>()
     });
-    assert!(outcome.is_ok(), "{}", outcome.err().map(|error| error.to_string()).unwrap_or_default());
-    let seen = seen.into_inner();
-    let seldom: Vec<_> = classes.iter().filter(|class| seen.get(*class).is_none_or(|count| *count < least)).collect();
-    assert!(seldom.is_empty(), "seen in fewer than {least} of {number} cases: {seldom:?} of {seen:?}");
 }

@@ -2,9 +2,10 @@
 
 use crate::histories::{Event, History, Truth, history};
 use endpointslice::model::EndpointSlice;
-use endpointslice::plan::{Plan, Update};
+use endpointslice::plan::{Plan, Update, WriteCounts};
 use endpointslice::ports::PortKey;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CASES: u32 = 2_000;
@@ -55,10 +56,25 @@ fn only_grew(update: &Update) -> bool {
         && after.endpoints.starts_with(&before.endpoints)
 }
 
-fn check(history: &History) -> TestCaseResult {
+/// How many histories had what.
+#[derive(Debug, Default)]
+struct Coverage {
+    not_served: u32,
+    without_endpoints: u32,
+    with_endpoints: u32,
+    two_or_more_slices: u32,
+    changed_by_others: u32,
+    cut_off: u32,
+}
+
+fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
     let mut truth = Truth::new(history);
+    let (mut changed_by_others, mut cut_off) = (false, false);
     for event in &history.events {
         let plan = truth.plan();
+        changed_by_others |= matches!(event, Event::Edit(..)) && !truth.slices.is_empty();
+        let WriteCounts { creates, updates, deletes } = plan.counts();
+        cut_off |= matches!(event, Event::Write(count) if *count > 0 && *count < creates + updates + deletes);
         assert_eq!(plan.to_string(), truth.plan().to_string());
         limits_are_held(&truth, &plan);
         match event {
@@ -77,6 +93,13 @@ fn check(history: &History) -> TestCaseResult {
         let live = truth.slices.values().filter(|slice| !slice.metadata.is_terminating());
         proptest::prop_assert_eq!(union(live.map(|slice| &**slice)), wanted(&truth));
     }
+    let (filled, mut coverage) = (wanted(&truth).len(), coverage.borrow_mut());
+    coverage.not_served += u32::from(!served);
+    coverage.without_endpoints += u32::from(served && filled == 0);
+    coverage.with_endpoints += u32::from(served && filled > 0);
+    coverage.two_or_more_slices += u32::from(served && truth.slices.len() > 1);
+    coverage.changed_by_others += u32::from(changed_by_others);
+    coverage.cut_off += u32::from(cut_off);
     Ok(())
 }
 
@@ -84,7 +107,13 @@ fn check(history: &History) -> TestCaseResult {
 fn plans_settle_hold_limits_and_publish_every_endpoint_once() {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    if let Err(failure) = runner.run(&history(), |history| check(&history)) {
+    let coverage = RefCell::new(Coverage::default());
+    if let Err(failure) = runner.run(&history(), |history| check(&history, &coverage)) {
         panic!("{failure}");
     }
+    let coverage = coverage.into_inner();
+    let Coverage { not_served, without_endpoints, with_endpoints, two_or_more_slices, changed_by_others, cut_off } =
+        coverage;
+    let least = [not_served, without_endpoints, with_endpoints, two_or_more_slices, changed_by_others, cut_off];
+    assert!(least.into_iter().all(|count| count >= CASES / 200), "{coverage:?}");
 }
