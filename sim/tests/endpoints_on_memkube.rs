@@ -16,7 +16,7 @@ use kube::api::{Patch, PatchParams, PostParams, WatchParams};
 use member_agent::endpoints::Settings;
 use member_agent::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, Mode};
 use memkube::auth::{Call, Verb};
-use memkube::faults::{Fate, Faults, WatchFaults, WatchedEvent};
+use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use serde_json::json;
 use sim::fleet::{MEMBER_AGENT, Place};
 use sim::server::FLEET_SYSTEM;
@@ -227,6 +227,45 @@ fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::R
         forbidden.store(true, Ordering::Relaxed);
         renew(300).await?;
         assert!(workload.slices("app").await?.is_empty(), "ten minutes in which nobody could tell");
+        Ok(())
+    })
+}
+
+/// Slices are stored, and no create of one is answered.
+struct Silent;
+
+impl Faults for Silent {
+    fn request(&self, call: &Call) -> Fault {
+        let is_meant = call.verb == Verb::Create && &*call.target.resource == "endpointslices";
+        let is_meant = is_meant && &*call.user.name == MEMBER_AGENT;
+        Fault { answer: if is_meant { Answer::Never } else { Answer::Whole }, ..Fault::default() }
+    }
+}
+
+#[test]
+fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs_says() -> anyhow::Result<()> {
+    sim::paused(async {
+        for concurrent_syncs in [1, 2, 5] {
+            let settings = Settings { concurrent_syncs, ..Settings::with_mode(Mode::On) };
+            let fleet = Fleet::new(Options { endpointslices: Some(settings), ..Options::members(1) }).await?;
+            fleet.members[0].server.memkube().set_faults(Some(Arc::new(Silent)));
+            let stage = Stage::on(OnMemkube(fleet)).await?;
+            let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
+            for number in 0..8 {
+                let name = format!("app-{number}");
+                workload.service(&name).await?;
+                workload.pods(&name, &["10.1.0.1"]).await?;
+            }
+            // Less than the 10 s after which a request is given up.
+            sleep(Duration::from_secs(5)).await;
+            let slices =
+                async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);
+            assert_eq!(slices().await?.items.len(), concurrent_syncs);
+
+            stage.ground.0.members[0].server.memkube().set_faults(None);
+            sleep(LONG).await;
+            assert_eq!(slices().await?.items.len(), 8);
+        }
         Ok(())
     })
 }

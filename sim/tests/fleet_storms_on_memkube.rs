@@ -18,6 +18,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sim::fleet::Place;
 use sim::{Fleet, Options};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
@@ -26,6 +27,9 @@ use tokio::time::sleep;
 const FLEETS: u64 = 3;
 /// Things that happen in one.
 const STORMS: u64 = 40;
+/// Kinds of such things, and how often each happens at least in all fleets together.
+const KINDS: usize = 10;
+const LEAST: usize = 3;
 /// Between two of them, at most; now and then it is long enough for what is believed of the lost to be forgotten.
 const CALM_MILLISECONDS: u64 = 15_000;
 const LONG_CALM: Duration = Duration::from_secs(65);
@@ -61,49 +65,64 @@ impl Shown {
     }
 }
 
-async fn one_storm(stage: &mut Stage<OnMemkube>, weather: &Weather, shown: &mut Shown) -> anyhow::Result<()> {
+/// Does one thing and returns what it was.
+async fn one_storm(stage: &mut Stage<OnMemkube>, weather: &Weather, shown: &mut Shown) -> anyhow::Result<&'static str> {
     let exporter = stage.user(0);
     let member = usize::try_from(weather.draw(2))?;
     let few: Vec<&str> = ALL.into_iter().filter(|_| weather.draw(2) == 0).collect();
     let agents = member_agents(stage, member);
     let name = stage.members[member].cluster_id.clone();
     let parameters = PatchParams::default();
-    match weather.draw(9) {
+    let what = match weather.draw(9) {
         0 | 1 => {
             shown.four += 1;
             exporter.merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;
+            "a slice changes"
         }
         2 => {
             shown.six = !shown.six;
             if shown.six {
                 let sixes = json!([{"addresses": ["fd00:1::1"], "zone": "zone-1"}]);
                 rich::create_slice(&exporter, rich::SIXES, "IPv6", sixes).await?;
+                "a slice comes"
             } else {
                 exporter.delete::<EndpointSlice>(rich::SIXES).await?;
+                "a slice goes"
             }
         }
         3 => {
             let patch = Patch::Merge(json!({"spec": {"version": "0.0.1", "features": few}}));
             unless_gone(agents.patch(&name, &parameters, &patch).await)?;
+            "a member announces less"
         }
         4 => {
             let patch = Patch::Merge(json!({"status": {"version": "0.0.1", "features": few}}));
             unless_gone(agents.patch_status(&name, &parameters, &patch).await)?;
+            "the hub announces less"
         }
-        5 => unless_gone(agents.delete(&name, &DeleteParams::default()).await)?,
+        5 => {
+            unless_gone(agents.delete(&name, &DeleteParams::default()).await)?;
+            "an announcement goes"
+        }
         6 => {
             let whom = if member == 0 { "exporters" } else { "importers" };
-            trusted::name(stage, whom, (weather.draw(2) == 0).then_some("")).await?;
+            let nobody = (weather.draw(2) == 0).then_some("");
+            trusted::name(stage, whom, nobody).await?;
+            if nobody.is_some() { "a right goes" } else { "a right comes" }
         }
         7 => {
             let places: Vec<Place> = stage.ground.0.places().collect();
             let place = places[usize::try_from(weather.draw(3))?];
             stage.ground.0.kill(place).await;
             stage.ground.0.start(place)?;
+            "an agent is killed"
         }
-        _ => sleep(LONG_CALM).await,
-    }
-    Ok(())
+        _ => {
+            sleep(LONG_CALM).await;
+            "a long calm"
+        }
+    };
+    Ok(what)
 }
 
 fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
@@ -113,7 +132,8 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
     }
 }
 
-async fn storms(seed: u64) -> anyhow::Result<()> {
+/// Plays the storms of a seed and counts them in `seen`.
+async fn storms(seed: u64, seen: &mut BTreeMap<&'static str, usize>) -> anyhow::Result<()> {
     let mut stage = Stage::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
     rich::create(&stage.user(0)).await?;
     stage.user(0).export("app").await?;
@@ -125,12 +145,13 @@ async fn storms(seed: u64) -> anyhow::Result<()> {
     weather.begins(&stage.ground.0);
     stage.ground.start_agents().await?;
     for _ in 0..STORMS {
-        one_storm(&mut stage, &weather, &mut shown).await?;
+        *seen.entry(one_storm(&mut stage, &weather, &mut shown).await?).or_default() += 1;
         sleep(Duration::from_millis(weather.draw(CALM_MILLISECONDS))).await;
     }
     for (_, server) in stage.ground.0.servers() {
         server.memkube().set_faults(None);
     }
+    weather.befell(5)?;
     for whom in ["exporters", "importers"] {
         trusted::name(&stage, whom, None).await?;
     }
@@ -156,8 +177,10 @@ async fn storms(seed: u64) -> anyhow::Result<()> {
 
 #[test]
 fn whatever_is_announced_and_allowed_in_bad_weather_all_that_is_carried_arrives_in_the_end() -> anyhow::Result<()> {
+    let mut seen = BTreeMap::new();
     for seed in 1..=FLEETS {
-        sim::paused(storms(seed)).with_context(|| format!("seed {seed}"))?;
+        sim::paused(storms(seed, &mut seen)).with_context(|| format!("seed {seed}"))?;
     }
+    ensure!(seen.len() == KINDS && seen.values().all(|count| *count >= LEAST), "not {LEAST} of each: {seen:?}");
     Ok(())
 }

@@ -9,7 +9,8 @@ use bad_weather::Weather;
 use fleetnet_tests::scenes::succession::{
     make_slices_anew, slices_are_left_in_the_hub, slices_made_anew_leave_no_moment_without_endpoints,
 };
-use fleetnet_tests::stage::{Cast, Stage};
+use fleetnet_tests::stage::{Cast, Ground as _, Stage};
+use fleetnet_tests::user::User;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
@@ -52,8 +53,9 @@ fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
             make_slices_anew(&exporter, &old, &new, &address, port).await?;
             routes.are_within(WEATHERED, &[&format!("{address}:{port}")]).await?;
         }
+        weather.befell(10)?;
         routes.never_led_nowhere()?;
-        assert!(routes.events() > 2 * usize::from(STORMS), "each was seen to come and to go");
+        assert!(routes.events()? > 2 * usize::from(STORMS), "each was seen to come and to go");
         slices_are_left_in_the_hub(&stage, 1).await
     })
 }
@@ -73,8 +75,12 @@ impl Faults for Quota {
     }
 }
 
-/// Slices are made anew while a quota refuses the new ones of a resource.
-fn a_quota_keeps_the_old(resource: &'static str, where_it_is: fn(&sim::Fleet) -> &Server) -> anyhow::Result<()> {
+/// Slices are made anew while a quota refuses the new ones of a resource. One Event tells so, about an object of `kind`.
+fn a_quota_keeps_the_old(
+    resource: &'static str,
+    where_it_is: fn(&sim::Fleet) -> &Server,
+    (user, kind): (impl Fn(&Stage<OnMemkube>) -> User, &str),
+) -> anyhow::Result<()> {
     sim::paused(async {
         let stage = Stage::<OnMemkube>::set(CAST).await?;
         stage.export_and_import(&["10.1.0.1"]).await?;
@@ -89,6 +95,7 @@ fn a_quota_keeps_the_old(resource: &'static str, where_it_is: fn(&sim::Fleet) ->
         routes.are(&["10.1.0.1:8080"]).await?;
         let tries = server.memkube().audit().entries[mark..].iter().filter(|entry| entry.code == 403).count();
         assert!((5..=12).contains(&tries), "tried {tries} times in ten minutes, less and less often");
+        assert_eq!(user(&stage).is_told(kind, "WriteDenied", "exceeded quota: small").await?, 1, "told once");
 
         server.memkube().set_faults(None);
         routes.are_within(TRIED_AGAIN, &["10.1.0.2:8081"]).await?;
@@ -99,15 +106,18 @@ fn a_quota_keeps_the_old(resource: &'static str, where_it_is: fn(&sim::Fleet) ->
 
 #[test]
 fn a_quota_that_refuses_the_new_slice_in_the_importer_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server)
+    let told = (|stage: &Stage<OnMemkube>| stage.user(1), "MultiClusterService");
+    a_quota_keeps_the_old("endpointslices", |fleet| &fleet.members[1].server, told)
 }
 
 #[test]
 fn a_quota_that_refuses_the_new_copy_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    a_quota_keeps_the_old("endpointsliceimports", |fleet| &fleet.hub)
+    let in_hub = |stage: &Stage<OnMemkube>| User::new(stage.ground.hub(), &stage.members[0].hub_namespace);
+    a_quota_keeps_the_old("endpointsliceimports", |fleet| &fleet.hub, (in_hub, "EndpointSliceExport"))
 }
 
 #[test]
 fn a_quota_that_refuses_the_new_export_in_the_hub_keeps_the_old_one_until_it_is_lifted() -> anyhow::Result<()> {
-    a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub)
+    let told = (|stage: &Stage<OnMemkube>| stage.user(0), "ServiceExport");
+    a_quota_keeps_the_old("endpointsliceexports", |fleet| &fleet.hub, told)
 }

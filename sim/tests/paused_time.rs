@@ -71,6 +71,36 @@ fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result
 }
 
 #[test]
+fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_exports_nothing_any_more()
+-> anyhow::Result<()> {
+    sim::paused(async {
+        let stage = stage().await?;
+        let count = async |member: usize, series: &str| {
+            let metrics = stage.ground.metrics(member).await?;
+            let values = metrics.lines().filter_map(|line| line.strip_prefix(series)?.trim().parse::<u32>().ok());
+            anyhow::Ok(values.collect::<Vec<_>>())
+        };
+        let of_service = "fleet_networking_service_export_duration_milliseconds_count{origin_cluster_id=\"member-1\"}";
+        let of_slice = "fleet_networking_endpointslice_export_import_duration_milliseconds_count{\
+                        destination_cluster_id=\"member-2\",is_first_import=\"true\",origin_cluster_id=\"member-1\"}";
+        // No time passes between two clusters here: such a difference of clocks is clamped.
+        let samples =
+            |metric: &str| format!("fleet_networking_latency_samples_total{{clock=\"clamped\",metric=\"{metric}\"}}");
+        assert_eq!(count(0, of_service).await?, [1]);
+        assert_eq!(count(0, &samples("service_export")).await?, [1]);
+        assert_eq!(count(1, of_slice).await?, [1]);
+        assert_eq!(count(1, &samples("endpointslice_export_import")).await?, [1]);
+
+        stage.user(0).delete::<ServiceExport>("app").await?;
+        stage.user(1).sees_no_slice("app").await?;
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(count(1, of_slice).await?, Vec::<u32>::new());
+        assert_eq!(count(1, &samples("endpointslice_export_import")).await?, [1], "a total stays");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyhow::Result<()> {
     sim::paused(async {
         let stage = stage().await?;

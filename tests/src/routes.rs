@@ -65,10 +65,9 @@ impl Routes {
     /// That there was somewhere to go at every moment since the watch began.
     ///
     /// # Errors
-    /// Where there was not, or nothing was seen.
+    /// Where there was not, nothing was seen, or the watch has ended and may have missed something.
     pub fn never_led_nowhere(&self) -> anyhow::Result<()> {
-        let seen = self.seen.borrow();
-        ensure!(!seen.is_empty(), "nothing was seen");
+        let seen = self.complete()?;
         let moment = seen.iter().position(BTreeSet::is_empty);
         ensure!(moment.is_none(), "nowhere to go after event {moment:?} of {seen:?}");
         Ok(())
@@ -77,10 +76,9 @@ impl Routes {
     /// That these were among the addresses at every moment since the watch began.
     ///
     /// # Errors
-    /// Where one was not, or nothing was seen.
+    /// As [`Routes::never_led_nowhere`].
     pub fn always_led_to(&self, addresses: &[&str]) -> anyhow::Result<()> {
-        let seen = self.seen.borrow();
-        ensure!(!seen.is_empty(), "nothing was seen");
+        let seen = self.complete()?;
         let moment = seen.iter().position(|held| addresses.iter().any(|address| !held.contains(*address)));
         ensure!(moment.is_none(), "not all of {addresses:?} after event {moment:?} of {seen:?}");
         Ok(())
@@ -89,19 +87,28 @@ impl Routes {
     /// That every event since the watch began has changed what is routed: none was for nothing.
     ///
     /// # Errors
-    /// Where one has not, or nothing was seen.
+    /// As [`Routes::never_led_nowhere`].
     pub fn never_said_the_same_again(&self) -> anyhow::Result<()> {
-        let seen = self.seen.borrow();
-        ensure!(!seen.is_empty(), "nothing was seen");
+        let seen = self.complete()?;
         let moment = seen.windows(2).position(|pair| pair[0] == pair[1]);
         ensure!(moment.is_none(), "event {moment:?} of {} and the next are the same", seen.len());
         Ok(())
     }
 
     /// How many events there were.
-    #[must_use]
-    pub fn events(&self) -> usize {
-        self.seen.borrow().len()
+    ///
+    /// # Errors
+    /// As [`Routes::never_led_nowhere`].
+    pub fn events(&self) -> anyhow::Result<usize> {
+        Ok(self.complete()?.len())
+    }
+
+    /// All that there was to see until now: the watch still runs, and what was there when it began was seen.
+    fn complete(&self) -> anyhow::Result<watch::Ref<'_, Vec<Addresses>>> {
+        let seen = self.seen.borrow();
+        ensure!(!seen.is_empty(), "nothing was seen");
+        ensure!(!self.task.is_finished(), "the watch has ended after {:?}", *seen);
+        Ok(seen)
     }
 }
 
@@ -152,4 +159,78 @@ fn addresses(slice: &EndpointSlice) -> Vec<String> {
         .flat_map(|endpoint| &endpoint.addresses)
         .flat_map(|address| ports.iter().map(move |port| format!("{address}:{port}")))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Routes;
+    use futures::StreamExt as _;
+    use http::Response;
+    use http_body_util::StreamBody;
+    use hyper::body::{Bytes, Frame};
+    use kube::Client;
+    use serde_json::{Value, json};
+    use std::convert::Infallible;
+
+    fn slice(version: &str, address: &str) -> Value {
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": "app-1", "namespace": "work", "resourceVersion": version},
+            "endpoints": [{"addresses": [address]}], "ports": [{"port": 80}],
+        })
+    }
+
+    fn bookmark(version: &str) -> Value {
+        json!({
+            "type": "BOOKMARK", "object": {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}},
+        })
+    }
+
+    /// A server whose watches tell these events and then stay open.
+    fn server(events: Vec<Value>) -> Client {
+        let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            let lines = events.clone().into_iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
+            let told = futures::stream::iter(lines).chain(futures::stream::pending());
+            async {
+                Ok::<_, Infallible>(Response::new(StreamBody::new(told.map(|frame: Result<_, Infallible>| frame))))
+            }
+        });
+        Client::new(service, "work")
+    }
+
+    #[tokio::test]
+    async fn what_holds_at_every_moment_is_not_said_of_a_watch_that_has_ended() {
+        let mut events = vec![
+            json!({"type": "ADDED", "object": slice("1", "10.0.0.1")}),
+            bookmark("2"),
+            json!({"type": "MODIFIED", "object": slice("3", "10.0.0.2")}),
+        ];
+        let mut routes = Routes::watch(&server(events.clone()), "work", "app");
+        routes.are(&["10.0.0.2:80"]).await.unwrap();
+        routes.never_led_nowhere().unwrap();
+        routes.never_said_the_same_again().unwrap();
+        assert_eq!(routes.events().unwrap(), 2);
+        assert!(routes.always_led_to(&["10.0.0.2:80"]).is_err(), "it led to another at first");
+
+        events.push(json!({"type": "ERROR", "object": {
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "",
+        }}));
+        let mut routes = Routes::watch(&server(events), "work", "app");
+        let ended = routes.are(&["10.0.0.9:80"]).await.unwrap_err().to_string();
+        assert!(ended.starts_with("the watch has ended after "), "{ended}");
+        // The task ends in the moment in which its channel closes.
+        while !routes.task.is_finished() {
+            tokio::task::yield_now().await;
+        }
+        for outcome in [
+            routes.never_led_nowhere(),
+            routes.always_led_to(&[]),
+            routes.never_said_the_same_again(),
+            routes.events().map(drop),
+        ] {
+            let ended = outcome.unwrap_err().to_string();
+            assert!(ended.starts_with("the watch has ended after "), "{ended}");
+        }
+    }
 }

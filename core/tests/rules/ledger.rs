@@ -27,7 +27,7 @@ fn set_endpoints(world: &mut World, endpoints: &[&str]) {
 }
 
 #[test]
-fn the_first_export_costs_four_writes_in_the_member_and_five_in_the_hub() {
+fn the_first_export_costs_three_writes_in_the_member_five_in_the_hub_and_one_for_each_slice() {
     let mut world = World::new(1);
     world.run();
     world.create(Who::Member(0), service("work/app").object());

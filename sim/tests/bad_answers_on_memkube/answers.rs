@@ -5,7 +5,7 @@ use crate::weather::{Weather, ever_more_seldom, is_about_objects, is_heartbeat};
 use anyhow::ensure;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use memkube::faults::{Answer, Fault};
-use memkube::status::Named;
+use memkube::status::{FieldError, Named};
 use memkube::{Call, Status, Verb};
 use sim::fleet::{Place, hub_user};
 use std::time::Duration;
@@ -14,6 +14,8 @@ use tokio::time::{Instant, sleep};
 /// How long it rains.
 const RAIN: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
+/// Long enough for what is rejected for its content to be tried again.
+const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
     call.verb.writes() && is_about_objects(call)
@@ -168,6 +170,41 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
 }
 
 #[test]
+fn who_exports_and_who_imports_is_told_once_of_what_is_rejected() -> anyhow::Result<()> {
+    play(async |trial| {
+        trial.settle().await?;
+        // The exporter's slice in the hub first, then the imported one.
+        let rejected = |resource: &'static str| {
+            move |call: &Call| {
+                let target = &call.target;
+                let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
+                let error = FieldError::forbidden("endpoints", "not on a Sunday");
+                let is_meant = is_write(call) && &*target.resource == resource;
+                Fault { refuse: is_meant.then(|| Status::invalid(named, &[error])), ..Fault::default() }
+            }
+        };
+        trial.hub.requests(rejected("endpointsliceexports"));
+        let begun = Instant::now();
+        trial.change().await?;
+        // A second try comes after 10 minutes at most.
+        sleep(REJECTED).await;
+        let told = trial.stage.user(0).is_told("ServiceExport", "WriteRefused", "not on a Sunday").await?;
+        let tries =
+            trial.hub.asked_after(begun, |call| is_write(call) && &*call.target.resource == "endpointsliceexports");
+        ensure!(told == 1 && (2..=4).contains(&tries.len()), "told {told} times, tried after {tries:?}");
+        trial.log.says(&["ERROR", "a write was refused for its content", "not on a Sunday", "EndpointSliceExport"])?;
+        trial.nothing_is_lost(&BEFORE).await?;
+
+        trial.importer.requests(rejected("endpointslices"));
+        trial.hub.clears();
+        sleep(2 * REJECTED).await;
+        let told = trial.stage.user(1).is_told("MultiClusterService", "WriteRefused", "not on a Sunday").await?;
+        ensure!(told == 1, "told {told} times");
+        clears(trial, REJECTED).await
+    })
+}
+
+#[test]
 fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow::Result<()> {
     play(async |trial| {
         trial.settle().await?;
@@ -188,6 +225,8 @@ fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow
         let creates = |call: &Call| call.verb == Verb::Create && is_about_objects(call);
         ever_more_seldom(&trial.importer.asked_by_minute(begun, creates), 8, 2)?;
         trial.log.says(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
+        let told = trial.stage.user(1).is_told("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
+        ensure!(told == 1, "told {told} times");
         trial.nothing_is_lost(&BEFORE).await?;
         // What needs no new object still comes through.
         exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;

@@ -96,6 +96,8 @@ fn a_hub_that_forbids_everything_is_asked_ever_more_seldom_and_takes_nothing_awa
         ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 170, 30)?;
         trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
         trial.log.says(&["WARN", "a write was denied; check the role", "EndpointSliceExport", "is forbidden"])?;
+        let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", "cannot patch resource").await?;
+        ensure!(told == 1, "told {told} times");
         trial.nothing_is_lost(&BEFORE).await?;
 
         trial.hub.clears();
@@ -306,6 +308,8 @@ fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Res
         let writes = |call: &Call| call.verb.writes() && *call.target.namespace == *hub_namespace;
         ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 2)?;
         trial.log.says(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
+        let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", &hub_namespace).await?;
+        ensure!(told == 1, "told {told} times");
 
         let server = trial.stage.ground.0.hub.clone();
         server.make_namespace(&hub_namespace).await?;
