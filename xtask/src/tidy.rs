@@ -48,6 +48,10 @@ const RULES: &[Rule] = &[
         broken: docs::commands_that_nothing_runs,
     },
     Rule {
+        asks: "each command in the prose of the docs says which test runs it, or why none does",
+        broken: docs::commands_in_prose_that_nothing_runs,
+    },
+    Rule {
         asks: "docs/events.md explains each reason that users are told",
         broken: reasons::reasons_that_are_not_explained,
     },

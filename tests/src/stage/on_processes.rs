@@ -72,6 +72,14 @@ impl OnProcesses {
         self.fleet.hub.admin_kubeconfig()
     }
 
+    /// The same of a member.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn member_kubeconfig(&self, member: usize) -> anyhow::Result<PathBuf> {
+        self.fleet.members[member].control_plane.admin_kubeconfig()
+    }
+
     /// Starts the agent of a place and waits until it is ready.
     ///
     /// # Errors

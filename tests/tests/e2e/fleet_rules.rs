@@ -4,6 +4,7 @@ use anyhow::{Context as _, ensure};
 use fleetnet_tests::kubectl::Kubectl;
 use fleetnet_tests::scenes::announced::sees_shares;
 use fleetnet_tests::stage::{Cast, Ground as _, OnProcesses, Place, Stage};
+use fleetnet_tests::user::Consume;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use regex::Regex;
@@ -69,6 +70,55 @@ fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow:
             ),
         ];
         ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
+        Ok(())
+    })
+}
+
+/// The lines of a table without its empty ones, as [`cells`] shows them.
+fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
+    let mut headline = "";
+    let mut lines = Vec::new();
+    for line in printed.lines().filter(|line| !line.is_empty()) {
+        if line.starts_with("NAME ") {
+            headline = line;
+        }
+        lines.push(cells(headline, line)?);
+    }
+    Ok(lines)
+}
+
+#[test]
+fn kubectl_shows_what_became_of_an_export_and_an_import() -> anyhow::Result<()> {
+    fleetnet_tests::run(async {
+        let stage = Stage::<OnProcesses>::set(Cast::of(1)).await?;
+        let (user, namespace) = (stage.user(0), &stage.namespace);
+        user.create_service("app").await?;
+        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        user.export("app").await?;
+        user.import("app", "app", Consume::ClusterIp).await?;
+        user.sees("app", &["10.1.0.1"]).await?;
+        user.sees_import("app", "True").await?;
+        user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+        user.is_told("ServiceExport", "NoConflictFound", "").await?;
+
+        let kubectl = Kubectl::with(stage.ground.member_kubeconfig(0)?).await?;
+        let table = kubectl.print(&format!("get svcexport,mcs -n {namespace}")).await?;
+        let expected = [
+            "NAME|IS-VALID|IS-CONFLICTED|AGE",
+            "serviceexport.networking.fleet.azure.com/app|True|False|<age>",
+            "NAME|SERVICE-IMPORT|EXTERNAL-IP|IS-VALID|AGE",
+            "multiclusterservice.networking.fleet.azure.com/app|app||True|<age>",
+        ];
+        let lines = tables(&table)?;
+        ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
+
+        let yaml = kubectl.print(&format!("get svcexport,mcs -n {namespace} -o yaml")).await?;
+        for reason in ["ServiceIsValid", "NoConflictFound", "FoundServiceImport"] {
+            ensure!(yaml.contains(&format!("reason: {reason}")), "{reason} is not in:\n{yaml}");
+        }
+        let described = kubectl.print(&format!("describe svcexport app -n {namespace}")).await?;
+        let (_, events) = described.split_once("\nEvents:").context("it describes Events")?;
+        ensure!(events.contains("NoConflictFound"), "{described}");
         Ok(())
     })
 }

@@ -11,6 +11,10 @@ const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of blocks that people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
+/// Programs whose commands stand in prose, too: with a word behind it, the name begins a command.
+const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
+/// What tells of the past asks nobody to type anything.
+const HISTORY: &str = "CHANGELOG.md";
 /// A name with so many underscores after `::` is a sentence, and so a test's.
 const SENTENCE: usize = 3;
 
@@ -58,14 +62,46 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
+/// Commands in prose that do not say the same right behind them.
+pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
+    let known = tests_of(tree);
+    let mut places = Vec::new();
+    for file in documents(tree).filter(|file| file.path != HISTORY) {
+        let mut is_block = false;
+        for (number, line) in file.text.lines().enumerate() {
+            is_block ^= line.starts_with("```");
+            let parts: Vec<&str> = if is_block { Vec::new() } else { line.split('`').collect() };
+            for (at, code) in parts.iter().enumerate().skip(1).step_by(2) {
+                let behind = parts.get(at + 1).copied().unwrap_or_default();
+                let marker = behind.split_inclusive(END).next().unwrap_or_default();
+                let is_command = PROGRAMS.iter().any(|program| code.starts_with(program));
+                if let Some(wrong) = marked(marker, known).filter(|_| is_command) {
+                    places.push(format!("{}:{}: `{code}`: {wrong}", file.path, number + 1));
+                }
+            }
+        }
+    }
+    places
+}
+
 /// What is wrong with the line before a block of commands.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
-    let said = |word: &str| line.strip_prefix(word)?.strip_suffix(END);
+    marked(line, known).map(|wrong| match wrong.as_str() {
+        UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
+        _ => wrong,
+    })
+}
+
+const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
+
+/// What is wrong with what says how a command is tested.
+fn marked(marker: &str, known: &Tests) -> Option<String> {
+    let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {
         (Some(test), _) if known.contains_key(test) => None,
         (Some(test), _) => Some(format!("{test} is no test")),
         (None, Some(why)) if !why.is_empty() => None,
-        _ => Some(format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`")),
+        _ => Some(UNMARKED.to_owned()),
     }
 }
 

@@ -263,6 +263,25 @@ fn a_block_of_commands_that_nothing_runs_is_found() {
 }
 
 #[test]
+fn a_command_in_prose_that_nothing_runs_is_found() {
+    let text = "Say `cargo x`<!-- run by sums::a_sum_is_right --> or `kubectl get x`, not `cargo` or `x cargo y`.\n\
+                | `bench x`<!-- run by sums::lost --> | `fleetnet y`<!-- not run: it needs a cloud --> `kubectl z` |\n\
+                ```text\nit says `cargo x`\n```\n`cargo z`<!-- not run:  -->\n";
+    let source = ("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n");
+    let tree = tree(&[source, ("README.md", text), ("CHANGELOG.md", "- `cargo x` is new.\n")]);
+    let silent = "nothing right behind it says which test runs it, or why none does";
+    assert_eq!(
+        docs::commands_in_prose_that_nothing_runs(&tree),
+        [
+            format!("README.md:1: `kubectl get x`: {silent}"),
+            "README.md:2: `bench x`: sums::lost is no test".to_owned(),
+            format!("README.md:2: `kubectl z`: {silent}"),
+            format!("README.md:6: `cargo z`: {silent}"),
+        ]
+    );
+}
+
+#[test]
 fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
     let code = "reasons! {\n    /// Fine.\n    Normal Fine,\n    /// Bad.\n    Warning Bad,\n    Warning Worse,\n}\n";
     let table = "| reason | type | told on |\n|---|---|---|\n| `Fine` | Normal | x |\n| `Bad` | Normal | x |\n| `Gone` | Normal | x |\n";
