@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -59,6 +60,8 @@ pub struct Line(Arc<State>);
 struct State {
     /// Writes to objects with this in their names are let pass unnoted.
     ignored: Option<String>,
+    /// Time that each request takes on its way to the server.
+    delay: Duration,
     stop: Mutex<Option<Stop>>,
     /// Every kind of write that passed, in the order of the first of each.
     passed: Mutex<Vec<String>>,
@@ -75,8 +78,18 @@ impl Line {
     /// A line that lets writes pass unnoted to objects with this in their names.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
+        Self::new(ignored, Duration::ZERO)
+    }
+
+    /// A line on which each request takes that long to the server.
+    #[must_use]
+    pub fn slow(delay: Duration) -> Self {
+        Self::new(None, delay)
+    }
+
+    fn new(ignored: Option<&str>, delay: Duration) -> Self {
         let (stop, passed, stopped) = (Mutex::default(), Mutex::default(), watch::Sender::new(false));
-        Self(Arc::new(State { ignored: ignored.map(str::to_owned), stop, passed, stopped }))
+        Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
     /// Notes the kinds of writes from here on, and stops at the first of that kind.
@@ -156,6 +169,7 @@ async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyho
     if *line.0.stopped.borrow() {
         return line.stop().await;
     }
+    tokio::time::sleep(line.0.delay).await;
     let stop = written(&request).and_then(|write| line.meets(&write, request.uri().path()));
     if stop.as_ref().is_some_and(|stop| !stop.carried_out) {
         return line.stop().await;

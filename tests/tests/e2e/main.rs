@@ -20,5 +20,6 @@ mod main_job;
 mod make_before_break;
 mod old_definitions;
 mod process;
+mod races;
 mod sandbox_real;
 mod settings;

@@ -8,8 +8,8 @@ use fleetnet_tests::fleet::{FLEET_SYSTEM, on_free_ports};
 use fleetnet_tests::limits::POLL;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
 use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
 use memkube::clock::TokioClock;
 use memkube::registry::ResourceId;
 use memkube::serve::{self, Https};
@@ -21,8 +21,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-/// The agents' user.
-const AGENT: &str = "agent";
+/// The user of member agents.
+pub(crate) const AGENT: &str = "agent";
+/// The user of a hub agent.
+const HUB_AGENT: &str = "hub-agent";
 /// The id of the one member.
 const MEMBER: &str = "member-1";
 
@@ -50,8 +52,11 @@ impl Server {
             Api::all(client.clone()).create(&PostParams::default(), &object).await?;
         }
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let options = serve::Options { name: name.to_owned(), seed: [1; 32], users: vec![User::new(AGENT)] };
+        let users = [AGENT, HUB_AGENT].map(User::new).to_vec();
+        let options = serve::Options { name: name.to_owned(), seed: [1; 32], users };
         let https = Https::start(&memkube, listener, options)?;
+        let hub_agent = https.kubeconfig(HUB_AGENT).context("the user was given")?;
+        std::fs::write(folder.path().join("hub-agent.kubeconfig"), hub_agent)?;
         std::fs::write(folder.path().join("kubeconfig"), https.kubeconfig(AGENT).context("the user was given")?)?;
         std::fs::write(folder.path().join("token"), https.token(AGENT).context("the user was given")?)?;
         std::fs::write(folder.path().join("ca.crt"), https.authority_pem())?;
@@ -66,7 +71,8 @@ impl Server {
         self.https.authority_pem()
     }
 
-    /// The folder with `kubeconfig`, `token` and `ca.crt`: the last two as a pod's service account has them.
+    /// The folder with `kubeconfig`, `hub-agent.kubeconfig`, `token` and `ca.crt`: the last two as a pod's service account
+    /// has them.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -85,8 +91,22 @@ impl Server {
         Ok(leases.into_iter().map(holder).collect())
     }
 
+    /// A client of the server's administrator.
+    pub(crate) fn admin(&self) -> Client {
+        self.memkube.client(User::new("admin"))
+    }
+
+    /// Writes of member agents to objects that the server accepted so far, with how often each kind was made. Leases and
+    /// Events are left out.
+    pub(crate) fn written(&self) -> BTreeMap<String, u64> {
+        let counts = self.memkube.audit().counts.into_iter();
+        let of_agents = counts.filter(|(kind, _)| &*kind.user == AGENT && kind.verb.writes() && kind.code < 300);
+        let named = of_agents.map(|(kind, count)| (format!("{} {}", kind.verb.name(), kind.resource), count));
+        named.filter(|(name, _)| !["leases.", "events"].iter().any(|other| name.contains(other))).collect()
+    }
+
     pub(crate) fn leases(&self) -> Api<Lease> {
-        Api::namespaced(self.memkube.client(User::new("admin")), FLEET_SYSTEM)
+        Api::namespaced(self.admin(), FLEET_SYSTEM)
     }
 
     /// Waits until a member agent has written its heartbeat to this hub.
@@ -98,6 +118,14 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// The hub agent of this cluster.
+pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
+    AgentSpec::new("hub-agent", "hub-agent")
+        .flag("--kubeconfig", hub.file("hub-agent.kubeconfig"))
+        .flag("--metrics-bind-address", "127.0.0.1:0")
+        .flag("--health-probe-bind-address", "127.0.0.1:0")
 }
 
 /// A member agent of this cluster, without a hub.
