@@ -376,4 +376,87 @@ mod tests {
         assert_eq!(fleet.note_observed(&"gone".into(), 2), Known::Nothing);
         assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
+
+    /// The imported slice with its only endpoint, as a server returns it.
+    fn hears_slice(fleet: &mut Fleet, version: u64, endpoint: &Value) {
+        let slice = json!({
+            "metadata": {
+                "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": version.to_string(),
+                "labels": {
+                    "kubernetes.io/service-name": "work-app",
+                    "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
+                },
+            },
+            "addressType": "IPv4",
+            "endpoints": [endpoint],
+            "ports": [],
+        });
+        hears(fleet, Kind::EndpointSlice, &slice);
+    }
+
+    /// A fleet that imports `app-1` as `work-app`.
+    fn importer() -> Fleet {
+        let mut fleet = fleet();
+        let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
+        let mut wish = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
+        wish["metadata"]["labels"] = json!({
+            "networking.fleet.azure.com/service-import": "app",
+            "networking.fleet.azure.com/derived-service": "work-app",
+        });
+        hears(&mut fleet, Kind::MultiClusterService, &wish);
+        let mut import =
+            json!({ "metadata": meta("work", "app"), "status": { "clusters": [{ "cluster": "member-2" }] } });
+        import["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MultiClusterService", "name": "app",
+            "uid": "uid-app", "controller": true,
+        }]);
+        hears(&mut fleet, Kind::ServiceImport, &import);
+        let mut derived = json!({ "metadata": meta("fleet-system", "work-app"), "spec": { "ports": [] } });
+        derived["metadata"]["labels"] = json!({
+            "networking.fleet.azure.com/multi-cluster-service-name": "app",
+            "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+        });
+        hears(&mut fleet, Kind::Service, &derived);
+        let mut given = json!({ "metadata": meta("fleet-member-member-1", "app-1") });
+        given["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
+        given["spec"] = json!({
+            "endpoints": [{ "addresses": ["10.1.0.1"] }],
+            "endpointSliceReference": { "clusterId": "member-2", "namespace": "work", "name": "app-1" },
+            "ownerServiceReference": { "namespace": "work", "name": "app" },
+        });
+        hears(&mut fleet, Kind::EndpointSliceImport, &given);
+        for kind in [
+            Kind::EndpointSliceImport,
+            Kind::EndpointSlice,
+            Kind::MultiClusterService,
+            Kind::ServiceImport,
+            Kind::Service,
+            Kind::InternalServiceImport,
+        ] {
+            fleet.watch_state(kind, WatchState::Complete, NOON, &mut Vec::new());
+        }
+        fleet
+    }
+
+    #[test]
+    fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_not_repaired() {
+        let mut fleet = importer();
+        let key = Key::SliceImport("app-1".into());
+        let writes = |fleet: &mut Fleet| fleet.plan(&key, NOON).writes.len();
+        let answered = |fleet: &mut Fleet, kind: Kind, version: u64| {
+            let end = WriteEnd::Done { version: Some(version) };
+            fleet.ended(&key, Some(kind), end, NOON, &mut Vec::new());
+        };
+        let hinted = json!({ "addresses": ["10.1.0.1"], "hints": { "forZones": [{ "name": "zone-9" }] } });
+        hears_slice(&mut fleet, 2, &json!({ "addresses": ["10.1.0.1"] }));
+        assert_eq!(writes(&mut fleet), 0);
+        hears_slice(&mut fleet, 3, &hinted);
+        assert_eq!(writes(&mut fleet), 1, "somebody has edited it");
+        answered(&mut fleet, Kind::EndpointSliceImport, 3);
+        assert_eq!(writes(&mut fleet), 1, "the answer about another object");
+        answered(&mut fleet, Kind::EndpointSlice, 3);
+        assert_eq!(writes(&mut fleet), 0);
+        hears_slice(&mut fleet, 4, &json!({ "addresses": ["10.1.0.1"], "nodeName": "node-1" }));
+        assert_eq!(writes(&mut fleet), 1);
+    }
 }
