@@ -69,7 +69,7 @@ fn every_field_that_somebody_adds_is_one_and_no_two_are_alike() {
         ("topology", |slice| slice["endpoints"][0]["deprecatedTopology"] = json!({ "a": "b" })),
         ("a condition", |slice| slice["endpoints"][0]["conditions"] = json!({ "ready": true })),
         ("one condition less", |slice| {
-            slice["endpoints"][1]["conditions"] = json!({ "ready": false, "serving": true })
+            slice["endpoints"][1]["conditions"] = json!({ "ready": false, "serving": true });
         }),
         ("a field of the future", |slice| slice["endpoints"][0]["weight"] = 3.into()),
         ("an endpoint that is not ready", |slice| {
