@@ -48,7 +48,7 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     let mut dirty = Vec::new();
     let about = Some((Kind::MultiClusterService, named("work/app")));
     view.disputed(about.clone(), slice(), Some(MESSAGE.to_owned()), &mut dirty);
-    assert_eq!(dirty, [key.clone()]);
+    assert_eq!(dirty, std::slice::from_ref(&key));
     let planned = writes(&view, &key);
     assert_eq!(planned[0].events, [], "the runtime tells it");
     let disputed = set(&planned);
@@ -118,7 +118,7 @@ fn in_the_hub_the_exports_of_the_service_say_it() {
     let mut dirty = Vec::new();
     let copy = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
     view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut dirty);
-    assert_eq!(dirty, [key.clone()]);
+    assert_eq!(dirty, std::slice::from_ref(&key));
     assert_eq!(said(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
     assert!(!view.plan(&key, NOW).writes.is_empty());
 }
