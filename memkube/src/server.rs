@@ -16,8 +16,9 @@ use crate::registry::{Definition, Registry, ResourceId};
 use crate::service::Service;
 use crate::store::{Key, Store};
 use crate::strategy::{Effect, Strategy};
+use crate::verbs::Look;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,9 @@ pub struct Options {
     pub limits: Limits,
     /// Between two bookmarks of a watch that asks for them.
     pub bookmark_interval: Duration,
+    /// Whether what has lost its last owner is deleted, and owners that are deleted wait for what they own where that is asked
+    /// for, as kube-controller-manager sees to. Without it they wait for ever.
+    pub garbage_collector: bool,
     /// Whether namespaces that are deleted are emptied and removed, as kube-controller-manager does. Without it they stay
     /// as they are, terminating.
     pub namespace_controller: bool,
@@ -54,6 +58,7 @@ impl Options {
             limits: Limits::default(),
             bookmark_interval: limits::BOOKMARK_INTERVAL,
             namespace_controller: true,
+            garbage_collector: true,
         }
     }
 }
@@ -94,6 +99,10 @@ pub(crate) struct State {
     pub(crate) ledger: Ledger,
     /// Watches that are open.
     pub(crate) watches: usize,
+    /// Whether [`Options::garbage_collector`].
+    pub(crate) collects_garbage: bool,
+    /// What the garbage collector has to look at before the request that did it is answered.
+    pub(crate) looks: VecDeque<Look>,
 }
 
 impl MemKube {
@@ -106,6 +115,8 @@ impl MemKube {
             random: Random::new(options.seed),
             ledger: Ledger::new(options.limits.audit_entries),
             watches: 0,
+            collects_garbage: options.garbage_collector,
+            looks: VecDeque::new(),
         };
         let shared = Shared {
             state: Mutex::new(state),

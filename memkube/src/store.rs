@@ -14,7 +14,7 @@ use crate::object::{self, Object};
 use crate::registry::ResourceId;
 use bytes::Bytes;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -55,6 +55,17 @@ pub struct Header {
     pub fields: Pairs,
     /// Whether it has a deletionTimestamp.
     pub deleting: bool,
+    /// `metadata.ownerReferences`.
+    pub owners: Box<[Owner]>,
+}
+
+/// An owner of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Whether its deletion in the foreground waits for the object.
+    pub blocks: bool,
 }
 
 /// A state of an object.
@@ -126,6 +137,8 @@ pub(crate) enum Unstorable {
 #[derive(Debug)]
 pub struct Store {
     tables: BTreeMap<ResourceId, Table>,
+    /// What refers to an owner, by the owner's UID.
+    dependents: BTreeMap<Box<str>, BTreeSet<(ResourceId, Key)>>,
     revision: u64,
     object_count: usize,
     objects_max: usize,
@@ -141,6 +154,7 @@ impl Store {
     pub(crate) fn new(limits: &crate::limits::Limits) -> Self {
         Self {
             tables: BTreeMap::new(),
+            dependents: BTreeMap::new(),
             revision: 1,
             object_count: 0,
             objects_max: limits.objects,
@@ -174,6 +188,22 @@ impl Store {
         let namespace = namespace.to_owned();
         let tail = table.into_iter().flat_map(move |table| table.objects.range(begin.clone()..));
         tail.take_while(move |(key, _)| namespace.is_empty() || key.namespace() == namespace).map(|(_, stored)| stored)
+    }
+
+    /// What refers to an owner of that UID, whether that is there or not.
+    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = &(ResourceId, Key)> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+
+    fn forget_owners(&mut self, resource: &ResourceId, stored: &Stored) {
+        for owner in &stored.header.owners {
+            if let Some(owned) = self.dependents.get_mut(&owner.uid) {
+                owned.remove(&(resource.clone(), stored.key.clone()));
+                if owned.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
     }
 
     pub(crate) fn moved(&self) -> Arc<Notify> {
@@ -222,6 +252,15 @@ impl Store {
 
     fn record(&mut self, resource: &ResourceId, change: Change) -> Change {
         self.revision = change.revision;
+        if let Some(before) = &change.before {
+            self.forget_owners(resource, before);
+        }
+        if change.kind != ChangeKind::Deleted {
+            for owner in &change.after.header.owners {
+                let owned = self.dependents.entry(owner.uid.clone()).or_default();
+                owned.insert((resource.clone(), change.after.key.clone()));
+            }
+        }
         let log_limits = self.log_limits;
         self.table_or_new(resource).record(change.clone(), log_limits);
         self.moved.notify_waiters();
@@ -232,6 +271,9 @@ impl Store {
     pub(crate) fn drop_table(&mut self, resource: &ResourceId) {
         if let Some(table) = self.tables.remove(resource) {
             self.object_count -= table.objects.len();
+            for stored in table.objects.values() {
+                self.forget_owners(resource, stored);
+            }
             table.end();
         }
     }
@@ -239,7 +281,7 @@ impl Store {
     /// A copy that shares the objects.
     pub(crate) fn fork(&self) -> Self {
         let tables = self.tables.iter().map(|(resource, table)| (resource.clone(), table.fork()));
-        Self { tables: tables.collect(), moved: Arc::default(), ..*self }
+        Self { tables: tables.collect(), dependents: self.dependents.clone(), moved: Arc::default(), ..*self }
     }
 
     /// Takes the data of another; watches end.
@@ -284,9 +326,19 @@ fn encode(key: Key, mut object: Object, fields: Fields, revision: u64) -> Stored
         labels: labels(&object),
         fields: fields.into_iter().collect(),
         deleting: object::deleting(&object),
+        owners: owners(&object),
     };
     let json = serde_json::to_vec(&object).expect("JSON values can be encoded");
     Stored { key, header, json: json.into() }
+}
+
+fn owners(object: &Object) -> Box<[Owner]> {
+    let references = object::meta(object, "ownerReferences").and_then(Value::as_array);
+    let owner = |reference: &Value| Owner {
+        uid: reference["uid"].as_str().unwrap_or_default().into(),
+        blocks: reference["blockOwnerDeletion"] == true,
+    };
+    references.into_iter().flatten().map(owner).collect()
 }
 
 fn labels(object: &Object) -> Pairs {

@@ -240,6 +240,11 @@ pub trait Strategy: Send + 'static {
         false
     }
 
+    /// Whether a delete can ask what becomes of what the object owns.
+    fn has_dependents(&self) -> bool {
+        true
+    }
+
     /// Puts back all but `spec.finalizers`, for the subresource of namespaces.
     fn prepare_for_finalize(&self, object: &mut Object, old: &Object) {
         object.clone_from(old);

@@ -8,6 +8,7 @@ mod definitions;
 mod delete;
 mod delete_collection;
 mod encode;
+mod garbage;
 mod get;
 mod list;
 mod namespaces;
@@ -26,6 +27,7 @@ use crate::server::{Manners, MemKube, State};
 use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::wire::{Form, Request};
+pub(crate) use garbage::Look;
 use jiff::Timestamp;
 use watch::Watch;
 

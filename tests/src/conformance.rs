@@ -18,7 +18,7 @@ mod stream;
 use script::Case;
 
 /// The table, a file per theme.
-const TABLE: [(&str, &str); 15] = [
+const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
     ("patches", include_str!("conformance/table/patches.calls")),
@@ -27,6 +27,8 @@ const TABLE: [(&str, &str); 15] = [
     ("selectors", include_str!("conformance/table/selectors.calls")),
     ("pages", include_str!("conformance/table/pages.calls")),
     ("watches", include_str!("conformance/table/watches.calls")),
+    ("everywhere", include_str!("conformance/table/everywhere.calls")),
+    ("pods", include_str!("conformance/table/pods.calls")),
     ("custom", include_str!("conformance/table/custom.calls")),
     ("definitions", include_str!("conformance/table/definitions.calls")),
     ("builtin", include_str!("conformance/table/builtin.calls")),
@@ -44,6 +46,20 @@ pub const FORGETFUL_NAME: &str = "forgetful";
 /// What is asked of servers that forget what was soon.
 const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];
 
+/// Of [`cleaned_table`].
+pub const CLEANED_NAME: &str = "cleaned";
+
+/// What is asked of servers beside which controllers delete.
+const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/cleaned.calls"))];
+
+/// What is asked of servers beside which kube-controller-manager empties namespaces and collects garbage.
+///
+/// # Errors
+/// Where a line of it cannot be read; the error names file and line.
+pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
+    read(&CLEANED)
+}
+
 /// What is asked of servers that forget what was soon: they compact their store every [`servers::COMPACTION`].
 ///
 /// # Errors
@@ -52,7 +68,7 @@ pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
     read(&FORGETFUL)
 }
 
-/// The whole table but for [`forgetful_table`].
+/// The whole table but for [`forgetful_table`] and [`cleaned_table`].
 ///
 /// # Errors
 /// Where a line of it cannot be read; the error names file and line.

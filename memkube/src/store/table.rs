@@ -15,6 +15,8 @@ pub(crate) struct Table {
     log_bytes: usize,
     /// Changes up to this revision may be missing from the log.
     compacted: u64,
+    /// Of the last change; where there was none, of the beginning.
+    last: u64,
     /// Told of each change.
     changed: Arc<Notify>,
     /// Filled when the table is no more.
@@ -52,7 +54,7 @@ pub(crate) struct TooOld {
 impl Table {
     /// Without objects, and without a past before a revision.
     pub(super) fn beginning_at(revision: u64) -> Self {
-        Self { compacted: revision, ..Self::default() }
+        Self { compacted: revision, last: revision, ..Self::default() }
     }
 
     /// Told of each change. To miss none, register with it before reading the log.
@@ -83,6 +85,11 @@ impl Table {
         self.compacted
     }
 
+    /// The revision of the last change.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     fn check(&self, revision: u64) -> Result<(), TooOld> {
         check(self.compacted, revision)
     }
@@ -100,6 +107,7 @@ impl Table {
     }
 
     pub(super) fn record(&mut self, change: Change, limits: LogLimits) {
+        self.last = change.revision;
         match change.kind {
             ChangeKind::Deleted => self.objects.remove(&change.after.key),
             _ => self.objects.insert(change.after.key.clone(), Arc::clone(&change.after)),
@@ -123,6 +131,7 @@ impl Table {
             log: self.log.clone(),
             log_bytes: self.log_bytes,
             compacted: self.compacted,
+            last: self.last,
             changed: Arc::default(),
             ended: Arc::default(),
         }

@@ -54,6 +54,10 @@ impl Strategy for Event {
         super::shape::read(kind, object, findings)
     }
 
+    fn has_dependents(&self) -> bool {
+        false
+    }
+
     fn validate(&self, _: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
         let mut errors: Vec<FieldError> = place_error(object, self.names().0).into_iter().collect();
         let has_time = at(object, "eventTime").is_some_and(|time| !time.is_null());

@@ -85,6 +85,7 @@ impl Work<'_> {
             };
             self.state.empty_namespace(namespace, self.now);
         }
+        self.state.collect_garbage(self.namespace_controller, self.now);
     }
 }
 
@@ -113,6 +114,7 @@ impl State {
         let strategy = self.registry.get_mut(resource).map(|Registered { strategy, .. }| strategy);
         let effects = strategy.map(|strategy| strategy.committed(change)).unwrap_or_default();
         self.carry_out(effects);
+        self.note_garbage(resource, change);
         Arc::clone(&change.after)
     }
 }

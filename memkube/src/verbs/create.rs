@@ -11,6 +11,12 @@ use crate::strategy::Generation;
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The name under which admission refuses an object: it comes before a name is generated.
+fn admitted_name(object: &Object) -> &str {
+    let names = ["name", "generateName"].map(|member| meta_text(object, member));
+    names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
+}
+
 impl Work<'_> {
     pub(super) fn create(&mut self) -> Result<Reply, Status> {
         let options = WriteOptions::of(self.request, "CreateOptions")?;
@@ -23,7 +29,7 @@ impl Work<'_> {
     /// Creates an object that was read and is in its place.
     pub(super) fn create_object(&mut self, mut object: Object) -> Result<Reply, Status> {
         self.check_definition(meta_text(&object, "name"))?;
-        self.check_namespace(meta_text(&object, "name"))?;
+        self.check_namespace(admitted_name(&object))?;
         let sent_version = object::remove_meta(&mut object, "resourceVersion");
         let definition = Arc::clone(&self.request.definition);
         let namespace = self.request.namespace().to_owned();

@@ -62,9 +62,12 @@ impl Work<'_> {
         }
         let mut object = stored.decode();
         let grace = self.ask(|strategy, _| strategy.grace_period_seconds(&object, options.grace_period_seconds))?;
+        let pending = stored.header.deleting && grace.is_some();
+        let marked = !pending && self.ask(|strategy, _| strategy.has_dependents())? && options.mark(&mut object);
         let kept = self.ask(|strategy, _| strategy.keeps_deleted(&object))? || finalizers(&object).next().is_some();
         match grace {
             None if !kept => Ok(Outcome::Gone(self.gone(stored))),
+            None if stored.header.deleting && marked => self.stays(object),
             None if stored.header.deleting => Ok(Outcome::Stays(Last::Stored(Arc::clone(stored)))),
             None => {
                 mark(&mut object, self.now);

@@ -12,7 +12,7 @@ use crate::registry::ResourceId;
 use crate::selector::Selection;
 use crate::server::{MemKube, State};
 use crate::service::{BoxError, Content, Reply};
-use crate::store::{Ended, Stored};
+use crate::store::{Ended, Stored, Table};
 use crate::verbs::encode::Encoder;
 use bytes::{Bytes, BytesMut};
 use events::Event;
@@ -42,6 +42,8 @@ pub(crate) struct Watch {
     end_of_initial: bool,
     /// What happened up to here was read.
     cursor: u64,
+    /// What a bookmark must be newer than: where the watch began, and what had happened by then.
+    known: u64,
     /// Of the store when it began; it ends with it.
     incarnation: u64,
     changed: Arc<Notify>,
@@ -210,8 +212,15 @@ impl Watch {
     fn bookmark(&mut self) {
         self.plan_bookmark();
         // What it has not read yet comes first; the next bookmark tells of it.
-        if self.steps.is_empty() && self.initial.is_empty() {
-            let line = events::line("BOOKMARK", &[self.encoder.bookmark(self.cursor, false)]);
+        if !self.steps.is_empty() || !self.initial.is_empty() {
+            return;
+        }
+        // As in kube-apiserver's cache, a kind moves on with its own changes only, and one that did not has no bookmark.
+        let state = self.server.0.state.lock();
+        let moved = state.store.table(&self.resource).map_or(0, Table::last).min(self.cursor);
+        drop(state);
+        if moved > self.known {
+            let line = events::line("BOOKMARK", &[self.encoder.bookmark(moved, false)]);
             self.steps.push_back(Step::Say(line));
         }
     }

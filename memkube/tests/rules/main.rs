@@ -7,6 +7,7 @@ mod definitions;
 mod delete;
 mod determinism;
 mod faults;
+mod garbage;
 mod list;
 mod namespaces;
 mod past;

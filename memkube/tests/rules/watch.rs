@@ -79,18 +79,22 @@ async fn a_streaming_list_of_a_version_that_has_not_come_is_told_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_each_minute_and_before_the_end_to_those_who_ask() {
+async fn bookmarks_come_each_minute_and_before_the_end_to_those_who_ask_once_the_kind_has_changed() {
     let server = Server::new();
     let version = server.memkube.revision();
     let path = format!("{WIDGETS}?watch=true&resourceVersion={version}&timeoutSeconds=150");
     let begin = tokio::time::Instant::now();
     let mut watch = server.watch(&format!("{path}&allowWatchBookmarks=true")).await;
-    // A change of another kind moves the version too.
+    // A change of another kind is no news.
     server.config_map("a").await;
-    for seconds in [60, 120, 148] {
+    assert!(tokio::time::timeout(Duration::from_secs(61), watch.event()).await.is_err());
+    server.widget("w", json!({})).await;
+    assert_eq!(watch.next().await, "ADDED w");
+    server.config_map("b").await;
+    for seconds in [120, 148] {
         let event = watch.event().await.unwrap();
         let expected = json!({"type": "BOOKMARK", "object": {
-            "kind": "Widget", "apiVersion": "ex.io/v1", "metadata": {"resourceVersion": "6"},
+            "kind": "Widget", "apiVersion": "ex.io/v1", "metadata": {"resourceVersion": "7"},
         }});
         assert_eq!(event, expected);
         assert_eq!(begin.elapsed(), Duration::from_secs(seconds));

@@ -112,8 +112,9 @@ impl Call {
 }
 
 /// Paths that the table shortens.
-const SHORT: [(&str, &str); 8] = [
+const SHORT: [(&str, &str); 9] = [
     ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
+    ("{pod}", "/api/v1/namespaces/{ns}/pods"),
     ("{svc}", "/api/v1/namespaces/{ns}/services"),
     ("{slice}", "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"),
     ("{lease}", "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"),

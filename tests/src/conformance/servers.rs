@@ -4,6 +4,7 @@ use super::normal::normal;
 use super::play::play;
 use super::script::Case;
 use crate::control_plane::{ADMIN, ControlPlane, Options};
+use crate::process::Process;
 use crate::turn::Turn;
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, yaml};
@@ -38,6 +39,7 @@ pub const COMPACTION: Duration = Duration::from_secs(5);
 pub struct Real {
     /// The server.
     pub server: Arc<ControlPlane>,
+    _cleaners: Option<Process>,
     // The last field: the next test's turn comes when all else of this one is gone.
     _turn: Turn,
 }
@@ -51,7 +53,17 @@ pub async fn real() -> anyhow::Result<Real> {
     static TURN: Mutex<()> = Mutex::const_new(());
     let turn = Turn::of(&TURN).await;
     let server = SHARED.get_or_try_init(|| real_with(None)).await?;
-    Ok(Real { server: Arc::clone(server), _turn: turn })
+    Ok(Real { server: Arc::clone(server), _cleaners: None, _turn: turn })
+}
+
+/// The same, and beside it what empties deleted namespaces and collects garbage, for this one test.
+///
+/// # Errors
+/// Where one of the two does not come up.
+pub async fn real_cleaned() -> anyhow::Result<Real> {
+    let real = real().await?;
+    let cleaners = real.server.start_cleaners().await?;
+    Ok(Real { _cleaners: Some(cleaners), ..real })
 }
 
 /// Starts a real server that forgets soon.
@@ -60,7 +72,7 @@ pub async fn real() -> anyhow::Result<Real> {
 /// Where it does not come up.
 pub async fn real_forgetful() -> anyhow::Result<Real> {
     let turn = Turn::with_own_servers().await;
-    Ok(Real { server: real_with(Some(COMPACTION)).await?, _turn: turn })
+    Ok(Real { server: real_with(Some(COMPACTION)).await?, _cleaners: None, _turn: turn })
 }
 
 async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Arc<ControlPlane>> {
@@ -106,17 +118,25 @@ impl Policy for OfMasters {
 /// Where it refuses a definition.
 pub async fn ours() -> anyhow::Result<MemKube> {
     // The real server runs without kube-controller-manager.
-    ours_with(false).await
+    ours_cleaned_by(false, false).await
 }
 
-/// Starts memkube as [`ours`] does, with or without what empties deleted namespaces.
+/// Starts memkube as [`ours`] does, with what empties deleted namespaces and collects garbage.
 ///
 /// # Errors
 /// Where it refuses a definition.
-pub async fn ours_with(namespace_controller: bool) -> anyhow::Result<MemKube> {
+pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
+    ours_cleaned_by(true, true).await
+}
+
+/// Starts memkube as [`ours`] does, with either of the two that clean up or without.
+///
+/// # Errors
+/// Where it refuses a definition.
+pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool) -> anyhow::Result<MemKube> {
     let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
     let mut options = memkube::Options::new(Arc::new(clock), 1);
-    options.namespace_controller = namespace_controller;
+    (options.namespace_controller, options.garbage_collector) = (namespace_controller, garbage_collector);
     options.policy = Arc::new(OfMasters);
     let server = MemKube::new(options);
     server.set_token(TOKEN, Some(admin()));

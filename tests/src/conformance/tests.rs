@@ -3,11 +3,11 @@
 
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
-use super::plants::{self, Plant};
+use super::plants::{self, Plant, Servers};
 use super::play::{NO_ANSWER, Played, play};
 use super::script::Case;
 use super::servers::{self, paused, play_one};
-use super::{FORGETFUL_NAME, TABLE_NAME, forgetful_table, table};
+use super::{CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_table, table};
 use anyhow::ensure;
 use kube::Client;
 use memkube::MemKube;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 #[test]
 fn memkube_answers_the_table_with_the_codes_that_it_says() -> anyhow::Result<()> {
-    for (cases, answers) in [healthy()?, healthy_forgetful()?] {
+    for (cases, answers) in [healthy()?, healthy_forgetful()?, healthy_cleaned()?] {
         let wrong: Vec<String> =
             cases.iter().zip(&answers).flat_map(|(case, answers)| unexpected(case, answers, true)).collect();
         ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
@@ -26,7 +26,8 @@ fn memkube_answers_the_table_with_the_codes_that_it_says() -> anyhow::Result<()>
 
 #[test]
 fn what_memkube_answers_where_it_differs_is_what_is_in_the_file() -> anyhow::Result<()> {
-    for (name, (cases, answers)) in [(TABLE_NAME, healthy()?), (FORGETFUL_NAME, healthy_forgetful()?)] {
+    let played = [(TABLE_NAME, healthy()?), (FORGETFUL_NAME, healthy_forgetful()?), (CLEANED_NAME, healthy_cleaned()?)];
+    for (name, (cases, answers)) in played {
         let marks: Vec<Mark> =
             cases.iter().zip(&answers).flat_map(|(case, answers)| marks(case, &[], answers)).collect();
         pins::check_ours(name, &marks)?;
@@ -38,9 +39,9 @@ fn what_memkube_answers_where_it_differs_is_what_is_in_the_file() -> anyhow::Res
 fn two_runs_of_the_table_are_the_same_to_the_byte() -> anyhow::Result<()> {
     let table = |forgetful| {
         paused(async move {
-            let server = servers::ours_with(true).await?;
+            let server = servers::ours_cleaned().await?;
             let server = if forgetful { servers::forgetting(server) } else { server };
-            let cases = if forgetful { forgetful_table()? } else { table()? };
+            let cases = if forgetful { forgetful_table()? } else { [table()?, cleaned_table()?].concat() };
             raw(&server.client(servers::admin()), &cases).await
         })
     };
@@ -62,13 +63,17 @@ async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Played>> {
 
 #[test]
 fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
-    let (table, forgetful) = (healthy()?, healthy_forgetful()?);
+    let (table, forgetful, cleaned) = (healthy()?, healthy_forgetful()?, healthy_cleaned()?);
     let plants = plants::all();
     let inside = plants.iter().filter(|plant| plant.place() == "in memkube").count();
     ensure!(inside >= 20, "only {inside} faults are planted in memkube itself");
     let mut unnoticed = Vec::new();
     for plant in &plants {
-        let healthy = if plant.is_of_forgetful_servers() { &forgetful } else { &table };
+        let healthy = match plant.servers() {
+            Servers::Usual => &table,
+            Servers::Forgetful => &forgetful,
+            Servers::Cleaned => &cleaned,
+        };
         match paused(noticed(plant, healthy))? {
             Some(where_) => println!("{}: {}: noticed by {where_}", plant.place(), plant.name),
             None => unnoticed.push(plant.name),
@@ -87,6 +92,10 @@ fn healthy() -> anyhow::Result<Healthy> {
 
 fn healthy_forgetful() -> anyhow::Result<Healthy> {
     answered(forgetful_table()?, servers::ours_forgetful())
+}
+
+fn healthy_cleaned() -> anyhow::Result<Healthy> {
+    answered(cleaned_table()?, servers::ours_cleaned())
 }
 
 fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKube>>) -> anyhow::Result<Healthy> {
@@ -122,7 +131,7 @@ fn every_difference_that_stays_is_in_the_docs_with_its_reason() -> anyhow::Resul
         ensure!(columns.len() == 2 && columns.iter().all(|column| !column.is_empty()), "no reason for {name}");
         documented.insert(name.to_owned());
     }
-    let cases = [table()?, forgetful_table()?].concat();
+    let cases = [table()?, forgetful_table()?, cleaned_table()?].concat();
     let marks = cases.iter().flat_map(|case| &case.steps).filter_map(|step| step.differs.as_ref());
     let marked: BTreeSet<String> = marks.map(|mark| mark.name.clone()).collect();
     ensure!(marked == documented, "marked in the table: {marked:?}\nin the docs: {documented:?}");

@@ -1,23 +1,36 @@
 //! The options of deletes, in the body or in the query.
 
 use crate::object::shape::go_type;
+use crate::object::{self, Object, finalizers};
 use crate::status::{FieldError, Named, Status};
 use crate::store::Stored;
+use crate::verbs::garbage::{FOREGROUND, ORPHAN};
 use crate::verbs::options;
 use crate::wire::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a delete asks for. `propagationPolicy` is checked and has no effect: there is no garbage collection, so dependents
-/// stay and nothing waits for them.
+/// What a delete asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
     /// Whether the client waits for the end of the dependents: then an object that stays for now is 202.
     pub(crate) waits: bool,
+    propagation: Option<Propagation>,
     uid: Option<String>,
     revision: Option<String>,
+}
+
+/// What becomes of what the object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Propagation {
+    /// It goes before the object.
+    Foreground,
+    /// It goes after the object.
+    Background,
+    /// It stays.
+    Orphan,
 }
 
 #[derive(Default, Deserialize)]
@@ -53,6 +66,12 @@ impl DeleteOptions {
             }
         }
         let waits = body.orphan_dependents == Some(false);
+        let propagation = match (body.orphan_dependents, body.propagation_policy.as_deref()) {
+            (Some(true), _) | (None, Some("Orphan")) => Some(Propagation::Orphan),
+            (None, Some("Foreground")) => Some(Propagation::Foreground),
+            (Some(false), _) | (None, Some(_)) => Some(Propagation::Background),
+            (None, None) => None,
+        };
         let dry_run = options::dry_run(&body.dry_run.unwrap_or_default(), &mut errors);
         options::refuse("DeleteOptions", &errors)?;
         let preconditions = body.preconditions.unwrap_or_default();
@@ -60,9 +79,30 @@ impl DeleteOptions {
             dry_run,
             grace_period_seconds: body.grace_period_seconds,
             waits,
+            propagation,
             uid: preconditions.uid,
             revision: preconditions.resource_version,
         })
+    }
+
+    /// Puts in the finalizer that the garbage collector takes away, and takes out those that are not asked for. Where nothing
+    /// is asked for they stay. Returns whether that changed anything.
+    pub(crate) fn mark(&self, object: &mut Object) -> bool {
+        let Some(propagation) = self.propagation else { return false };
+        let before: Vec<String> = finalizers(object).map(str::to_owned).collect();
+        let others = before.iter().map(String::as_str).filter(|finalizer| ![ORPHAN, FOREGROUND].contains(finalizer));
+        let own = match propagation {
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Orphan => Some(ORPHAN),
+            Propagation::Background => None,
+        };
+        let after: Vec<&str> = others.chain(own).collect();
+        let same = after.len() == before.len() && before.iter().all(|finalizer| after.contains(&finalizer.as_str()));
+        if !same {
+            let after = json!(after);
+            object::set_meta(object, "finalizers", after);
+        }
+        !same
     }
 
     /// Whether the object is the one that the client means.

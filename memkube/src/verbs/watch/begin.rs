@@ -39,7 +39,7 @@ impl Watch {
         let begin = Begin::of(&state, &request, &options, &selection, seen);
         let duration = duration(&options, &mut state);
         let table = state.store.table_or_new(&resource);
-        let (changed, ended) = (table.changed(), table.ended());
+        let (changed, ended, told) = (table.changed(), table.ended(), table.last());
         let incarnation = state.store.incarnation();
         // Counted and given back by one thing, so that nothing between can leave it counted.
         let open = Open::count(server, &mut state);
@@ -53,6 +53,7 @@ impl Watch {
             initial: begin.initial,
             end_of_initial: begin.end_of_initial,
             cursor: begin.cursor,
+            known: begin.cursor.max(told),
             incarnation,
             changed,
             ended,

@@ -23,11 +23,13 @@ pub(super) struct Asked {
 pub(super) type Change = fn(&mut Asked);
 
 /// A fault, with the theme that should notice it.
-pub(super) const ALL: [(&str, &str, Change); 22] = [
+pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
     ("watches do not heed label selectors", "watches", |asked| asked.forget_of_watches("labelSelector")),
     ("watches do not heed field selectors", "watches", |asked| asked.forget_of_watches("fieldSelector")),
+    ("lists of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(false)),
+    ("watches of all namespaces are of one", "everywhere", |asked| asked.take_one_namespace(true)),
     ("pages have no limit", "pages", |asked| asked.forget("limit")),
     ("pages begin anew", "pages", |asked| asked.forget("continue")),
     ("dry runs take effect", "verbs", |asked| asked.forget("dryRun")),
@@ -60,6 +62,16 @@ impl Asked {
     fn forget_of_watches(&mut self, parameter: &str) {
         if self.query.iter().any(|pair| pair.starts_with("watch=")) {
             self.forget(parameter);
+        }
+    }
+
+    /// Takes what is asked of all namespaces, in a list or in a watch, for asked of one.
+    fn take_one_namespace(&mut self, watches: bool) {
+        let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
+        for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {
+            if self.method == http::Method::GET && is_watch == watches && self.path == format!("{all}/{plural}") {
+                self.path = format!("{all}/namespaces/default/{plural}");
+            }
         }
     }
 

@@ -29,10 +29,12 @@ pub(super) enum Slip {
     Commits,
     KeepsDeleted,
     DeletionTimes,
+    Grace,
+    Dependents,
 }
 
 /// A fault, with the theme that should notice it.
-pub(super) const ALL: [(&str, &str, Slip); 19] = [
+pub(super) const ALL: [(&str, &str, Slip); 21] = [
     ("bodies are not decoded", "verbs", Slip::Decoding),
     ("defaults are not set", "builtin", Slip::Defaults),
     ("what a client may not say is kept on create", "custom", Slip::CreatePreparation),
@@ -52,6 +54,8 @@ pub(super) const ALL: [(&str, &str, Slip); 19] = [
     ("commits have no effects", "builtin", Slip::Commits),
     ("namespaces go at once", "deletion", Slip::KeepsDeleted),
     ("all is deleted at the same time", "deletion", Slip::DeletionTimes),
+    ("nothing is given time to end", "pods", Slip::Grace),
+    ("a delete does not ask what becomes of what is owned", "deletion", Slip::Dependents),
 ];
 
 /// The rules of a kind with a slip.
@@ -149,7 +153,7 @@ impl Strategy for Slipping {
     }
 
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
-        self.rules.grace_period_seconds(object, asked)
+        if self.slips(Slip::Grace) { None } else { self.rules.grace_period_seconds(object, asked) }
     }
 
     fn mark_deleting(&self, object: &mut Object) {
@@ -163,6 +167,10 @@ impl Strategy for Slipping {
 
     fn keeps_deleted(&self, object: &Object) -> bool {
         self.rules.keeps_deleted(object) && !self.slips(Slip::KeepsDeleted)
+    }
+
+    fn has_dependents(&self) -> bool {
+        self.rules.has_dependents() && !self.slips(Slip::Dependents)
     }
 
     fn prepare_for_finalize(&self, object: &mut Object, old: &Object) {
