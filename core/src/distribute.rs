@@ -4,6 +4,7 @@
 //! that holds a claim on the slice's Service, and says what that importer understands ([`crate::feature_set`]).
 
 mod holder;
+mod leaving;
 
 use crate::claims;
 use crate::feature_set::FeatureSet;
@@ -33,7 +34,9 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         Some(export) if export.meta.deleting => withdraw(view, export, now),
         Some(export) => distribute(view, export, now),
     };
-    holder::refuse(view, name, holder, plan)
+    let mut plan = holder::refuse(view, name, holder, plan);
+    plan.join(leaving::release(view, name));
+    plan
 }
 
 fn withdraw_all(view: &View, name: &Text) -> Plan {

@@ -221,8 +221,12 @@ impl View {
                 let open = namespace.exporters.is_none() && namespace.importers.is_none();
                 let named = |namespace: &Namespace| (namespace.exporters.clone(), namespace.importers.clone());
                 let after = named(&namespace);
+                let goes = namespace.meta.deleting;
                 let Taken::Changed(before) = self.namespaces.take(namespace) else { return };
                 self.namespace_dirties(&name, dirty);
+                if goes {
+                    self.copies_dirty(&name, dirty);
+                }
                 if before.as_ref().map_or(!open, |old| named(old) != after) {
                     self.rights_dirties(&name, dirty);
                 }
@@ -347,8 +351,7 @@ impl View {
                     self.slice_dirties(&import.meta.name, dirty);
                     dirty.push(Key::Service(import.meta.name.clone()));
                 }
-                let copies = self.slice_imports.in_namespace(&name.namespace);
-                dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
+                self.copies_dirty(&name.namespace, dirty);
             }
             Kind::EndpointSliceExport | Kind::EndpointSliceImport => dirty.push(Key::Slice(name.name.clone())),
             Kind::Namespace => self.rights_dirties(&name.name, dirty),
@@ -378,6 +381,12 @@ impl View {
         }
         self.rank_exports(&slices, dirty);
         self.waiting_dirties(waited_for, dirty);
+    }
+
+    /// The copies in a namespace that is being deleted are let go.
+    fn copies_dirty(&self, namespace: &Text, dirty: &mut Vec<Key>) {
+        let copies = self.slice_imports.in_namespace(namespace);
+        dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
     }
 
     /// Retries at once what was not written because this namespace did not exist.

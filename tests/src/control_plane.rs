@@ -38,6 +38,8 @@ const ELECTION: [&str; 4] = [
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
+/// The controllers that empty deleted namespaces and delete what has lost its owners.
+const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 /// How long a service account's token is good for: longer than anything here runs.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
@@ -271,6 +273,27 @@ impl ControlPlane {
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.controller_manager.iter().chain([&self.api_server, &self.etcd])
+    }
+
+    /// Lets kube-controller-manager finish the deletion of namespaces and collect garbage here, as it does in every cluster.
+    /// It ends with the control plane. For one that was started without controllers: the garbage collector looks for new
+    /// kinds every 30 s only, so this comes after the definitions.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn clean_up(&mut self) -> anyhow::Result<()> {
+        self.controller_manager = Some(self.start_cleaners().await?);
+        Ok(())
+    }
+
+    /// The same for as long as the process is kept.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn start_cleaners(&self) -> anyhow::Result<Process> {
+        // By default its clients ask 20 times a second, and a namespace costs two requests for each kind.
+        let unhurried = [("--kube-api-qps", "1000"), ("--kube-api-burst", "1000")];
+        self.start_controller_manager(&CLEANERS, &unhurried).await
     }
 
     /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it: it works

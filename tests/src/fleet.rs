@@ -234,27 +234,29 @@ pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
 }
 
-/// Starts a hub with the definitions and what `deploy/hub-agent.yaml` has.
+/// Starts a hub with the definitions, what `deploy/hub-agent.yaml` has, and the controllers of [`ControlPlane::clean_up`].
 ///
 /// # Errors
 /// Where the control plane cannot be started or furnished.
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
-    let hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
+    let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
     furnish(&hub).await?;
     manifests::apply(&hub, manifests::HUB_AGENT).await?;
+    hub.clean_up().await?;
     Ok(hub)
 }
 
-/// Starts the member of that index, from 0, with the definitions and what `deploy/member-agent.yaml` has. Its Services may
-/// have addresses of both families.
+/// Starts the member of that index, from 0, with the definitions, what `deploy/member-agent.yaml` has, and the controllers of
+/// [`ControlPlane::clean_up`]. Its Services may have addresses of both families.
 ///
 /// # Errors
 /// Where the control plane cannot be started or furnished.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
-    let member = ControlPlane::start(options).await?;
+    let mut member = ControlPlane::start(options).await?;
     furnish(&member).await?;
     manifests::apply(&member, manifests::MEMBER_AGENT).await?;
+    member.clean_up().await?;
     Ok(member)
 }
 

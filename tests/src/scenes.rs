@@ -6,6 +6,7 @@ pub mod announced;
 pub mod carried;
 pub mod conflicts;
 pub mod definitions;
+pub mod ending;
 mod ledger;
 pub mod main_job;
 pub mod marker;
@@ -54,6 +55,17 @@ macro_rules! play_the_rules_of_the_fleet {
         }
         $crate::play_scenes! { [$play] of conflicts;
             a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_ends_it: (2);
+        }
+        $crate::play_scenes! { [$play] of ending;
+            a_namespace_that_goes_in_the_exporting_member_is_gone_with_its_exports: (2).with_grace(std::time::Duration::from_millis(1));
+            a_namespace_that_goes_in_the_importing_member_is_gone_with_its_imports: (2);
+            a_namespace_that_goes_in_the_hub_takes_nothing_away: (2);
+            an_exporting_members_namespace_that_goes_in_the_hub_is_gone_and_its_exports_with_it: (2).with_grace(std::time::Duration::from_millis(1));
+            an_importing_members_namespace_that_goes_in_the_hub_is_gone: (2);
+            a_multi_cluster_service_is_gone_however_its_deletion_propagates: (2);
+            a_service_export_is_gone_however_its_deletion_propagates: (2);
+            a_service_that_goes_takes_its_slices_with_it_and_their_exports: (2);
+            a_service_import_whose_owner_is_not_there_is_collected_and_made_anew: (2);
         }
         $crate::play_scenes! { [$play] of trusted;
             an_exporter_that_is_not_named_gives_nothing_and_is_told_why: (2);

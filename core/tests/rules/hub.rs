@@ -14,6 +14,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::watches::WatchState;
 use std::collections::BTreeMap;
 
 fn app() -> Key {
@@ -517,6 +518,42 @@ fn a_dying_copy_is_left_alone_and_made_anew_when_it_is_gone() {
     let at = in_hub_of("member-2", &changed.meta.name.name);
     let create = Write::create(Kind::EndpointSliceImport, at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [create]);
+}
+
+#[test]
+fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let key = slice_key(&export);
+    let copy = slice_import("member-2", &export).marked();
+    let dying = copy.clone().deleting();
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let objects = |copy: &HubSlice, others: &[Object]| {
+        let copy = Object::EndpointSliceImport(copy.clone());
+        claimed_hub_view(
+            [Object::EndpointSliceExport(export.clone()), copy, import.clone().object()]
+                .into_iter()
+                .chain(others.to_vec()),
+        )
+    };
+    let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
+    let released = [Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false)];
+    // Whatever is seen first.
+    let mut view = objects(&dying, &[stays.clone().object()]);
+    assert_eq!(writes(&view, &key), [], "its agent lets it go");
+    assert!(told(&mut view, goes.clone().object()).contains(&key));
+    assert_eq!(writes(&view, &key), released);
+    let mut view = objects(&copy, &[goes.clone().object()]);
+    assert_eq!(writes(&view, &key), [], "it is not deleted yet");
+    assert_eq!(told(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
+    assert_eq!(writes(&view, &key), released);
+    // While it is not known whether the namespace goes, its agent lets it go.
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &key), []);
+    let others = dying.clone().held_by("example.com/other");
+    let view = objects(&others, &[goes.clone().object()]);
+    assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &others.meta, false)]);
+    let unmarked = slice_import("member-2", &export).deleting();
+    assert_eq!(writes(&objects(&unmarked, &[goes.object()]), &key), []);
 }
 
 #[test]

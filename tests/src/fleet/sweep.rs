@@ -1,5 +1,5 @@
-//! Removes what an earlier test left in a cluster. There is no garbage collector and maybe no agent any more that would
-//! take its finalizers off, so both are done here.
+//! Removes what an earlier test left in a cluster. Maybe there is no agent any more that would take its finalizers
+//! off, so that is done here.
 
 use crate::control_plane::ControlPlane;
 use crate::fleet::FLEET_SYSTEM;

@@ -4,7 +4,9 @@ use anyhow::ensure;
 use fleetnet_tests::conformance::compare::{Report, compare, unexpected};
 use fleetnet_tests::conformance::script::Case;
 use fleetnet_tests::conformance::servers::Real;
-use fleetnet_tests::conformance::{FORGETFUL_NAME, TABLE_NAME, forgetful_table, pins, servers, table};
+use fleetnet_tests::conformance::{
+    CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_table, pins, servers, table,
+};
 use fleetnet_tests::run;
 use memkube::MemKube;
 
@@ -40,6 +42,11 @@ fn compared(
 #[test]
 fn memkube_answers_the_table_as_a_real_server_does() -> anyhow::Result<()> {
     compared(TABLE_NAME, &table()?, servers::real(), servers::ours())
+}
+
+#[test]
+fn memkube_cleans_up_as_kube_controller_manager_does() -> anyhow::Result<()> {
+    compared(CLEANED_NAME, &cleaned_table()?, servers::real_cleaned(), servers::ours_cleaned())
 }
 
 #[test]
