@@ -10,8 +10,8 @@ use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{
-    Change, EventRecord, Fight, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Unreadable,
-    Verb, WatchState,
+    Change, EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Resource, Severity,
+    SourceSpec, Unreadable, Verb, WatchState,
 };
 use std::sync::Arc;
 
@@ -229,7 +229,7 @@ pub fn fight_event<S: From<Kind>>(
 
 /// Whether a write failed because its namespace is being deleted.
 pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
-    failure.status == 403 && failure.message.contains("is being terminated")
+    failure.reason == NAMESPACE_TERMINATING
 }
 
 fn target<S>(refusal: &Refusal<S>) -> String {
@@ -250,6 +250,8 @@ fn not_written<S: From<Kind>>(
 mod tests {
     use super::*;
 
+    const TERMINATING: &str = "unable to create new content in namespace work because it is being terminated";
+
     fn told(status: u16, message: &str) -> Vec<(&'static str, String)> {
         let refusal = Refusal {
             source: Kind::InternalServiceExport,
@@ -259,7 +261,7 @@ mod tests {
             name: "work-app".into(),
             verb: "create",
             status,
-            reason: String::new(),
+            reason: if message == TERMINATING { NAMESPACE_TERMINATING } else { "" }.to_owned(),
             message: message.to_owned(),
         };
         let about = Some((Kind::ServiceExport, ObjectName::new("work", "app"), "uid".into()));
@@ -306,6 +308,6 @@ mod tests {
     #[test]
     fn nobody_is_told_of_what_passes_by_itself_or_of_a_namespace_that_goes() {
         assert_eq!(told(0, "connection refused"), []);
-        assert_eq!(told(403, "unable to create new content in namespace work because it is being terminated"), []);
+        assert_eq!(told(403, TERMINATING), []);
     }
 }

@@ -387,6 +387,7 @@ mod tests {
     use crate::endpoints::takeover::Mode;
     use crate::{export, import};
     use endpointslice::model::{Service, ServiceSpec};
+    use fleetnet_runtime::NAMESPACE_TERMINATING;
     use fleetnet_runtime::logging::Captured;
     use prometheus::Registry;
     use std::collections::BTreeMap;
@@ -448,7 +449,7 @@ mod tests {
     #[test]
     fn in_a_namespace_that_goes_nobody_is_told() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
-        let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
+        let going = Refusal { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
         assert!(member().failed(&key, &going).is_empty());
         assert_eq!(member().failed(&key, &failure(403, "no")).len(), 1);
     }
@@ -477,7 +478,7 @@ mod tests {
             let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
             text.lines().filter(|line| line.contains("_syncs{")).map(str::to_owned).collect::<Vec<_>>()
         };
-        let going = failure(403, "unable to create new content in namespace ns because it is being terminated");
+        let going = Refusal { reason: NAMESPACE_TERMINATING.to_owned(), ..failure(403, "it is being terminated") };
         assert_eq!(errors(going), [""; 0]);
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }

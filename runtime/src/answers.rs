@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::limits::REFUSAL_MESSAGE_BYTES;
+use crate::logic::NAMESPACE_TERMINATING;
 use crate::token::TokenError;
 
 /// What a refusal says (a metav1.Status), as far as it can be read.
@@ -27,6 +28,13 @@ pub(crate) struct StatusDetails {
     pub(crate) name: String,
     pub(crate) kind: String,
     retry_after_seconds: u64,
+    causes: Vec<StatusCause>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: String,
 }
 
 impl ApiStatus {
@@ -39,6 +47,12 @@ impl ApiStatus {
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
+    }
+
+    /// The reason, and in its place [`NAMESPACE_TERMINATING`] where that is a cause.
+    pub(crate) fn reason(&self) -> &str {
+        let is_terminating = self.details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING);
+        if is_terminating { NAMESPACE_TERMINATING } else { &self.reason }
     }
 
     pub(crate) fn text(&self) -> String {

@@ -34,6 +34,6 @@ mod watch_state;
 mod writer;
 
 pub use logic::{
-    Change, Decoder, EventRecord, Fight, LaneId, Logic, Observed, Plan, Refusal, Removal, Request, Resource, Severity,
-    SourceSpec, Unreadable, Verb, WatchState, WriteEnd,
+    Change, Decoder, EventRecord, Fight, LaneId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Removal,
+    Request, Resource, Severity, SourceSpec, Unreadable, Verb, WatchState, WriteEnd,
 };

@@ -319,6 +319,9 @@ pub enum WriteEnd {
     Unknown,
 }
 
+/// Reason of a refusal whose namespace is being deleted: nothing is created there any more.
+pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
 /// A write that the server refused: for its content, in [`Logic::refused`], or otherwise, in [`Logic::failed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal<S> {
@@ -336,7 +339,7 @@ pub struct Refusal<S> {
     pub verb: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// The server's reason, such as `Invalid`; may be empty.
+    /// The server's reason, such as `Invalid`, or [`NAMESPACE_TERMINATING`]; may be empty.
     pub reason: String,
     /// The server's message.
     pub message: String,

@@ -9,7 +9,7 @@ use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
 use crate::fights::{Asked, State};
 use crate::limits::RETRY_AFTER_LONGEST;
-use crate::logic::{Logic, Refusal, Request, SourceSpec, Verb};
+use crate::logic::{Logic, NAMESPACE_TERMINATING, Refusal, Request, SourceSpec, Verb};
 use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer::{Outcome, Seen, Verdict};
@@ -144,8 +144,8 @@ impl<L: Logic> Engine<L> {
             Verdict::Refused { status, reason, message } => {
                 self.logic.refused(&ended.key, &refusal(spec, ended, *status, reason, message))
             }
-            Verdict::Denied { status, message } => {
-                self.logic.failed(&ended.key, &refusal(spec, ended, *status, "", message))
+            Verdict::Denied { status, reason, message } => {
+                self.logic.failed(&ended.key, &refusal(spec, ended, *status, reason, message))
             }
             Verdict::Failed { message, .. } => self.logic.failed(&ended.key, &refusal(spec, ended, 0, "", message)),
             Verdict::Done | Verdict::Conflict { .. } => Vec::new(),
@@ -182,6 +182,15 @@ impl<L: Logic> Engine<L> {
                 why = message,
                 "a write was refused for its content; it is tried again every 10 minutes, and when its content changes"
             ),
+            Verdict::Denied { reason, message, .. } if reason == NAMESPACE_TERMINATING => tracing::info!(
+                cluster,
+                kind,
+                namespace,
+                name,
+                verb,
+                why = message,
+                "nothing is created in a namespace that is being deleted"
+            ),
             Verdict::Denied { message, .. } => tracing::warn!(
                 cluster,
                 kind,
@@ -212,7 +221,7 @@ fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<Refusal<L
         Verdict::Done => None,
         Verdict::Conflict { message } => Some(refusal(spec, ended, 409, "", message)),
         Verdict::Refused { status, reason, message } => Some(refusal(spec, ended, *status, reason, message)),
-        Verdict::Denied { status, message } => Some(refusal(spec, ended, *status, "", message)),
+        Verdict::Denied { status, reason, message } => Some(refusal(spec, ended, *status, reason, message)),
         Verdict::Failed { message, .. } => Some(refusal(spec, ended, 0, "", message)),
     }
 }

@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
     /// Refused for its content.
     Refused { status: u16, reason: String, message: String },
     /// Not allowed, or the namespace, the kind or the object does not exist.
-    Denied { status: u16, message: String },
+    Denied { status: u16, reason: String, message: String },
     /// Anything else; to be tried again.
     Failed { message: String, retry_after: Option<Duration> },
 }
@@ -267,16 +267,14 @@ impl<L: Logic> Addressed<'_, L> {
         match answer.status.as_u16() {
             404 if self.is_about_the_object(&refusal) => match verb {
                 Verb::Delete { .. } => (Verdict::Done, Seen::Gone),
-                Verb::Patch { .. } | Verb::Replace { .. } => {
-                    (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Gone)
-                }
-                Verb::Create { .. } => (Verdict::Denied { status: 404, message: refusal.text() }, Seen::Nothing),
+                Verb::Patch { .. } | Verb::Replace { .. } => (denied(&refusal, 404), Seen::Gone),
+                Verb::Create { .. } => (denied(&refusal, 404), Seen::Nothing),
             },
             409 => (Verdict::Conflict { message: refusal.text() }, self.look().await.0),
             status @ (400 | 413 | 415 | 422) => {
                 (Verdict::Refused { status, message: refusal.text(), reason: refusal.reason }, Seen::Nothing)
             }
-            status @ (403..=406) => (Verdict::Denied { status, message: refusal.text() }, Seen::Nothing),
+            status @ (403..=406) => (denied(&refusal, status), Seen::Nothing),
             429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
             // A server that names a time for coming back has turned the request away at the door.
             503 if answer.retry_after.is_some() => {
@@ -352,6 +350,10 @@ impl<L: Logic> Addressed<'_, L> {
             && status.details.name == self.name
             && [self.spec.resource.plural, self.spec.resource.kind, ""].contains(&status.details.kind.as_str())
     }
+}
+
+fn denied(refusal: &ApiStatus, status: u16) -> Verdict {
+    Verdict::Denied { status, reason: refusal.reason().to_owned(), message: refusal.text() }
 }
 
 fn encode(body: &Value) -> Vec<u8> {

@@ -251,6 +251,26 @@ async fn each_refusal_has_its_meaning() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_goes_is_told_by_the_cause_and_not_by_the_message() {
+    let terminating = "namespace ns is being terminated";
+    let denied = async |causes: Value| {
+        let (status, mut body) = failure(403, "Forbidden", terminating, ("copies", "a"));
+        body["details"]["causes"] = causes;
+        let (outcome, _) = carried_out(create(), false, vec![answer(status, body)]).await;
+        match outcome.verdict {
+            Verdict::Denied { status: 403, reason, message } if message.ends_with(terminating) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        denied(json!([{"reason": "NamespaceTerminating", "field": "metadata.namespace"}])).await,
+        "NamespaceTerminating"
+    );
+    assert_eq!(denied(json!([{"reason": "FieldValueInvalid"}])).await, "Forbidden", "what a policy says is its own");
+    assert_eq!(denied(json!([])).await, "Forbidden");
+}
+
+#[tokio::test]
 async fn a_conflict_is_followed_by_one_get() {
     for verb in [create(), patch(), delete()] {
         let (status, body) = failure(409, "Conflict", "no", ("copies", "a"));
@@ -310,7 +330,7 @@ async fn a_server_that_names_a_time_has_turned_the_request_away() {
 async fn a_page_of_a_proxy_instead_of_a_status_is_told_shortened() {
     let page = Response::builder().status(403).body(Full::new(Bytes::from("é".repeat(5_000)))).expect("a response");
     let (outcome, _) = carried_out(patch(), false, vec![page]).await;
-    let Verdict::Denied { status: 403, message } = outcome.verdict else { panic!("{:?}", outcome.verdict) };
+    let Verdict::Denied { status: 403, message, .. } = outcome.verdict else { panic!("{:?}", outcome.verdict) };
     assert!(message.starts_with("403 éé") && message.ends_with('…'));
     assert!(message.len() <= REFUSAL_MESSAGE_BYTES + '…'.len_utf8());
 }
