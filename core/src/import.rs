@@ -9,6 +9,7 @@
 pub(crate) mod admission;
 mod claim;
 mod multi_cluster_service;
+mod owned;
 mod slice;
 
 use crate::ids::ObjectName;

@@ -1,6 +1,7 @@
 //! A real control plane: etcd and kube-apiserver, on request kube-controller-manager, each under a supervisor, in a folder
 //! and on ports of its own.
 
+mod controllers;
 mod shared;
 
 pub use shared::{SHARED_USERS, shared};
@@ -30,16 +31,6 @@ pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The user that a kube-controller-manager with Leases of its own works as; its controllers are service accounts of
 /// kube-system by their names.
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-/// How long such a one holds its Lease without renewing it, how long it tries to, and how often: so long that one that
-/// has no processor for some seconds keeps it.
-const ELECTION: [&str; 4] = [
-    "--leader-elect=true",
-    "--leader-elect-lease-duration=10s",
-    "--leader-elect-renew-deadline=8s",
-    "--leader-elect-retry-period=300ms",
-];
-/// The controllers that empty deleted namespaces and delete what has lost its owners.
-const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 /// How long a service account's token is good for: longer than anything here runs.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
@@ -273,71 +264,6 @@ impl ControlPlane {
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.controller_manager.iter().chain([&self.api_server, &self.etcd])
-    }
-
-    /// Lets kube-controller-manager finish the deletion of namespaces and collect garbage here, as it does in every cluster.
-    /// It ends with the control plane. For one that was started without controllers: the garbage collector looks for new
-    /// kinds every 30 s only, so this comes after the definitions.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
-    pub async fn clean_up(&mut self) -> anyhow::Result<()> {
-        self.controller_manager = Some(self.start_cleaners().await?);
-        Ok(())
-    }
-
-    /// The same for as long as the process is kept.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
-    pub async fn start_cleaners(&self) -> anyhow::Result<Process> {
-        // By default its clients ask 20 times a second, and a namespace costs two requests for each kind.
-        let unhurried = [("--kube-api-qps", "1000"), ("--kube-api-burst", "1000")];
-        self.start_controller_manager(&CLEANERS, &unhurried).await
-    }
-
-    /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it: it works
-    /// under its Lease in kube-system, and each controller as its own service account. The control plane must have been
-    /// started with the user [`CONTROLLER_MANAGER`].
-    ///
-    /// # Errors
-    /// Where it cannot be started.
-    pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
-        let mut arguments = self.controller_manager_arguments(&controllers.join(","));
-        arguments.extend(ELECTION.map(OsString::from));
-        arguments.push("--use-service-account-credentials=true".into());
-        arguments.extend([OsString::from("--kubeconfig"), self.kubeconfig(CONTROLLER_MANAGER).await?.into_os_string()]);
-        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
-    }
-
-    /// Starts another kube-controller-manager, with controllers by upstream's names and more flags, that works as the admin
-    /// and asks for no Lease.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
-    pub async fn start_controller_manager(
-        &self,
-        controllers: &[&str],
-        more: &[(&str, &str)],
-    ) -> anyhow::Result<Process> {
-        let mut arguments = self.controller_manager_arguments(&controllers.join(","));
-        arguments.push("--leader-elect=false".into());
-        arguments.extend(more.iter().map(|(flag, value)| OsString::from(format!("{flag}={value}"))));
-        arguments.extend([OsString::from("--kubeconfig"), self.admin_kubeconfig()?.into_os_string()]);
-        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
-    }
-
-    fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {
-        vec![
-            // Nothing listens: nobody asks it anything.
-            "--secure-port=0".into(),
-            format!("--controllers={controllers}").into(),
-            // What the tokens that it puts into Secrets are signed with, and the authority that it puts beside them.
-            "--service-account-private-key-file".into(),
-            self.folder.join("certificates/apiserver.key").into_os_string(),
-            "--root-ca-file".into(),
-            self.folder.join("certificates/apiserver.crt").into_os_string(),
-        ]
     }
 }
 

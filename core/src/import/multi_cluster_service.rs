@@ -1,5 +1,6 @@
 //! A MultiClusterService: its ServiceImport, and the Service derived for it once the import has exporters.
 
+use super::owned::{controlled_imports, orphaned_import};
 use super::{admission, claim, derived_service, slice};
 use crate::conditions::{self, VALID, Verdict, Wanted};
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -39,7 +40,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     for service in derived_services(view, wish) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
-    for import in controlled_imports(view, wish) {
+    for import in controlled_imports(view, wish).chain(orphaned_import(view, wish)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
     if plan.writes.is_empty()
@@ -448,13 +449,6 @@ fn derived_services<'a>(view: &'a View, wish: &'a MultiClusterService) -> impl I
         .get(&wish.meta.name)
         .filter(|name| name.namespace == view.settings.fleet_system_namespace)
         .filter_map(|name| view.services.live(name))
-}
-
-fn controlled_imports<'a>(
-    view: &'a View,
-    wish: &'a MultiClusterService,
-) -> impl Iterator<Item = &'a ServiceImport> + 'a {
-    view.imports_of.get(&wish.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
 fn controller(wish: &MultiClusterService) -> Controller {

@@ -227,6 +227,22 @@ fn a_deleted_wish_takes_what_was_made_for_it_then_goes() {
 }
 
 #[test]
+fn a_deleted_wish_takes_the_import_that_was_orphaned_by_its_deletion() {
+    let dying = standing(derived_service("work-app", "work/app")).0.deleting();
+    let orphaned = service_import("work/app").marked();
+    let mut objects = vec![dying.clone().object(), orphaned.clone().object()];
+    let delete = Write::delete(Kind::ServiceImport, &orphaned.meta);
+    assert_eq!(writes(&member_view(objects.clone()), &app()), [delete]);
+    // One that another controls, or that another may take over, is not its own.
+    let other = wish("work/other").importing("app").taken_on();
+    let taken = orphaned.clone().controlled_by(&other);
+    let goes = [labels(&dying, false, "app", Some("work-app"))];
+    assert_eq!(writes(&member_view([dying.clone().object(), taken.object()]), &app()), goes);
+    objects.push(other.object());
+    assert_eq!(writes(&member_view(objects), &app()), goes);
+}
+
+#[test]
 fn a_wish_that_changes_its_mind_leaves_the_old_import_first() {
     let service = derived_service("work-app", "work/app");
     let (wish, mut objects) = standing(service);
