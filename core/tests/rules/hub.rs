@@ -538,7 +538,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     let [stays, goes] = [namespace("fleet-member-member-2"), namespace("fleet-member-member-2").deleting()];
     let released = [Write::finalizer(Kind::EndpointSliceImport, &dying.meta, false)];
     // Whatever is seen first.
-    let mut view = objects(&dying, &[stays.clone().object()]);
+    let mut view = objects(&dying, &[stays.object()]);
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
     assert!(told(&mut view, goes.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), released);
@@ -549,7 +549,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     // While it is not known whether the namespace goes, its agent lets it go.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
-    let others = dying.clone().held_by("example.com/other");
+    let others = dying.held_by("example.com/other");
     let view = objects(&others, &[goes.clone().object()]);
     assert_eq!(writes(&view, &key), [Write::finalizer(Kind::EndpointSliceImport, &others.meta, false)]);
     let unmarked = slice_import("member-2", &export).deleting();

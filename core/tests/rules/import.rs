@@ -235,9 +235,9 @@ fn a_deleted_wish_takes_the_import_that_was_orphaned_by_its_deletion() {
     assert_eq!(writes(&member_view(objects.clone()), &app()), [delete]);
     // One that another controls, or that another may take over, is not its own.
     let other = wish("work/other").importing("app").taken_on();
-    let taken = orphaned.clone().controlled_by(&other);
+    let taken = orphaned.controlled_by(&other);
     let goes = [labels(&dying, false, "app", Some("work-app"))];
-    assert_eq!(writes(&member_view([dying.clone().object(), taken.object()]), &app()), goes);
+    assert_eq!(writes(&member_view([dying.object(), taken.object()]), &app()), goes);
     objects.push(other.object());
     assert_eq!(writes(&member_view(objects), &app()), goes);
 }
