@@ -1,4 +1,4 @@
-//! The real agents, as tasks of this process.
+//! Real agents, run as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
 use fleetnet_core::ids::Text;
@@ -25,55 +25,55 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
-/// The times of leader election.
+/// Durations of leader election.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseTimes {
-    /// Others may take a Lease that was not renewed for so long.
+    /// Duration after which another candidate may take a Lease that its holder did not renew.
     pub lease: Duration,
-    /// A leader that could not renew for so long stops.
+    /// Duration after which a leader that fails to renew its Lease stops.
     pub renew: Duration,
-    /// Between two renewals.
     pub retry: Duration,
 }
 
 impl LeaseTimes {
-    /// For who wants to see a successor take over soon. Still, an agent that has no processor for some seconds goes on.
+    /// Durations for tests that wait for a new leader. Long enough for an agent that gets no processor time for some
+    /// seconds.
     pub const SHORT: Self =
         Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
 }
 
-/// The agents' own.
+/// Defaults of the agent binaries.
 impl Default for LeaseTimes {
     fn default() -> Self {
         Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
     }
 }
 
-/// What an agent is started with beside its clusters.
+/// Settings of an agent, apart from its clusters.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Who it is as a candidate for its Leases and in Events; all that is random in it follows from this. No two that run
-    /// may have the same.
+    /// Name of the agent as a candidate for Leases and in Events. It also seeds the agent's randomness, so each
+    /// running agent needs its own.
     pub identity: String,
-    /// Its clock.
     pub clock: Clock,
-    /// Its leader election.
     pub lease: LeaseTimes,
-    /// How long a derived Service outlives its last exporter; of no account for the hub agent.
+    /// Time that a derived Service is kept after its last exporter is gone. The hub agent ignores it.
     pub derived_service_grace: Duration,
-    /// How a member agent makes the EndpointSlices of its cluster; none: it does not. Of no account for the hub agent.
+    /// Settings of the EndpointSlice controller. With `None` the member agent does not run it. The hub agent ignores
+    /// them.
     pub endpointslices: Option<endpoints::Settings>,
-    /// How long another cluster may be silent before a member agent takes its id over. Of no account for the hub agent.
+    /// Silence after which a member agent takes over the id of another cluster. The hub agent ignores it.
     pub member_takeover_after: Duration,
-    /// Where a member agent believes that the endpoints of other clusters lie. Of no account for the hub agent.
+    /// Address ranges that a member agent accepts for the endpoints of each other cluster. The hub agent ignores
+    /// them.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// What namespaces of the hub decide. Of no account for a member agent.
+    /// Policy on annotations of hub namespaces that limit exporters and importers. Member agents ignore it.
     pub namespace_policy: NamespacePolicy,
 }
 
-/// The defaults of the agents, on the system's clock and with an identity like theirs.
 impl Setup {
-    /// For an agent of that kind, `hub-agent` or `member-agent`.
+    /// Returns the agents' defaults with the system clock and a new identity. `kind` is `hub-agent` or
+    /// `member-agent`.
     #[must_use]
     pub fn usual(kind: &str) -> Self {
         Self {
@@ -89,10 +89,10 @@ impl Setup {
     }
 }
 
-/// How long another cluster may be silent before a member agent takes its id over: the member agent's default.
+/// Default of the member agent: silence after which it takes over the id of another cluster.
 pub const MEMBER_TAKEOVER_AFTER: Duration = Duration::from_secs(1_800);
 
-/// An agent that runs. It ends with this, as a process that is killed does.
+/// Running agent. Dropping it aborts the agent, as if its process was killed.
 #[derive(Debug)]
 pub struct Agent {
     name: String,
@@ -101,23 +101,20 @@ pub struct Agent {
     status: watch::Receiver<Vec<SourceStatus>>,
     blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
-    /// Ends the task that runs it.
+    /// Aborts the task that runs the agent.
     abort: AbortHandle,
 }
 
-/// How an agent ended by itself.
+/// Outcome of an agent that ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was asked to, and did all that had to be done first.
+    /// The agent stopped on request and finished its work.
     Stopped,
-    /// It gave up, or panicked; why.
+    /// The agent failed or panicked, with the message.
     Failed(String),
 }
 
-/// Starts the hub agent, called `hub-agent`.
-///
-/// # Errors
-/// Where it has no metrics; so of all agents.
+/// Starts the hub agent under the name `hub-agent`.
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let policy = setup.namespace_policy;
     let sources = hub_agent::sources(&hub, policy);
@@ -126,10 +123,7 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     start.run(Hub::new(policy, &registry)?, None, sources, registry)
 }
 
-/// Starts the agent of the member `member_name`, called `member-agent of <member>`.
-///
-/// # Errors
-/// Where it has no metrics.
+/// Starts the agent of the member `member_name` under the name `member-agent of <member>`.
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let hub_namespace = member_namespace(member_name);
     let endpoints = setup.endpointslices.as_ref();
@@ -156,10 +150,10 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     start.run(logic, Some(blocked), sources, registry)
 }
 
-/// What both agents are started with.
+/// Settings that both agents need to start.
 struct Start {
     name: String,
-    /// Holds the Leases.
+    /// Cluster of the agent's Leases.
     cluster: Arc<Cluster>,
     leases: Vec<String>,
     setup: Setup,
@@ -188,7 +182,7 @@ impl Start {
         let status = runner.status();
         let (stop, stopped) = Shutdown::new();
         let (end, ended) = watch::channel(None);
-        // A task of its own, so that a panic of the agent is an end like others.
+        // The agent has its own task, so that a panic ends it like an error does.
         let running = Aborted(tokio::spawn(runner.run(stopped)));
         let abort = tokio::spawn(watch_over(running, end)).abort_handle();
         Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
@@ -201,7 +195,7 @@ impl Drop for Agent {
     }
 }
 
-/// A task that ends with this.
+/// Task that is aborted when this value is dropped.
 struct Aborted<T>(JoinHandle<T>);
 
 impl<T> Drop for Aborted<T> {
@@ -220,41 +214,38 @@ async fn watch_over(mut running: Aborted<Result<(), RunError>>, end: watch::Send
 }
 
 impl Agent {
-    /// `hub-agent`, `member-agent of member-1`.
+    /// Returns `hub-agent` or for example `member-agent of member-1`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits until it knows all that it watches, or has ended.
+    /// Waits until the agent has read everything that it watches, or until it ends.
     pub async fn ready(&self) {
         let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
-        // An error says that it has ended.
+        // The channel closes when the agent ends, and there is nothing left to wait for.
         let _ = self.status.clone().wait_for(known).await;
     }
 
-    /// Why it is not ready although it knows its own cluster.
+    /// Returns why the agent is not ready although it has read its own cluster.
     #[must_use]
     pub fn blocked(&self) -> Option<String> {
         self.blocked.as_ref()?.borrow().clone()
     }
 
-    /// How it ends by itself; nothing where it is killed.
+    /// Waits until the agent ends by itself. Returns `None` if it is killed.
     pub fn ended(&self) -> impl Future<Output = Option<Ended>> + Send + use<> {
         let mut ended = self.ended.clone();
         async move { ended.wait_for(Option::is_some).await.ok()?.clone() }
     }
 
-    /// What `/metrics` would answer.
-    ///
-    /// # Errors
-    /// Where a metric cannot be written as text.
+    /// Returns the metrics in the text format of `/metrics`.
     pub fn metrics(&self) -> anyhow::Result<String> {
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
-    /// Asks it to finish what is under way and to give its Leases back. Tells how it ended; nothing where that takes too
-    /// long and it is killed.
+    /// Asks the agent to finish its current work and release its Leases. Kills it after `within` and then returns
+    /// `None`.
     pub async fn stop(&self, within: Duration) -> Option<Ended> {
         self.stop.request();
         if let Ok(ended) = timeout(within, self.ended()).await {
@@ -264,10 +255,11 @@ impl Agent {
         None
     }
 
-    /// Ends it at once, as a crash does, and waits until it is gone: nothing is finished, no Lease is given back.
+    /// Aborts the agent like a crash, and waits until it is gone. It neither finishes its work nor releases its
+    /// Leases.
     pub async fn kill(&self) {
         self.abort.abort();
-        // The sender goes with the task.
+        // The task owns the sender and drops it last.
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

@@ -1,4 +1,4 @@
-//! A hub, its members and the agents of all of them.
+//! Fleet of a hub, its members and their agents.
 
 use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
@@ -20,40 +20,39 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The hub agent's user.
+/// User of the hub agent.
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
-/// A member agent's user in its own cluster.
+/// User of a member agent in its own cluster.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
-/// When a fleet's time begins: noon of an arbitrary day.
+/// Start of a fleet's virtual time: noon of an arbitrary day.
 const NOON: Timestamp = Timestamp::from_seconds(1_800_014_400);
 
-/// What a fleet is made with.
+/// Settings of a fleet.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many members it has, called `member-1`, `member-2`, …
+    /// Number of members. Their default names are `member-1`, `member-2`, ….
     pub members: usize,
-    /// Of all that is random.
+    /// Seed of all randomness in the fleet.
     pub seed: u64,
-    /// The agents' leader election.
     pub lease: LeaseTimes,
-    /// How long a derived Service outlives its last exporter.
+    /// Time that a derived Service is kept after its last exporter is gone.
     pub derived_service_grace: Duration,
-    /// How the member agents make their clusters' EndpointSlices; none: they do not.
+    /// Settings of the EndpointSlice controller. With `None` the member agents do not run it.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Of the definitions that the servers have.
+    /// Form of the CustomResourceDefinitions on the servers.
     pub form: Form,
-    /// Ids of the members where they are not `member-1`, `member-2`, …: two of them may be equal.
+    /// Ids of the members instead of `member-1`, `member-2`, …. Two members may have the same id.
     pub cluster_ids: Vec<String>,
-    /// How long another cluster may be silent before a member agent takes its id over.
+    /// Silence after which a member agent takes over the id of another cluster.
     pub member_takeover_after: Duration,
-    /// Where the member agents believe that the endpoints of other clusters lie.
+    /// Address ranges that the member agents accept for the endpoints of each other cluster.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// What namespaces of the hub decide.
+    /// Policy on annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
 }
 
 impl Options {
-    /// With the agents' defaults.
+    /// Returns settings with the agents' defaults.
     #[must_use]
     pub fn members(members: usize) -> Self {
         let (lease, derived_service_grace) = (LeaseTimes::default(), DERIVED_SERVICE_GRACE);
@@ -72,51 +71,43 @@ impl Options {
     }
 }
 
-/// A fleet. Its time moves with tokio's clock alone.
+/// Hub, members and agents. Virtual time moves with the clock of tokio only.
 #[derive(Debug)]
 pub struct Fleet {
-    /// The hub.
     pub hub: Server,
-    /// The members, in order of their numbers.
+    /// Members by number, from `member-1`.
     pub members: Vec<Member>,
     clock: Clock,
     options: Options,
-    /// How many agents were started ever.
+    /// Number of agents started so far. Each gets a new identity from it.
     started: u32,
     agents: BTreeMap<Place, (Agent, Line)>,
 }
 
-/// A member cluster.
 #[derive(Debug)]
 pub struct Member {
-    /// Its id in the fleet.
     pub name: String,
-    /// Its namespace in the hub.
     pub hub_namespace: Text,
-    /// Its agent's user there. Of several clusters with one id each has its own, so that their writes can be told apart.
+    /// User of the agent in the hub. Clusters with the same id have different users, so that tests can tell their
+    /// writes apart.
     pub hub_user: String,
-    /// Its API server.
     pub server: Server,
 }
 
-/// What the servers of a fleet held at one moment.
+/// Contents of all servers of a fleet at one moment.
 #[derive(Debug)]
 pub struct Backup(Vec<memkube::Backup>);
 
-/// Where an agent runs.
+/// Cluster that an agent belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In the hub.
     Hub,
-    /// In the member of that index, from 0.
+    /// Member by index, from 0.
     Member(usize),
 }
 
 impl Fleet {
-    /// Makes the servers with the namespaces that agents need; no agent runs yet.
-    ///
-    /// # Errors
-    /// Where a server refuses.
+    /// Creates the servers and the namespaces that agents need. Starts no agent.
     pub async fn new(options: Options) -> anyhow::Result<Self> {
         let clock = Clock::virtual_at(NOON);
         let hub = server("hub", &clock, options.seed, options.form).await?;
@@ -141,22 +132,19 @@ impl Fleet {
         Ok(Self { hub, members, clock, options, started: 0, agents: BTreeMap::new() })
     }
 
-    /// The clock of servers and agents.
+    /// Returns the clock that servers and agents share.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The servers with their names, the hub first.
+    /// Returns the servers with their names, the hub first.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
         let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
         std::iter::once(("hub", &self.hub)).chain(members)
     }
 
-    /// Makes a namespace for users everywhere.
-    ///
-    /// # Errors
-    /// Where a server refuses.
+    /// Creates a user namespace in the hub and in all members.
     pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
         for (_, server) in self.servers() {
             server.make_namespace(name).await?;
@@ -164,10 +152,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts every agent that does not run, and waits until all know their clusters.
-    ///
-    /// # Errors
-    /// Where one is not ready in time.
+    /// Starts every agent that does not run, and waits until all are ready.
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
         for place in self.places() {
             if !self.agents.contains_key(&place) {
@@ -177,20 +162,14 @@ impl Fleet {
         self.ready().await
     }
 
-    /// Waits until all agents know their clusters.
-    ///
-    /// # Errors
-    /// Where one is not ready in time.
+    /// Waits until all agents have read their clusters.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let ready = join_all(self.agents.values().map(|(agent, _)| agent.ready()));
         timeout(READY, ready).await.with_context(|| format!("the agents were not ready within {READY:?}"))?;
         Ok(())
     }
 
-    /// Starts an agent, in the place of one that runs there.
-    ///
-    /// # Errors
-    /// Where it has no metrics.
+    /// Starts an agent. It replaces the agent that runs at this place.
     pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
         self.started += 1;
         let setup = |kind: &str| Setup {
@@ -220,62 +199,56 @@ impl Fleet {
         Ok(())
     }
 
-    /// The agent that runs there.
+    /// Returns the agent at this place.
     #[must_use]
     pub fn agent(&self, place: Place) -> Option<&Agent> {
         self.agents.get(&place).map(|(agent, _)| agent)
     }
 
-    /// The line of the agent that runs there.
+    /// Returns the connection of the agent at this place.
     #[must_use]
     pub fn line(&self, place: Place) -> Option<&Line> {
         self.agents.get(&place).map(|(_, line)| line)
     }
 
-    /// All places where agents belong, the hub first.
+    /// Returns all places that have an agent, the hub first.
     pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
         std::iter::once(Place::Hub).chain((0..self.members.len()).map(Place::Member))
     }
 
-    /// Ends an agent as a crash does.
+    /// Aborts an agent like a crash.
     pub async fn kill(&mut self, place: Place) {
         if let Some((agent, _)) = self.agents.remove(&place) {
             agent.kill().await;
         }
     }
 
-    /// Every request that the hub and then the members remember, with its time and its answer's status.
+    /// Returns every recorded request with time and status: first those of the hub, then those of each member.
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// What the servers hold now.
+    /// Returns a copy of what all servers store now.
     #[must_use]
     pub fn backup(&self) -> Backup {
         Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())
     }
 
-    /// Goes back to a backup of this fleet. Agents that run find that out as they would of a restored etcd: not at all.
+    /// Restores a backup of this fleet. Running agents get no notice, as with a restored etcd.
     pub fn restore(&self, backup: &Backup) {
         for ((_, server), backup) in self.servers().zip(&backup.0) {
             server.memkube().restore(backup);
         }
     }
 
-    /// Stops all agents in good order, at once.
-    ///
-    /// # Errors
-    /// Where one fails, or has to be killed.
+    /// Stops all agents in parallel. Fails if one ends with an error or must be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
         join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
     }
 
-    /// Stops the agent of a place in good order.
-    ///
-    /// # Errors
-    /// Where none runs, it fails, or has to be killed.
+    /// Stops one agent. Fails if none runs there, if it ends with an error or if it must be killed.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         let (agent, _) = self.agents.remove(&place).context("an agent runs there")?;
         stop(agent).await
@@ -289,7 +262,7 @@ async fn stop(agent: Agent) -> anyhow::Result<()> {
     }
 }
 
-/// A member agent's user in the hub.
+/// Returns the user of a member agent in the hub.
 #[must_use]
 pub fn hub_user(hub_namespace: &str) -> String {
     format!("system:serviceaccount:{hub_namespace}:member-agent")

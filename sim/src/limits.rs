@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Requests that a server's audit ledger remembers.
+/// Number of requests that a server's audit ledger keeps.
 pub const AUDIT_ENTRIES: usize = 1 << 18;
-/// How long the agents may take to know their clusters.
+/// Time limit for all agents to become ready.
 pub const READY: Duration = Duration::from_secs(60);
-/// How long an agent may take to finish what is under way; then it is killed.
+/// Time limit for an agent to stop. After it the agent is killed.
 pub const STOP: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! The line between one agent and the API servers: it counts what the agent writes, and can be cut at any write.
+//! Connection between one agent and the API servers. It counts the agent's writes and can be cut at any of them.
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -12,38 +12,38 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Writes of leader election and Events do not count: the first have tests of their own, the second nobody waits for.
+/// Resources whose writes do not count. Leader election has its own tests, and nothing waits for Events.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// In virtual time, which passes only when nobody has anything to do: what is under way is carried out by then.
+/// Time for writes in progress to finish. Virtual time passes only when all tasks are idle, so any duration is
+/// enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
-/// Where an agent is cut off.
+/// Write at which an agent loses its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The write, counted from 1.
+    /// Number of the write, from 1.
     pub write: usize,
-    /// On which side of its commit.
+    /// Moment of the cut, relative to the commit of the write.
     pub side: Side,
 }
 
-/// A side of a commit.
+/// Moment relative to the commit of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The write is never carried out.
+    /// The write does not reach the server.
     Before,
-    /// It is never carried out; those under way beside it are, and the agent hears of none of them.
+    /// The write does not reach the server. Concurrent writes do, but the agent gets no answer to them.
     Overtaken,
-    /// It is carried out, and the agent never hears of it.
+    /// The write reaches the server, but the agent gets no answer.
     After,
 }
 
 impl Side {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Before, Self::Overtaken, Self::After];
 }
 
-/// The line of one agent, to all of its clusters. Clones are the same line.
+/// Connection of one agent to all of its clusters. Clones share the same state.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
@@ -53,11 +53,11 @@ struct State {
     passes: watch::Sender<Passes>,
 }
 
-/// What passes a line.
+/// Traffic that a connection lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
-    /// No answers.
+    /// Requests, but no answers.
     Requests,
     Nothing,
 }
@@ -75,18 +75,18 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Counts writes from here on, and cuts the line at one of them.
+    /// Resets the count of writes, and plans a cut at one of the next writes.
     pub fn arm(&self, cut: Option<Cut>) {
         *self.0.count.lock() = Count { written: 0, cut };
     }
 
-    /// How many writes there were since [`Line::arm`].
+    /// Returns the number of writes since [`Line::arm`].
     #[must_use]
     pub fn written(&self) -> usize {
         self.0.count.lock().written
     }
 
-    /// Ready once the line is cut. Nothing passes it then, in either direction.
+    /// Waits until the connection is cut. After that no traffic passes in either direction.
     pub fn is_cut(&self) -> impl Future<Output = ()> + Send + use<> {
         self.is_at(Passes::Nothing)
     }
@@ -95,19 +95,19 @@ impl Line {
         let mut passes = self.0.passes.subscribe();
         async move {
             if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // The line is gone, and whoever used it.
+                // The sender is gone, so no agent uses this connection any more.
                 pending::<()>().await;
             }
         }
     }
 
-    /// A service that is reached over this line.
+    /// Wraps a service so that its traffic passes through this connection.
     #[must_use]
     pub fn to(&self, service: Service) -> Wired {
         Wired { service, line: self.clone() }
     }
 
-    /// Counts a write, and tells where it is cut if it is the one.
+    /// Counts a write. Returns the moment of the cut if this write is the planned one.
     fn count(&self) -> Option<Side> {
         let mut count = self.0.count.lock();
         count.written += 1;
@@ -120,7 +120,7 @@ impl Line {
         pending().await
     }
 
-    /// Severs the line once what is under way is carried out.
+    /// Cuts the connection after concurrent writes are finished.
     async fn sever_behind_others(&self) -> ! {
         self.0.passes.send_replace(Passes::Requests);
         sleep(CARRIED_OUT).await;
@@ -128,7 +128,7 @@ impl Line {
     }
 }
 
-/// A server at the other end of a line.
+/// Server behind a connection that can be cut.
 #[derive(Clone, Debug)]
 pub struct Wired {
     service: Service,

@@ -1,4 +1,4 @@
-//! An API server in memory with what every cluster of a fleet has.
+//! API server in memory with the objects that every cluster of a fleet needs.
 
 use crate::line::Line;
 use anyhow::Context as _;
@@ -9,28 +9,22 @@ use kube::Api;
 use kube::api::PostParams;
 use memkube::{MemKube, Options, User};
 
-/// The namespace of the fleet's own objects in every cluster.
+/// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
-/// The user that furnishes the server; no agent.
+/// User that sets up the server. No agent uses it.
 pub const ADMIN: &str = "admin";
 
-/// A server.
+/// API server in memory.
 #[derive(Clone, Debug)]
 pub struct Server(MemKube);
 
 impl Server {
-    /// A server with the definitions and [`FLEET_SYSTEM`].
-    ///
-    /// # Errors
-    /// Where it refuses them.
+    /// Starts a server with the CustomResourceDefinitions and [`FLEET_SYSTEM`].
     pub async fn start(name: &str, options: Options) -> anyhow::Result<Self> {
         Self::with_definitions(name, options, Form::Full).await
     }
 
-    /// The same with the definitions in another form.
-    ///
-    /// # Errors
-    /// Where it refuses them.
+    /// Starts a server like [`Server::start`] with another form of the CustomResourceDefinitions.
     pub async fn with_definitions(name: &str, options: Options, form: Form) -> anyhow::Result<Self> {
         let server = Self(MemKube::new(options));
         for definition in crds::all(form) {
@@ -41,36 +35,32 @@ impl Server {
         Ok(server)
     }
 
-    /// memkube itself.
+    /// Returns the memkube instance, for its own controls.
     #[must_use]
     pub fn memkube(&self) -> &MemKube {
         &self.0
     }
 
-    /// A client of [`ADMIN`].
+    /// Returns a client of [`ADMIN`].
     #[must_use]
     pub fn admin(&self) -> kube::Client {
         self.0.client(User::new(ADMIN))
     }
 
-    /// The server as an agent reaches it: in the role `name`, as `user`.
+    /// Returns the server as an agent uses it: in the role `name`, as `user`.
     #[must_use]
     pub fn cluster(&self, name: &str, user: &str) -> Cluster {
         let client = self.0.client(User::new(user));
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// The same over a line.
+    /// Returns the server like [`Server::cluster`], but through a connection that can be cut.
     #[must_use]
     pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
         let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Makes a namespace.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
