@@ -1,21 +1,21 @@
-//! This cluster's EndpointSlices: pods to slices, in the place of kube-controller-manager's controller.
+//! EndpointSlices of this cluster, made from its pods in place of kube-controller-manager's controller.
 //!
 //! ```text
 //!  Service, Pod, Node, EndpointSlice ─► view ─► touched Services ─► due ─► plan ─► phase of writes ─► engine's writer
 //!                                        ▲                                              │
 //!                                        └─────────── the answer to each write ─────────┘
-//!  Lease, slices that others changed ─► takeover ─► whether all of this is on
+//!  Lease, slices that others changed ─► takeover ─► on or off
 //! ```
 //!
-//! What the slices should be is the `endpointslice` library's to say; here is what it is asked about, and when. All of it
-//! is pure: time comes in as data, and what is to be written goes out as the bodies of the engine's requests.
+//! The `endpointslice` library decides what the slices should be. This module decides when to ask it, and for what. All of
+//! it is pure: time comes in as data, and writes go out as bodies of the engine's requests.
 //!
-//! - [`view`]: the objects, and which Services a change touches.
-//! - [`due`]: when a touched Service is planned.
-//! - [`controller`]: the plan of one Service, its phases, events and measurements.
-//! - [`writes`]: from the library's plan to requests; [`names`]: what new slices are called.
-//! - [`hands`]: by whose hand slices change; [`lost`]: what own writes asked for whose outcome nobody knows.
-//! - [`takeover`]: on or off; [`serving`]: both together.
+//! - [`view`]: cached objects, and the Services that a change touches.
+//! - [`due`]: time at which a touched Service is planned.
+//! - [`controller`]: plan of one Service, its phases, events and metrics.
+//! - [`writes`]: conversion of the library's plan to requests; [`names`]: names of new slices.
+//! - [`hands`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
+//! - [`takeover`]: decision to serve or not; [`serving`]: controller and decision together.
 
 mod alike;
 pub mod controller;

@@ -1,9 +1,9 @@
-//! Export, this cluster to the hub: what `fleetnet_core::export` is fed with.
+//! Kinds that `fleetnet_core::export` reads: export runs from this cluster to the hub.
 
 use fleetnet_core::model::Kind;
 
-/// Watched in the member. The import half reads Services (derived ones) and EndpointSlices (imported ones) too.
+/// Kinds watched in the member. The import half also reads the derived Services and imported slices among them.
 pub const LOCAL: [Kind; 3] = [Kind::Service, Kind::EndpointSlice, Kind::ServiceExport];
 
-/// Watched in the member's namespace of the hub.
+/// Kinds watched in the member namespace of the hub.
 pub const REMOTE: [Kind; 2] = [Kind::InternalServiceExport, Kind::EndpointSliceExport];

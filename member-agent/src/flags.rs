@@ -1,5 +1,4 @@
-//! The member agent's command line and environment: those of the Go member and mcs managers together (spec 4.2 to 4.4),
-//! and our own.
+//! Command line and environment of the member agent: those of the Go member and mcs managers together, and our own.
 
 use crate::endpoints::EndpointFlags;
 use clap::{ArgAction, Parser};
@@ -118,14 +117,15 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The same for a log: headers may carry credentials, and an authority is long.
+    /// Copy for the log. It leaves out headers, which may carry credentials, and the certificate authority, which is
+    /// long.
     pub fn without_secrets(&self) -> Self {
         let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
         let hub_certificate_authority = set(&self.hub_certificate_authority);
         Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 
-    /// All addresses to listen on, with the flags that give them; some may be equal.
+    /// Addresses to listen on, each with its flag. Some may be equal.
     pub fn addresses(&self) -> [(&'static str, &str); 6] {
         [
             ("--hub-metrics-bind-address", &self.hub_metrics_bind_address),

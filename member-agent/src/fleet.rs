@@ -1,4 +1,5 @@
-//! [`Fleet`]: the agent's part in the fleet. Core's view and plans, and what is measured and told when a write is done.
+//! [`Fleet`]: the agent's part in the fleet. It joins core's view and plans with latency samples, Events and blocking
+//! reasons.
 
 use crate::identity::IdentityReport;
 use crate::latency::Latencies;
@@ -18,7 +19,7 @@ use tracing::debug;
 
 const COMPONENT: &str = "member-agent";
 
-/// The view of what is exported and imported, the parts that run, and their measurements.
+/// View of exports and imports, the parts that run, and their measurements.
 pub(crate) struct Fleet {
     view: View,
     parts: Parts,
@@ -26,11 +27,11 @@ pub(crate) struct Fleet {
     observed: Observed,
     hindrances: Hindrances<Key>,
     identity: IdentityReport,
-    /// Events that no write brings.
+    /// Events that belong to no write.
     events: Vec<Event>,
 }
 
-/// The kind whose conditions a key writes: they say what was refused of it.
+/// Kind whose conditions a key writes, so that a rejected write of the key shows in a condition.
 fn says_itself(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
@@ -40,7 +41,7 @@ fn says_itself(key: &Key) -> Option<Kind> {
 }
 
 impl Fleet {
-    /// Knows nothing yet.
+    /// Creates a fleet part with an empty view.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
         let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
         Self { view, parts, latencies, observed, hindrances, identity, events: Vec::new() }
@@ -52,11 +53,12 @@ impl Fleet {
             Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
             Key::SliceImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
-            Key::Heartbeat => true, // if it is ours to make, its settings say so
+            Key::Heartbeat => true, // the settings decide whether there is a heartbeat
         }
     }
 
-    /// An imported slice that is gone takes with it what it remembered of its latency, also what an earlier process wrote.
+    /// Keeps the measured generation of an imported slice that is deleted, also if an earlier process wrote it. The
+    /// annotation that recorded it is lost with the slice.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { namespace, name, .. } = change else { return };
         match source {
@@ -73,23 +75,24 @@ impl Fleet {
         }
     }
 
-    /// Notes which generation of an imported slice was observed, for as long as the hub gives it, and returns what was known.
+    /// Notes the generation of an imported slice and returns what was known. It keeps nothing of a slice that the hub
+    /// does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_slice_import(slice).is_none() {
-            self.observed.forget(slice); // the end of its EndpointSliceImport came first
+            self.observed.forget(slice); // its EndpointSliceImport was removed first
         }
         known
     }
 
-    /// Observes the Services that the hub has judged since the last call.
+    /// Observes the latency of exports that the hub has accepted or rejected since the last call.
     fn measure_services(&mut self) {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
         }
     }
 
-    /// The object whose user should hear of what happens to a key.
+    /// Object that gets the Events about a key.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name)?;
@@ -112,8 +115,8 @@ impl Fleet {
         }
     }
 
-    /// Whether the change is that something cannot be read, and that is known already: what the EndpointSlice controller
-    /// cannot read of an object when it asks for it is no news here.
+    /// True if the object of this undecodable change is in the view already. The decoder of the EndpointSlice
+    /// controller can fail on an object that the fleet can read; the fleet then keeps its state.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
         let Change::Unreadable { namespace, name } = change else { return false };
         let name = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
@@ -138,7 +141,8 @@ impl Fleet {
         self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
     }
 
-    /// Who vouches for this cluster's slices must follow them.
+    /// Notes if the watch of EndpointSlices is in touch with its server. Without that, this cluster must not vouch for
+    /// its slices.
     pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, dirty: &mut Vec<Key>) {
         if source == Kind::EndpointSlice {
             self.view.slices_followed(in_touch, dirty);
@@ -174,7 +178,7 @@ impl Fleet {
         plan
     }
 
-    /// Logs why a slice that the hub gives is not imported yet.
+    /// Logs why a distributed slice is not imported yet.
     fn log_skipped(&self, key: &Key) {
         let Key::SliceImport(slice) = key else { return };
         let Some(owner) = self.view.owner_of_slice_import(slice) else { return };
@@ -190,12 +194,12 @@ impl Fleet {
         }
     }
 
-    /// Events of the plans since the last call.
+    /// Returns the Events of the plans since the last call.
     pub(crate) fn take_events<S: From<Kind>>(&mut self) -> Vec<EventRecord<S>> {
         glue::events(std::mem::take(&mut self.events))
     }
 
-    /// Why this process is not ready although it knows its own cluster.
+    /// Reason why this process is not ready although it knows its own cluster.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.identity.blocked()
     }
@@ -204,7 +208,7 @@ impl Fleet {
         self.identity.leads();
     }
 
-    /// A write has ended, and its answer is in the view.
+    /// Notes the end of a write. The view already has the answer.
     pub(crate) fn ended(&mut self, key: &Key, kind: Option<Kind>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
         match (key, end) {
             (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(glue::core_time(at), dirty),
@@ -218,7 +222,7 @@ impl Fleet {
         }
     }
 
-    /// One lane for each namespace of exports, and for each cluster that slices come from.
+    /// Flow of a key: one for each namespace of exports, and one for each exporting member.
     pub(crate) fn lane(&self, key: &Key) -> LaneId {
         match key {
             Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
@@ -254,13 +258,14 @@ impl Fleet {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| format!("{kind:?}") != refusal.kind);
         if is_beside && says_itself(key).is_some() {
-            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition tells it
+            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition reports it
             return Vec::new();
         }
         glue::refusal_event(about, refusal, COMPONENT)
     }
 
-    /// Another writer undoes what a key writes to an object, or does so no more: its event and the condition of its user's object.
+    /// Notes that another writer undoes, or no longer undoes, what a key writes. Returns the Event and updates the
+    /// condition of the user's object.
     pub(crate) fn fight<S: From<Kind>>(
         &mut self,
         key: &Key,
@@ -274,7 +279,7 @@ impl Fleet {
         glue::fight_event(about, fight, COMPONENT)
     }
 
-    /// Another writer undoes what the EndpointSlice controller writes for a Service: its event.
+    /// Returns the Event if another writer undoes what the EndpointSlice controller writes for a Service.
     pub(crate) fn fight_over_slice<S: From<Kind>>(
         &self,
         service: &ObjectName,

@@ -1,4 +1,4 @@
-//! What operators of this cluster learn of its id: an Event on the namespace `kube-system`, and readiness.
+//! Reports on this cluster's id for its operators: an Event on the namespace `kube-system`, and readiness.
 
 use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::Kind;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 const COMPONENT: &str = "member-agent";
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// What was said so far.
+/// Blocking reasons of the cluster id that were reported so far.
 #[derive(Debug)]
 pub(crate) struct IdentityReport {
     leads: bool,
@@ -22,17 +22,18 @@ impl IdentityReport {
         Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
-    /// Why this process is not ready, if another cluster owns the id.
+    /// Reason why this process is not ready: another cluster owns the id.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.blocked.subscribe()
     }
 
-    /// From now on this process emits the Events: those of its predecessor were about another time.
+    /// Starts to emit Events, also for reasons that an earlier leader reported: those Events are about an earlier
+    /// time.
     pub(crate) fn leads(&mut self) {
         self.leads = true;
     }
 
-    /// Takes what the newest plan says of the id. Gives an Event for each thing that is new.
+    /// Takes the blocking reasons of the newest plan and returns an Event for each new one.
     pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Text>) -> Vec<Event> {
         let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
         let blocked = of_reason(Reason::ClusterIdInUse).map(|hindrance| hindrance.message.clone()).next();

@@ -1,9 +1,9 @@
-//! Import, the hub to this cluster: what `fleetnet_core::import` is fed with.
+//! Kinds that `fleetnet_core::import` reads: import runs from the hub to this cluster.
 
 use fleetnet_core::model::Kind;
 
-/// Watched in the member, besides the Services and EndpointSlices that the export half watches.
+/// Kinds watched in the member, besides the Services and EndpointSlices of the export half.
 pub const LOCAL: [Kind; 2] = [Kind::MultiClusterService, Kind::ServiceImport];
 
-/// Watched in the member's namespace of the hub.
+/// Kinds watched in the member namespace of the hub.
 pub const REMOTE: [Kind; 2] = [Kind::InternalServiceImport, Kind::EndpointSliceImport];

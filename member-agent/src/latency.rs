@@ -1,4 +1,4 @@
-//! The two histograms that the project is watched by (spec section 3), and how good their samples are.
+//! Two latency histograms, the main measurements of the project, and a counter of samples that had to be clamped.
 
 use fleetnet_agent::metrics::{counter, histogram};
 use fleetnet_core::ids::{Text, Timestamp};
@@ -8,22 +8,22 @@ use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
 use tracing::{debug, trace};
 
-/// The histograms, with this cluster's id.
+/// Histograms, labelled with this cluster's id.
 #[derive(Clone)]
 pub struct Latencies {
     cluster: String,
     slices: HistogramVec,
-    /// The clusters of which there are series.
+    /// Exporting members that have series, so that the series can be dropped.
     origins: BTreeSet<Text>,
     services: HistogramVec,
     samples: IntCounterVec,
 }
 
 impl Latencies {
-    /// Makes and registers them.
+    /// Creates and registers the metrics.
     ///
     /// # Errors
-    /// If the registry has one of these names already.
+    /// If the registry has a metric of one of these names already.
     pub fn new(cluster: &str, registry: &Registry) -> Result<Self, prometheus::Error> {
         Ok(Self {
             cluster: cluster.to_owned(),
@@ -54,7 +54,7 @@ impl Latencies {
         })
     }
 
-    /// A slice was imported just now.
+    /// Observes the latency of a slice that was imported just now.
     pub fn slice_imported(&mut self, origin: &Text, is_first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = exported_since else {
             trace!(%origin, "an imported slice does not say since when it is exported: no latency sample");
@@ -79,19 +79,19 @@ impl Latencies {
         self.count("endpointslice_export_import", sample.clamped);
     }
 
-    /// Drops what was measured of clusters from which nothing comes any more.
+    /// Drops the series of members that export nothing to this cluster any more.
     pub fn forget_departed(&mut self, is_origin: impl Fn(&Text) -> bool) {
         let departed: Vec<Text> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
             for first in ["true", "false"] {
-                // It need not have a series of both.
+                // A member may have only one of the two series, so a missing one is no error.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
             self.origins.remove(&origin);
         }
     }
 
-    /// The hub judged an export.
+    /// Observes the latency of an export that the hub accepted or rejected.
     pub fn service_exported(&self, exported: &ServiceLatency) {
         let Some(since) = exported.exported_since else { return };
         let sample = latency(since, exported.judged_at);

@@ -1,9 +1,9 @@
-//! The member agent: exports the Services of its cluster to the hub, imports those of other members, and makes the
-//! EndpointSlices of its cluster where nobody else does.
+//! Member agent: exports the Services of its cluster to the hub and imports those of other members. It also makes the
+//! EndpointSlices of its cluster while kube-controller-manager does not.
 //!
-//! The rules of the fleet are `fleetnet_core::{export, import}`; this crate watches, writes, measures and answers for them.
-//! [`export`] and [`import`] say what each half watches where. What slices should be is the `endpointslice` library's to
-//! say; [`endpoints`] asks it.
+//! `fleetnet_core::{export, import}` hold the rules of the fleet. This crate watches, writes and measures for them.
+//! [`export`] and [`import`] list what each half watches. The `endpointslice` library decides what slices should be,
+//! and [`endpoints`] asks it.
 
 pub mod endpoints;
 pub mod export;
@@ -37,7 +37,7 @@ use std::sync::Arc;
 const NAME: &str = "member-agent";
 /// Name of the member's own cluster in metrics, logs and probes.
 const MEMBER: &str = "member";
-/// Name of the hub there.
+/// Name of the hub in metrics, logs and probes.
 const HUB: &str = "hub";
 
 /// Runs the agent with a command line; the first argument is the program.

@@ -1,5 +1,7 @@
-//! [`Member`]: the agent as the runtime sees it. Its part in the fleet and the EndpointSlice controller share one process,
-//! one watch of Services and one of slices: a slice that the controller writes is the exporter's with the answer.
+//! [`Member`]: the agent as the runtime sees it.
+//!
+//! The fleet part and the EndpointSlice controller share one process and one watch of Services and slices. So the
+//! exporter sees a slice that the controller writes as soon as the server answers.
 
 use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Serving, SliceReceipt};
@@ -17,33 +19,33 @@ use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
 use tokio::sync::watch;
 
-/// The member agent's parts.
+/// Parts of the member agent.
 pub struct Member {
     fleet: Fleet,
     endpoints: Option<Serving>,
-    /// The lane of the controller's keys.
+    /// Flow of the controller's keys.
     lane: LaneId,
-    /// Whether to serve is decided beside all else.
+    /// Flow of the takeover decision, which must not wait behind other keys.
     takeover_lane: LaneId,
 }
 
-/// What is planned.
+/// Key that the agent plans.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// In the fleet.
+    /// Key of the fleet part.
     Fleet(member::Key),
-    /// The slices of a Service of this cluster.
+    /// Slices of a Service of this cluster.
     Endpoints(ObjectName),
-    /// Whether this cluster's slices are ours to make.
+    /// Decision if this agent makes the slices of this cluster.
     Takeover,
 }
 
-/// What comes back with a write that was carried out.
+/// Data that comes back with a write that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receipt {
-    /// In the fleet.
+    /// Receipt of the fleet part.
     Fleet(glue::Receipt),
-    /// What was done to a slice of this cluster.
+    /// Receipt of a write to a slice of this cluster.
     Endpoints(SliceReceipt),
 }
 
@@ -54,7 +56,7 @@ impl From<glue::Receipt> for Receipt {
 }
 
 impl Member {
-    /// An agent that knows nothing yet; `endpoints` is the EndpointSlice controller, if it may ever serve.
+    /// Creates an agent with an empty view. `endpoints` is the EndpointSlice controller, if it may ever serve.
     pub fn new(
         settings: member::Settings,
         parts: Parts,
@@ -70,12 +72,13 @@ impl Member {
         }
     }
 
-    /// Why this process is not ready although it knows its own cluster.
+    /// Reason why this process is not ready although it knows its own cluster.
     pub fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.fleet.blocked()
     }
 
-    /// What the users of a Service are told. Nobody is left to tell in a namespace that goes.
+    /// Returns the Events for a Service whose slices could not be written. A namespace that is being deleted gets
+    /// none.
     fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
         match (key, &self.endpoints) {
             (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(refusal) => {
@@ -86,7 +89,7 @@ impl Member {
         }
     }
 
-    /// What the EndpointSlice controller makes of something, and what is to be planned for that.
+    /// Passes something to the EndpointSlice controller and pushes the keys that it wants to plan.
     fn tell_endpoints(&mut self, dirty: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
         let Some(serving) = &mut self.endpoints else { return };
         let mut services = Vec::new();
@@ -111,13 +114,13 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
     }
 }
 
-/// What the EndpointSlice controller takes in.
+/// Object for the EndpointSlice controller.
 enum Local {
     Endpoints(Box<endpoints::Object>),
     Lease(LeaseSeen),
 }
 
-/// What the fleet learns of a change, and what the EndpointSlice controller does.
+/// Splits a change into the part of the fleet and the part of the EndpointSlice controller.
 fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object>>, Option<Change<Local>>) {
     let is_fleets = matches!(source, Source::Fleet(_));
     let is_local = source.input().is_some() || source == Source::KubeControllerManagerLease;
@@ -148,7 +151,7 @@ fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object
     }
 }
 
-/// A slice of which only the name is of interest: it is taken.
+/// Slice of another manager. The controller only needs to know that its name is taken.
 fn another_managers(name: &ObjectName) -> EndpointSlice {
     let metadata = Metadata { namespace: (&*name.namespace).into(), name: (&*name.name).into(), ..Metadata::default() };
     EndpointSlice { metadata, ..EndpointSlice::default() }
@@ -286,7 +289,8 @@ impl Logic for Member {
         self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
     }
 
-    /// A namespace that is being deleted takes no slices, which is no error of theirs.
+    /// Ignores failures in a namespace that is being deleted: it accepts no slices, and that is no error of the
+    /// Service.
     fn not_done(&mut self, key: &Key, failure: &Refusal<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             && !glue::is_of_going_namespace(failure)
@@ -340,7 +344,7 @@ impl Logic for Member {
     }
 }
 
-/// The fleet's kind of a source.
+/// Returns the fleet's kind of a source.
 fn kind_of(source: Source) -> Option<Kind> {
     match source {
         Source::Fleet(kind) => Some(kind),

@@ -1,4 +1,4 @@
-//! The member agent's process.
+//! Process of the member agent.
 
 use std::process::ExitCode;
 

@@ -1,26 +1,28 @@
-//! Which generation of each imported slice was observed by this process: an imported slice that somebody deletes is made
-//! anew, and with it goes what it remembered; the same generation must not be measured twice.
+//! Source generations of imported slices that this process has measured.
+//!
+//! An imported slice that somebody deletes is created again, without its annotations. This record keeps the agent from
+//! measuring the same generation twice.
 
 use fleetnet_core::ids::Text;
 use std::collections::BTreeMap;
 
-/// Generations by the name of the slice, for as long as the hub gives it.
+/// Generations by slice name, kept while the hub distributes the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 
-/// What was known of a slice before.
+/// Knowledge of a slice before a generation was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing.
+    /// No generation.
     Nothing,
     /// Another generation.
     Slice,
-    /// This very generation.
+    /// The same generation.
     Generation,
 }
 
 impl Observed {
-    /// Notes a generation and tells what was known.
+    /// Notes a generation and returns what was known before.
     pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
         match self.0.insert(slice.clone(), generation) {
             None => Known::Nothing,
@@ -29,7 +31,7 @@ impl Observed {
         }
     }
 
-    /// The hub does not give the slice any more: one of that name that comes later is another.
+    /// Forgets a slice that the hub distributes no more. A later slice of that name is a new one.
     pub(crate) fn forget(&mut self, slice: &str) {
         self.0.remove(slice);
     }

@@ -1,4 +1,4 @@
-//! From flags to what the agent runs on: checked, complete, and without a way to be half right.
+//! Conversion of flags to checked and complete settings.
 
 use crate::endpoints;
 use crate::flags::Flags;
@@ -13,46 +13,46 @@ use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The Go binary that has what we leave out.
+/// Go binary that has Traffic Manager, which this agent leaves out.
 const GO_BINARY: &str = "member-net-controller-manager";
 
-/// Leases of the Go member manager, which runs export and import (spec 4.2).
+/// Leases of the Go member manager, which runs export and import.
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
-/// Leases of the Go mcs manager, which runs MultiClusterServices (spec 4.3).
+/// Leases of the Go mcs manager, which runs MultiClusterServices.
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// The default of `--derived-service-grace`. With the Go agents an unexport takes the address away within 60 s at most.
+/// Default of `--derived-service-grace`. With the Go agents, an unexport removes the address within 60 s at most.
 pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
 
-/// The Lease under which this cluster's slices are made: ours alone, no Go agent does that.
+/// Lease for this cluster's slices. No Go agent uses it.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
-/// The least `--member-takeover-after`.
+/// Minimum of `--member-takeover-after`.
 const SHORTEST_TAKEOVER: Duration = Duration::from_secs(120);
 
-/// The parts of the agent that run.
+/// Parts of the agent that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Services and slices to the hub.
+    /// Export of Services and slices to the hub.
     pub export: bool,
-    /// Claims and slices from the hub.
+    /// Claims in the hub, and slices imported from it.
     pub import: bool,
-    /// MultiClusterServices, their ServiceImports and derived Services.
+    /// MultiClusterServices with their ServiceImports and derived Services.
     pub multi_cluster_service: bool,
-    /// This cluster's EndpointSlices, if `--endpointslices` asks for it.
+    /// This cluster's EndpointSlices, unless `--endpointslices=off`.
     pub endpoint_slice: bool,
 }
 
 impl Parts {
-    /// None of them.
+    /// No part.
     pub const NONE: Self = Self { export: false, import: false, multi_cluster_service: false, endpoint_slice: false };
 
-    /// All of them.
+    /// All parts.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// What the process says of itself to the hub; `None` if it writes nothing there.
+    /// Announcement of this process to the hub; `None` if it writes nothing there.
     pub fn announcement(self) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
@@ -60,7 +60,8 @@ impl Parts {
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
     }
 
-    /// Names of the Leases to hold: those of the Go managers whose parts run here, so that old and new never act at once.
+    /// Names of the Leases to hold. They are those of the Go managers whose parts run here, so that old and new never
+    /// act at once.
     pub fn leases(self) -> Vec<String> {
         let mut leases = Vec::new();
         if self.export || self.import {
@@ -76,30 +77,30 @@ impl Parts {
     }
 }
 
-/// How the hub is reached.
+/// Connection to the hub.
 #[derive(Clone, Debug)]
 pub enum Hub {
-    /// By a kubeconfig.
+    /// Connection by a kubeconfig.
     Kubeconfig {
-        /// The file.
+        /// Path of the kubeconfig.
         path: PathBuf,
-        /// Accept a server that is named by `http://`.
+        /// True if an `http://` server is accepted.
         insecure_http: bool,
     },
-    /// By an address and a token file.
+    /// Connection by an address and a token file.
     Connection(HubConnection),
 }
 
-/// What the agent runs on.
+/// Checked settings of the agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What core needs to know.
+    /// Settings of core.
     pub member: member::Settings,
-    /// How the hub is reached; none where only this cluster's EndpointSlices are made.
+    /// Connection to the hub; `None` where the agent only makes this cluster's EndpointSlices.
     pub hub: Option<Hub>,
-    /// What runs.
+    /// Parts that run.
     pub parts: Parts,
-    /// How this cluster's slices are made, if that may ever be.
+    /// Settings of the EndpointSlice controller; `None` if it never serves.
     pub endpoints: Option<endpoints::Settings>,
 }
 
@@ -117,7 +118,7 @@ impl Settings {
         let parts = parts(flags)?;
         let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
         let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
-        // Who makes EndpointSlices only needs no fleet.
+        // An agent that only makes EndpointSlices needs no fleet.
         let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
         let cluster = if alone { flags.member_cluster_id.clone().unwrap_or_default() } else { cluster_id(flags)? };
         let hub_namespace = match flags.hub_namespace.as_deref() {
@@ -144,8 +145,8 @@ impl Settings {
     }
 }
 
-/// A member renews every 10 s and acts for half of this after its last renewal: less than a minute would stop it for a hub that
-/// is slow to answer.
+/// Checks the time until a takeover. A member renews every 10 s and acts for half of `after` since its last renewal.
+/// With less than a minute for that, a slow hub would stop it.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
     if after < SHORTEST_TAKEOVER {
         return Err(UsageError(format!("--member-takeover-after ({after:?}) must be at least {SHORTEST_TAKEOVER:?}")));

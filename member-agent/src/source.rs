@@ -1,7 +1,7 @@
-//! What the agent watches: the kinds of the fleet, and for this cluster's own EndpointSlices pods, Nodes and one Lease.
+//! Watches of the agent: the kinds of the fleet, and pods, Nodes and one Lease for this cluster's own EndpointSlices.
 //!
-//! Services and EndpointSlices are watched once for both. Each event is decoded into what either needs: a slice for the
-//! controller only if it bears the controller's name, so that others cost nothing.
+//! The fleet and the controller share one watch of Services and one of EndpointSlices. Each event is decoded for both.
+//! A slice is decoded for the controller only if it carries the controller's name, so that other slices cost nothing.
 
 use crate::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
 use crate::endpoints::{self, Input, Settings};
@@ -19,16 +19,16 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A kind that the agent watches, each in one cluster.
+/// Kind that the agent watches, each in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// A kind of the fleet; Services and EndpointSlices among them.
+    /// Kind of the fleet, also Service and EndpointSlice.
     Fleet(Kind),
-    /// Pods of this cluster, all namespaces.
+    /// Pods of this cluster, in all namespaces.
     Pod,
     /// Nodes of this cluster.
     Node,
-    /// The Lease of this cluster's kube-controller-manager.
+    /// Lease of this cluster's kube-controller-manager.
     KubeControllerManagerLease,
 }
 
@@ -39,7 +39,7 @@ impl From<Kind> for Source {
 }
 
 impl Source {
-    /// What it is to the EndpointSlice controller, if anything.
+    /// Input of the EndpointSlice controller that this source feeds, if any.
     pub(crate) const fn input(self) -> Option<Input> {
         match self {
             Self::Fleet(Kind::Service) => Some(Input::Service),
@@ -51,16 +51,16 @@ impl Source {
     }
 }
 
-/// An object, as those have it who want to know of it.
+/// Object, decoded for its readers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// The fleet's.
+    /// Object of the fleet.
     Fleet(fleet::Object),
-    /// A Service, or a slice with the controller's name: the fleet's and the controller's.
+    /// Service, or slice with the controller's name: decoded for the fleet and for the controller.
     Both(fleet::Object, Box<endpoints::Object>),
-    /// The controller's.
+    /// Object of the EndpointSlice controller.
     Endpoints(Box<endpoints::Object>),
-    /// A Lease.
+    /// Lease of kube-controller-manager.
     Lease(LeaseSeen),
 }
 
@@ -76,8 +76,8 @@ impl Object {
     }
 }
 
-/// What the member agent watches: its whole cluster, and its namespace in the hub where it belongs to a fleet; for the
-/// EndpointSlice controller, if it may ever serve, what that needs besides.
+/// Returns the watches of the member agent: its whole cluster, and its member namespace if it belongs to a fleet.
+/// `endpoints` adds what the EndpointSlice controller needs, unless its mode is off.
 pub fn sources(
     member: &Arc<Cluster>,
     hub: Option<(&str, &Arc<Cluster>)>,
@@ -91,9 +91,10 @@ pub fn sources(
     if let Some((namespace, hub)) = hub {
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);
         sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
-        // A hub of Go agents does not have it: nothing is announced then, and everything said in their form.
+        // A hub of Go agents lacks this kind. This agent then announces no features and writes the Go form.
         sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, Some(namespace)) });
-        // Its UID tells this cluster from another with the same id. Without the right to read it the check is off.
+        // The UID of kube-system tells this cluster from another with the same id. Without read access the check is
+        // off.
         let kube_system = glue::source(Kind::Namespace, member, None);
         sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     }
@@ -112,9 +113,9 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
         resource,
         namespace: None,
         name: None,
-        // Who asked for it by name is to hear that it cannot be done.
+        // With mode `on` the operator asked for the controller, so readiness reports a missing permission.
         optional: settings.mode == Mode::Auto,
-        // Slices that are made of what was, or beside who may not be seen, are worse than none that are.
+        // Stopping is better than slices made from stale objects, or made while another writer cannot be seen.
         freezes_when_forbidden: true,
         metadata_only: false,
         decode,
@@ -132,7 +133,7 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
     ]
 }
 
-/// Services and slices are read for the controller too.
+/// Adds the controller's decoder to the watches of Services and slices.
 fn decode_for_both(spec: &mut SourceSpec<Member>, settings: &Settings) {
     match spec.source {
         Source::Fleet(Kind::Service) => {
@@ -170,14 +171,14 @@ fn both<T: DeserializeOwned + 'static>(
     })
 }
 
-/// Only the metadata, where the rest cannot be read.
+/// Metadata of an object whose other fields may fail to decode.
 #[derive(Default, Deserialize)]
 struct WithMetadata {
     #[serde(default)]
     metadata: Metadata,
 }
 
-/// A kind that only the controller reads.
+/// Returns the decoder of a kind that only the controller reads.
 fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object> {
     Arc::new(move |json| {
         let WithMetadata { metadata } = serde_json::from_slice(json).unwrap_or_default();

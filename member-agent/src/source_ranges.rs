@@ -1,4 +1,5 @@
-//! `--source-ranges`: where the endpoints of other clusters lie, so that what lies elsewhere is not imported.
+//! Parser of `--source-ranges`: address ranges of the endpoints of other clusters. Endpoints outside of them are not
+//! imported.
 
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::ids::Text;
@@ -6,10 +7,10 @@ use fleetnet_core::names;
 use fleetnet_core::ranges::Range;
 use std::collections::BTreeMap;
 
-/// Reads what the flag gives, each time that it is given: `<cluster>=<CIDR>,…`. Several of one cluster are joined.
+/// Parses each value of the flag: `<cluster>=<CIDR>,…`. Values for one cluster are joined.
 ///
 /// # Errors
-/// Names what of it is malformed.
+/// Names the malformed part.
 pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<Text, Vec<Range>>, UsageError> {
     let mut all: BTreeMap<Text, Vec<Range>> = BTreeMap::new();
     for written in written {

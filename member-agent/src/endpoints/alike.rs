@@ -1,9 +1,9 @@
-//! What of an object is read by plans: changes of anything else are no news.
+//! Comparison of objects by what plans read. Other changes need no new plan.
 
 use endpointslice::model::{Endpoint, EndpointSlice, Node, Service};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Whether two states of a Service give the same plans: its status and its version are nobody's business here.
+/// True if two states of a Service give the same plans. Plans do not read its status or its version.
 pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
@@ -13,7 +13,7 @@ pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
         && one.deletion_timestamp == other.deletion_timestamp
 }
 
-/// Whether two states of a slice say the same of endpoints and of whose it is. What others remark on it is nothing.
+/// True if two slices have the same endpoints, ports, labels and deletion state. Annotations are ignored.
 pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     old.endpoints == new.endpoints
         && old.ports == new.ports
@@ -22,7 +22,7 @@ pub(super) fn says_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
         && old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
 }
 
-/// What a slice says of endpoints, in a word. Its labels are not in it: webhooks add some.
+/// Hash of a slice's address type, ports and endpoints. Labels are left out because webhooks add some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
@@ -42,12 +42,13 @@ impl Fingerprint {
     }
 }
 
-/// Whether a plan reads the same from two states of a slice: beside what it says, whether it goes with its Service.
+/// True if a plan reads the same from two slices: the same content and the same owner.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// Whether a Node counts otherwise for the share of its zone. Kubelets report every few seconds, mostly nothing new.
+/// True if a Node changed in what its zone's share depends on. Kubelets report every few seconds, mostly without such
+/// a change.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -1,12 +1,13 @@
-//! [`Controller`]: takes changes in, says which Services to plan, and plans them.
+//! [`Controller`]: takes in changes, reports which Services to plan, and plans them.
 //!
-//! A *sync* of a Service begins with the first write after news. It ends when a write fails, when a plan finds nothing left
-//! to do, or, where changes come faster than writes land, with the next sync ([`Syncs`]). What comes of our own writes is planned at
-//! once. A slice that others have changed is looked at a second later: two who write against each other cost a write a
-//! second and not all that the server can bear.
+//! A *sync* of a Service starts with the first write after a change. It ends when a write fails or a plan finds
+//! nothing left to do. If changes come faster than writes land, it ends with the next sync ([`Syncs`]).
 //!
-//! While it does not serve, nothing is planned, and nothing is held but what tells by whose hand slices change ([`Hands`]).
-//! Each time that it begins to serve, all that it must know is told from the beginning ([`Controller::reading`]).
+//! The result of an own write is planned at once. After a foreign write to a slice, the Service is planned a second
+//! later. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
+//!
+//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`Hands`]). Each
+//! time it starts to serve, it needs a list of every input ([`Controller::reading`]).
 
 mod events;
 mod progress;
@@ -32,21 +33,21 @@ use std::time::Duration;
 use syncs::{Opened, Syncs};
 use tracing::trace;
 
-/// After others changed a slice, its Service is planned so much later.
+/// Delay from a foreign write to a slice until its Service is planned.
 const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
 
-/// When Services are planned.
+/// Timing of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Changes of pods are gathered for so long, counted from the first.
+    /// Time for which changes of pods are gathered, counted from the first.
     pub batch_period: Duration,
-    /// Writes for changes of pods of one Service begin at least so far apart: in a rollout, whose pods change every few
-    /// milliseconds, each write carries several of them, and a change that comes alone waits for nothing.
+    /// Minimum time between writes of one Service that publish changes of pods. In a rollout, pods change every few
+    /// milliseconds, so each write carries several changes. A single change does not wait.
     pub pace: Duration,
 }
 
 impl Timing {
-    /// With the usual pace.
+    /// Timing with the usual pace of 15 ms.
     #[must_use]
     pub const fn with_batch_period(batch_period: Duration) -> Self {
         Self { batch_period, pace: Duration::from_millis(15) }
@@ -57,39 +58,39 @@ impl Timing {
     }
 }
 
-/// What there is to do for a Service.
+/// Result of a plan for a Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Planned {
     /// Writes that may run at once.
     pub writes: Vec<SliceWrite>,
-    /// What to tell about the Service.
+    /// Events to emit for the Service.
     pub events: Vec<ServiceEvent>,
-    /// When to plan it again.
+    /// Time to plan it again.
     pub again: Option<Timestamp>,
 }
 
-/// The EndpointSlice controller of one cluster.
+/// EndpointSlice controller of one cluster.
 pub struct Controller {
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
-    /// How often it has begun to serve.
+    /// Number of times that it has started to serve.
     begun: u64,
-    /// What has been told from its beginning since.
+    /// Inputs that were listed since it last started to serve.
     told: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
     hands: Hands,
     metrics: Option<Metrics>,
-    /// When a slice of this manager was last changed by others, if anybody has not asked yet.
+    /// Time of the last foreign write to a slice of this manager, until [`Controller::take_foreign_change`] takes it.
     foreign_change: Option<Timestamp>,
 }
 
 impl Controller {
-    /// `source.component` of its Events: what people filter by today.
+    /// `source.component` of the Events: kube-controller-manager's, because people filter by it.
     pub const COMPONENT: &'static str = "endpoint-slice-controller";
 
-    /// A controller that knows nothing yet and does not serve.
+    /// Creates a controller that has an empty cache and does not serve.
     #[must_use]
     pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
         let config = Arc::new(config);
@@ -107,7 +108,7 @@ impl Controller {
         }
     }
 
-    /// Whether this input is wanted: pods and Nodes only while it serves.
+    /// True if this input is watched. Pods and Nodes are watched only while it serves.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         match input {
@@ -116,14 +117,14 @@ impl Controller {
         }
     }
 
-    /// Counts up when all of an input is to be told from its beginning: what it holds while it serves it does not hold
-    /// otherwise.
+    /// Relist epoch of an input: it grows when the input must be listed again, because the cache is empty while it
+    /// does not serve.
     #[must_use]
     pub const fn reading(&self, _every: Input) -> u64 {
         self.begun
     }
 
-    /// Begins or ends to serve. Nothing is written for an end: slices stay as they are for who serves next.
+    /// Starts or stops serving. A stop writes nothing: slices stay for the controller that serves next.
     pub fn set_serving(&mut self, is_serving: bool) {
         if self.is_serving == is_serving {
             return;
@@ -139,14 +140,14 @@ impl Controller {
         }
     }
 
-    /// Whether it serves and knows all that it must know for that.
+    /// True if it serves and all inputs are complete.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_serving && Input::ALL.iter().all(|input| self.told.contains(input) && self.is_known(*input))
     }
 
-    /// True if the view of an input may be acted on. Nodes that cannot be watched any more hold as they were: what pods say
-    /// of themselves is worth more than a Node's zone, and a pod on a Node that is not known is not published.
+    /// True if plans may use this input. Nodes stay usable after their watch is lost: pod state matters more than
+    /// zones, and a pod on an unknown Node is not published.
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
@@ -155,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// All of an input has been told from its beginning, since it has begun to serve. Pushes the Services to plan.
+    /// Notes that an input was listed completely since it started to serve. Pushes the Services to plan.
     pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         if self.is_serving {
@@ -164,7 +165,7 @@ impl Controller {
         self.after_news_of_inputs(was_ready, dirty);
     }
 
-    /// What the view of an input is worth has changed. Pushes the Services to plan.
+    /// Notes a new watch state of an input. Pushes the Services to plan.
     pub fn watch_state(&mut self, input: Input, state: WatchState, dirty: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
@@ -178,7 +179,7 @@ impl Controller {
         }
     }
 
-    /// An object is new or changed. Pushes the Services to plan.
+    /// Applies a new or changed object. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         match object {
             Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
@@ -204,7 +205,7 @@ impl Controller {
         }
     }
 
-    /// An object is gone. Pushes the Services to plan.
+    /// Removes an object. Pushes the Services to plan.
     pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let is_ready = self.is_ready();
         match input {
@@ -231,7 +232,7 @@ impl Controller {
         }
     }
 
-    /// An object is there that cannot be read, and nothing is known of it. Pushes the Services to plan.
+    /// Notes an undecodable object of which nothing is cached. Pushes the Services to plan.
     pub fn unreadable(
         &mut self,
         input: Input,
@@ -244,7 +245,7 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // One that was made just now has no endpoints to keep: what slices show under its name was another.
+            // A pod that is new after startup has no endpoints to keep: slices that show its name show an earlier pod.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -256,12 +257,12 @@ impl Controller {
         }
     }
 
-    /// When others last changed a slice of this manager, if that was since the last call.
+    /// Returns and clears the time of the last foreign write to a slice of this manager.
     pub fn take_foreign_change(&mut self) -> Option<Timestamp> {
         self.foreign_change.take()
     }
 
-    /// What there is to do for a Service.
+    /// Returns what to do for a Service.
     pub fn plan(&mut self, key: &ObjectName, now: Timestamp) -> Planned {
         if !self.is_ready() {
             return Planned::default();
@@ -296,21 +297,21 @@ impl Controller {
         Planned { writes, events, again: None }
     }
 
-    /// A write was carried out.
+    /// Counts a write that succeeded.
     pub fn written(&self, operation: Operation) {
         if let Some(metrics) = &self.metrics {
             metrics.changed(operation);
         }
     }
 
-    /// A write was not carried out: called for each try, after [`Controller::write_ended`].
+    /// Notes a write that failed. Called for each try, after [`Controller::write_ended`].
     pub fn not_done(&mut self, key: &ObjectName, at: Timestamp) {
         if let Some(begun) = self.progress.get_mut(key).and_then(|progress| progress.syncs.fails()) {
             self.synced(key, SyncResult::Error, at.since(begun.at));
         }
     }
 
-    /// The first in a row of writes that were refused, or have failed otherwise. Says what to tell.
+    /// Returns the Event for the first in a row of writes that were rejected or failed otherwise.
     pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
@@ -324,7 +325,7 @@ impl Controller {
         Some(failed_to_update(key, &service.metadata.uid, &message))
     }
 
-    /// Nothing is left to do for a Service, save for pods that wait for their Node.
+    /// Ends the sync of a Service that has nothing left to do, except pods that wait for their Node.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
@@ -341,7 +342,7 @@ impl Controller {
         self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// A write leaves. It may begin a sync.
+    /// Notes that a write is sent. It may start a sync.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
         let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
@@ -357,7 +358,7 @@ impl Controller {
         trace!(service = %key, "a sync begins");
     }
 
-    /// All that this plan of a Service had to write is written.
+    /// Counts a plan of a Service whose writes are all done.
     fn completed(&self, key: &ObjectName, plan: &SlicePlan) {
         if let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) {
             metrics.completed(known.state.service(), &plan.families);
@@ -380,7 +381,7 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), dirty);
     }
 
-    /// While it does not serve there is nothing to plan, and nobody to wait for.
+    /// Ignores changes while not ready: there is nothing to plan then.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
@@ -401,7 +402,7 @@ fn object_name(namespace: &str, name: &str) -> ObjectName {
     ObjectName::new(namespace, name)
 }
 
-/// How many of each are held.
+/// Number of cached objects of each kind.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
@@ -409,9 +410,9 @@ pub(super) struct Held {
     pub(super) slices: usize,
     pub(super) pods: usize,
     pub(super) nodes: usize,
-    /// Slices of which is remembered that they were seen.
+    /// Slices whose generation is remembered.
     pub(super) seen: usize,
-    /// Services that something is remembered of beside what they are.
+    /// Services with a state of progress.
     pub(super) in_progress: usize,
 }
 

@@ -1,30 +1,32 @@
-//! [`Due`]: when a Service that something has touched is planned.
+//! [`Due`]: time at which a touched Service is planned.
 
 use fleetnet_runtime::clock::Timestamp;
 use std::time::Duration;
 
-/// The earliest time that anything asked for: what comes later never postpones it, so that a batch is counted from its
-/// first change, and what comes at once does not wait for what may.
+/// Earliest time that was asked for.
+///
+/// A later request never postpones it: a batch period counts from its first change, and an immediate request does not
+/// wait for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due(Option<Timestamp>);
 
 impl Due {
-    /// It is to be planned at that time or before.
+    /// Asks for a plan at that time or before.
     pub(super) fn by(&mut self, at: Timestamp) {
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 
-    /// Until when there is nothing to do. A wait of more than `longest` was asked for before the clock went back.
+    /// Returns the time to wait for, or `None` if the plan is due. A wait of more than `longest` was set before the
+    /// clock went back, so it is ignored.
     pub(super) fn waits_until(self, now: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }
 
-    /// Whether anything asked for a time.
     pub(super) const fn is_some(self) -> bool {
         self.0.is_some()
     }
 
-    /// Everything so far is dealt with.
+    /// Clears the request, because a plan covers everything so far.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }

@@ -1,4 +1,4 @@
-//! The controller's command line: kube-controller-manager's flags for it, and our own.
+//! Command line of the controller: kube-controller-manager's flags for it, and our own.
 
 use super::controller::Timing;
 use super::serving::Settings;
@@ -11,7 +11,7 @@ use fleetnet_agent::go::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Fewest and most syncs at once, as kube-controller-manager takes them.
+/// Fewest and most concurrent syncs that kube-controller-manager accepts.
 const CONCURRENT_SYNCS: RangeInclusive<usize> = 1..=50;
 
 /// What the EndpointSlice controller takes.
@@ -56,7 +56,7 @@ pub enum ModeFlag {
 }
 
 impl EndpointFlags {
-    /// Checks the flags. None where the controller never serves.
+    /// Checks the flags. Returns `None` if the controller never serves.
     ///
     /// # Errors
     /// Names the first flag that is out of range.
@@ -83,7 +83,7 @@ impl EndpointFlags {
     }
 }
 
-/// As kube-controller-manager says it.
+/// Checks a range, with kube-controller-manager's error message.
 fn within(flag: &str, number: usize, range: &RangeInclusive<usize>) -> Result<(), UsageError> {
     let (bound, wrong) = match number {
         _ if range.contains(&number) => return Ok(()),

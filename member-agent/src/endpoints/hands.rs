@@ -1,11 +1,11 @@
-//! [`Hands`]: by whose hand this manager's slices change.
+//! [`Hands`]: tells own writes to this manager's slices from foreign ones.
 //!
-//! A change is ours if the server has answered it to a write of ours: it has the version of that answer, whatever webhooks
-//! have made of what was asked for. The watch may be faster than the answer, so what is seen of a slice while a write to it
-//! is under way is judged when that has ended. Only of a write whose outcome nobody knows is the content the sign ([`Lost`]).
+//! A change is our own if the server returned its resourceVersion in the answer to one of our writes, whatever
+//! webhooks made of the content. The watch may be faster than the answer, so a change seen during a write is judged
+//! when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
 //!
-//! It is asked whether or not slices are made here: while they are not, a slice that changes tells who makes them. All that
-//! is held for that of a slice is its generation, which an API server counts up with everything that a slice says.
+//! This runs also while the controller does not serve, because foreign writes then show who makes the slices. For that
+//! it keeps only the generation of each slice. The API server raises the generation with each change of the content.
 
 use super::alike::Fingerprint;
 use super::lost::Lost;
@@ -19,50 +19,49 @@ use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Verb, WriteEnd};
 use std::collections::BTreeMap;
 
-/// Who has changed what slices say.
+/// Write origins of this manager's slices.
 #[derive(Debug)]
 pub(super) struct Hands {
-    /// The manager's name.
     manager: Text,
-    /// The generation that was last seen of each of its slices.
+    /// Last seen generation of each slice of this manager.
     generations: BTreeMap<ObjectName, i64>,
-    /// Own writes, by slice: there is one at a time.
+    /// Own writes by slice, at most one for each.
     underway: BTreeMap<ObjectName, Underway>,
     lost: Lost,
 }
 
-/// A write to a slice.
+/// Write to a slice.
 #[derive(Debug, Default)]
 struct Underway {
     is_delete: bool,
     seen: Vec<Seen>,
 }
 
-/// What was seen of a slice while a write to it was under way.
+/// State of a slice that was seen while a write to it was under way.
 #[derive(Debug)]
 struct Seen {
     version: u64,
     at: Timestamp,
     content: Fingerprint,
     is_terminating: bool,
-    /// The Services that this concerns.
+    /// Services that the change touches.
     touched: Touched,
 }
 
-/// Whose doing it is that a slice is as it is seen.
+/// Origin of the state of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hand {
-    /// It says what it said, or is another manager's.
+    /// No write to its content, or another manager's slice.
     Nobodys,
-    /// Ours.
+    /// Own write.
     Ours,
-    /// Another's.
+    /// Foreign write.
     Anothers,
-    /// The end of the write that is under way will tell.
+    /// Unknown until the write that is under way ends.
     NotKnownYet,
 }
 
-/// What the end of a write has told of a change that was seen meanwhile.
+/// Verdict on a change that was seen while a write was under way.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) is_ours: bool,
@@ -72,18 +71,18 @@ pub(super) struct Judged {
 }
 
 impl Hands {
-    /// Of the slices of this manager.
+    /// Creates the record for the slices of this manager.
     pub(super) fn new(manager: Text) -> Self {
         Self { manager, generations: BTreeMap::new(), underway: BTreeMap::new(), lost: Lost::default() }
     }
 
-    /// A write to a slice leaves.
+    /// Notes that a write to a slice is sent.
     pub(super) fn begin(&mut self, slice: &ObjectName, operation: Operation) {
         let is_delete = operation == Operation::Delete;
         self.underway.insert(slice.clone(), Underway { is_delete, seen: Vec::new() });
     }
 
-    /// It has ended. Whose what was seen meanwhile is.
+    /// Notes the end of a write and judges the changes that were seen meanwhile.
     pub(super) fn end(&mut self, slice: &ObjectName, verb: &Verb, end: WriteEnd, at: Timestamp) -> Vec<Judged> {
         if end == WriteEnd::Unknown {
             self.lost.note(slice, writes::asked(verb).map(|asked| Fingerprint::of(&asked)), at);
@@ -91,14 +90,14 @@ impl Hands {
         let seen = self.underway.remove(slice).unwrap_or_default().seen;
         let judge = |Seen { version, at, content, is_terminating, touched }| {
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
-            // What a write meets may be what an earlier one has done that was lost.
+            // The change may also come from an earlier write whose answer was lost.
             let is_ours = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
             Judged { is_ours, at, is_terminating, touched }
         };
         seen.into_iter().map(judge).collect()
     }
 
-    /// A slice is there in this state, of whichever manager; what it says concerns these Services.
+    /// Returns the origin of a slice's state. `touched` is kept until the write that is under way ends.
     pub(super) fn sees(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> Hand {
         let metadata = &slice.metadata;
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
@@ -122,13 +121,12 @@ impl Hands {
         if self.lost.has(&name) && self.lost.sees(&name, content(), at) { Hand::Ours } else { Hand::Anothers }
     }
 
-    /// A slice is gone. True if that is our doing.
+    /// Notes that a slice is gone. True if our own write deleted it.
     pub(super) fn sees_gone(&mut self, name: &ObjectName, at: Timestamp) -> bool {
         self.generations.remove(name);
         self.underway.get(name).is_some_and(|underway| underway.is_delete) || self.lost.sees(name, None, at)
     }
 
-    /// How many slices are remembered.
     #[cfg(test)]
     pub(super) fn seen(&self) -> usize {
         self.generations.len()

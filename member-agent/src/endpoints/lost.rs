@@ -1,7 +1,7 @@
-//! [`Lost`]: what was asked of slices by writes whose outcome nobody knows.
+//! [`Lost`]: contents of writes whose outcome is unknown.
 //!
-//! No answer came, and none to the question after it. If such a write was carried out, the watch shows what it asked for,
-//! or a later list does: by that it is known to be ours.
+//! Neither the write nor the read after it was answered. If the server carried the write out, a watch or a list shows
+//! its content later. That content then identifies the change as our own.
 
 use super::alike::Fingerprint;
 use fleetnet_core::ids::ObjectName;
@@ -9,17 +9,17 @@ use fleetnet_runtime::clock::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was asked for longer ago does not come any more: an API server gives up on a write within that time.
+/// Age after which a write cannot take effect any more: an API server gives up on a write within that time.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// So many of one slice are remembered, the latest. Only one write to it is under way at a time, and each waits longer than
-/// the one before.
+/// Limit of remembered writes for each slice; the latest stay. It bounds memory only: writes to one slice run one at a
+/// time, with growing back-off.
 const WRITES_PER_SLICE: usize = 64;
 
-/// Writes that may have been carried out and have not been seen.
+/// Writes that may have been carried out and were not seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     writes: BTreeMap<ObjectName, Vec<Write>>,
-    /// When old ones were last forgotten.
+    /// Time of the last removal of old writes.
     tidied: Timestamp,
 }
 
@@ -29,11 +29,11 @@ struct Write {
     content: Content,
 }
 
-/// What a slice was to say; none if it was to go.
+/// Content that a write asked for; `None` for a delete.
 pub(super) type Content = Option<Fingerprint>;
 
 impl Lost {
-    /// A slice was asked to become this, or to go, and nobody knows what came of that.
+    /// Notes a write of unknown outcome.
     pub(super) fn note(&mut self, slice: &ObjectName, content: Content, at: Timestamp) {
         self.tidy(at);
         let writes = self.writes.entry(slice.clone()).or_default();
@@ -44,12 +44,12 @@ impl Lost {
         writes.push(Write { at, content });
     }
 
-    /// Whether a slice's writes are among them.
     pub(super) fn has(&self, slice: &ObjectName) -> bool {
         self.writes.contains_key(slice)
     }
 
-    /// A slice is seen so, or gone. True if that was asked for: then it is done, and so is what was asked before.
+    /// Compares a seen state with the lost writes. True if one of them asked for it; that write and those before it
+    /// are then forgotten.
     pub(super) fn sees(&mut self, slice: &ObjectName, content: Content, at: Timestamp) -> bool {
         let Some(writes) = self.writes.get_mut(slice) else { return false };
         let seen = writes.iter().rposition(|write| is_fresh(write.at, at) && write.content == content);
@@ -73,7 +73,7 @@ impl Lost {
     }
 }
 
-/// What was asked for far ahead of now was asked before the clock went back: nobody knows how long ago.
+/// True if a write is recent. A time far in the future was noted before the clock went back, so its age is unknown.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= REMEMBERED && at.since(now) <= REMEMBERED
 }

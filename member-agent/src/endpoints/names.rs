@@ -1,21 +1,21 @@
-//! What new slices are called.
+//! Names of new slices.
 //!
-//! The API server could choose (`generateName`), but then nobody could tell whether a create whose answer was lost was
-//! carried out, and a second try would leave two slices. So the name is a function of what is known: whoever tries again
-//! meets the first try. It looks as if the API server had chosen it.
+//! A name is a function of known data, so a second try meets the slice of the first. With `generateName`, a create
+//! whose answer was lost could not be found, and a second try would make another slice. The names look like those of
+//! the API server.
 
 use endpointslice::Text;
 use std::collections::BTreeSet;
 
-/// What the API server makes its endings of: no vowels, so that no words come out.
+/// Characters of the API server's suffixes. Without vowels they form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How many letters an ending has.
+/// Length of a suffix.
 const ENDING: usize = 5;
-/// How much of what a name begins with is kept, as the API server does it: names stay within 63 letters.
+/// Limit of the prefix that is kept, as in the API server: names stay within 63 characters.
 const LONGEST_BEGINNING: usize = 63 - ENDING;
 
-/// Names beginning with `beginning` that `is_taken` does not know, none of them twice and always in the same order. `seed`
-/// is what the slices are for: those that are for something else have other names.
+/// Returns names that start with `beginning` and are not taken, without repeats and always in the same order. `seed`
+/// is the purpose of the slices: another purpose gives other names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(LONGEST_BEGINNING)];
     let mut given: BTreeSet<Text> = BTreeSet::new();
@@ -23,7 +23,7 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
-/// FNV-1a, then mixed (splitmix64), since the lowest bits of the former repeat.
+/// FNV-1a, mixed by splitmix64 because the lowest bits of FNV-1a repeat.
 fn hash(seed: &str, attempt: u64) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mixed = seed.bytes().chain(attempt.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, fold);

@@ -1,4 +1,4 @@
-//! [`Serving`]: the controller and the question whether it is to serve, together.
+//! [`Serving`]: the controller together with the decision if it serves.
 
 use super::controller::{Controller, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
@@ -13,23 +13,23 @@ use prometheus::{IntGauge, Registry};
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// How this cluster's slices are made, if they are.
+/// Settings of the EndpointSlice controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether to serve: [`Mode::Off`] costs nothing at all.
+    /// Mode of serving. The agent leaves the controller out if it is [`Mode::Off`].
     pub mode: Mode,
-    /// Under [`Mode::Auto`]: how long there must be no sign of another.
+    /// Time without activity of another controller before this one serves, in [`Mode::Auto`].
     pub takeover_after: Duration,
-    /// The manager's name, the size of slices, and the like.
+    /// Name of the manager, size of slices and other rules.
     pub config: Config,
-    /// When Services are planned.
+    /// Time at which Services are planned.
     pub timing: Timing,
-    /// How many writes may be under way at once.
+    /// Limit of writes under way at once.
     pub concurrent_syncs: usize,
 }
 
 impl Settings {
-    /// With the defaults of the flags.
+    /// Settings with the defaults of the flags.
     #[must_use]
     pub fn with_mode(mode: Mode) -> Self {
         Self {
@@ -42,24 +42,24 @@ impl Settings {
     }
 }
 
-/// The EndpointSlice controller, on or off.
+/// EndpointSlice controller, serving or not.
 pub struct Serving {
     controller: Controller,
     takeover: Takeover,
     decision: Option<Decision>,
     concurrent_syncs: usize,
-    /// Until it leads, slices that others change may be another replica's work.
+    /// True once this replica leads. Before that, foreign writes to slices may be the leader's.
     leads: bool,
-    /// Something was seen that may change the decision.
+    /// True if something was seen that may change the decision.
     has_news: bool,
     is_serving: IntGauge,
 }
 
 impl Serving {
-    /// Knows nothing yet.
+    /// Creates a controller with an empty view.
     ///
     /// # Errors
-    /// The registry has its metrics already.
+    /// If the registry has its metrics already.
     pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
         let is_serving = IntGauge::new(
@@ -78,63 +78,63 @@ impl Serving {
         })
     }
 
-    /// Whether to watch this.
+    /// True if this input is watched.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         self.controller.wants(input)
     }
 
-    /// Counts up when all of an input is to be told from its beginning.
+    /// Relist epoch of an input: it grows when the input must be listed again.
     #[must_use]
     pub const fn reading(&self, input: Input) -> u64 {
         self.controller.reading(input)
     }
 
-    /// All of an input has been told since. Pushes the Services to plan.
+    /// Notes that an input was listed again. Pushes the Services to plan.
     pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
         self.controller.read_anew(input, dirty);
     }
 
-    /// Whether to watch kube-controller-manager's Lease.
+    /// True if kube-controller-manager's Lease is watched.
     #[must_use]
     pub const fn wants_lease(&self) -> bool {
         self.takeover.wants_lease()
     }
 
-    /// How many writes may be under way at once.
+    /// Limit of writes under way at once.
     #[must_use]
     pub const fn concurrent_syncs(&self) -> usize {
         self.concurrent_syncs
     }
 
-    /// Whether anything was seen since the last call for which to decide anew.
+    /// True if something since the last call may change the decision.
     pub fn has_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// From now on what is planned is carried out.
+    /// Notes that this replica leads: its plans are carried out from now on.
     pub fn leads(&mut self, at: Timestamp) {
         self.leads = true;
         self.takeover.leads(at);
     }
 
-    /// The wall clock was set by so many microseconds.
+    /// Corrects stored times after the wall clock was set by so many microseconds.
     pub fn clock_set(&mut self, microseconds: i64) {
         self.takeover.clock_set(microseconds);
     }
 
-    /// An object is new or changed. Pushes the Services to plan.
+    /// Applies a new or changed object. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, dirty);
         self.look_for_signs();
     }
 
-    /// A write for a Service leaves.
+    /// Notes that a write for a Service is sent.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.controller.write_begun(service, slice, receipt);
     }
 
-    /// It has ended. Pushes the Services to plan.
+    /// Notes the end of a write. Pushes the Services to plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.write_ended(write, at, dirty);
         self.look_for_signs();
@@ -147,12 +147,12 @@ impl Serving {
         }
     }
 
-    /// An object is gone. Pushes the Services to plan.
+    /// Removes an object. Pushes the Services to plan.
     pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.remove(input, namespace, name, at, dirty);
     }
 
-    /// An object is there that cannot be read. Pushes the Services to plan.
+    /// Notes an undecodable object. Pushes the Services to plan.
     pub fn unreadable(
         &mut self,
         input: Input,
@@ -164,7 +164,7 @@ impl Serving {
         self.controller.unreadable(input, namespace, name, at, dirty);
     }
 
-    /// What the view of an input is worth has changed. Pushes the Services to plan.
+    /// Notes a new watch state of an input. Pushes the Services to plan.
     pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.watch_state(input, state, dirty);
         if input == Input::EndpointSlice {
@@ -180,26 +180,26 @@ impl Serving {
         }
     }
 
-    /// What the view of kube-controller-manager's Lease is worth has changed.
+    /// Notes a new watch state of kube-controller-manager's Lease.
     pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
         self.takeover.lease_view(state, at);
         self.has_news = true;
     }
 
-    /// kube-controller-manager's Lease is there in this state.
+    /// Notes the state of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         self.takeover.lease_seen(lease, at);
         self.has_news = true;
     }
 
-    /// It was deleted.
+    /// Notes that the Lease was deleted.
     pub fn lease_gone(&mut self, at: Timestamp) {
         self.takeover.lease_gone(at);
         self.has_news = true;
     }
 
-    /// Begins or ends to serve, as things are. Says when to ask again. Who follows another replica holds nothing for it: what
-    /// there is to know is asked for when it leads.
+    /// Starts or stops serving and returns when to decide again. A replica that does not lead caches nothing for the
+    /// controller; it lists everything when it leads.
     pub fn decide(&mut self, now: Timestamp) -> Option<Timestamp> {
         let decision = match self.takeover.decide(now) {
             decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
@@ -209,28 +209,27 @@ impl Serving {
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             say(decision);
         }
-        // A replica plans too, for the day when it leads; the slices are another's to make.
         self.is_serving.set((decision.serves && self.leads).into());
         self.controller.set_serving(decision.serves);
         decision.again
     }
 
-    /// What there is to do for a Service.
+    /// Returns what to do for a Service.
     pub fn plan(&mut self, service: &ObjectName, now: Timestamp) -> Planned {
         self.controller.plan(service, now)
     }
 
-    /// A write was carried out.
+    /// Counts a write that succeeded.
     pub fn written(&self, operation: Operation) {
         self.controller.written(operation);
     }
 
-    /// A write was not carried out: called for each try.
+    /// Notes a write that failed. Called for each try.
     pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
         self.controller.not_done(service, at);
     }
 
-    /// A write was refused, or has failed otherwise. Says what to tell.
+    /// Returns the Event for a write that was rejected or failed otherwise.
     #[must_use]
     pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         self.controller.refused(service, verb, slice, why)
@@ -262,7 +261,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-    /// Knows everything, and would serve since there has been no sign of another.
+    /// A controller with complete watches that would serve, because no other is active.
     fn serving() -> Serving {
         let settings = Settings::with_mode(Mode::Auto);
         let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));

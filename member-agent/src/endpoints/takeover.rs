@@ -1,13 +1,15 @@
-//! [`Takeover`]: whether this cluster's slices are ours to make (`--endpointslices=auto|on|off`).
+//! [`Takeover`]: decides if this agent makes the slices of this cluster (`--endpointslices=auto|on|off`).
 //!
-//! `auto` decides for the whole cluster. kube-controller-manager is at work if it renews its Lease, or if slices under the
-//! manager's name change by another hand than ours. Who sees such a sign stops at once; who has seen none for
-//! `--endpointslices-takeover-after` begins. Nothing is written for either: slices and manager's name are the same on both
-//! sides, so that whoever goes on finds everything as it should be. While nobody acts, slices stay.
+//! `auto` decides for the whole cluster. Two observations show that kube-controller-manager is active: it renews its
+//! Lease, or foreign writes change slices of this manager. One observation stops this agent at once. It starts after
+//! `--endpointslices-takeover-after` without any.
 //!
-//! When a sign came is judged by the own clock. Only a Lease that is seen for the first time is judged by the time that
-//! stands in it, so that who starts anew long after kube-controller-manager is gone need not wait as long again; since
-//! clocks differ, it must then stay as it is for as long as its holder may be silent.
+//! Neither start nor stop writes anything. Both controllers use the same slices and manager name, so the next one
+//! continues where the last one stopped. While none is active, slices stay as they are.
+//!
+//! The own clock gives the time of an observation. Only the first state of a Lease is judged by the time in the Lease.
+//! So an agent that starts long after kube-controller-manager has stopped need not wait the full time again. Because
+//! clocks differ, that Lease must then stay unchanged for its lease duration.
 
 use fleetnet_runtime::WatchState;
 use fleetnet_runtime::clock::Timestamp;
@@ -15,19 +17,19 @@ use std::time::Duration;
 
 /// Namespace of kube-controller-manager's Lease.
 pub const LEASE_NAMESPACE: &str = "kube-system";
-/// Its name.
+/// Name of kube-controller-manager's Lease.
 pub const LEASE_NAME: &str = "kube-controller-manager";
 
-/// A Lease that was just seen for the first time is watched for at least so long: the lease duration of
-/// kube-controller-manager by default, within which it renews several times.
+/// Minimum time to watch a Lease that is seen for the first time: kube-controller-manager's default lease duration, in
+/// which it renews several times.
 const SHORTEST_LOOK: Duration = Duration::from_secs(15);
-/// And for at most so long, whatever stands in it.
+/// Maximum time to watch such a Lease, whatever its lease duration says.
 const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
-/// What was asked for.
+/// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Serve while nobody else does.
+    /// Serve while no other controller does.
     #[default]
     Auto,
     /// Serve.
@@ -36,66 +38,67 @@ pub enum Mode {
     Off,
 }
 
-/// Whether to serve, and until when that is so if nothing happens.
+/// Decision if this agent serves, valid until `again` if nothing happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether to serve.
+    /// True if this agent serves.
     pub serves: bool,
-    /// Why, for the log and the metrics.
+    /// Reason, for the log and the metrics.
     pub why: Why,
-    /// When to ask again.
+    /// Time to decide again.
     pub again: Option<Timestamp>,
 }
 
-/// Why it is served or not.
+/// Reason of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It was asked for.
+    /// The mode is `on` or `off`.
     Asked,
-    /// Not all is known that tells who else serves: it stays as it was.
+    /// The Lease or the slices are not fully listed yet: the decision stays as it was.
     NotKnown,
-    /// Leases cannot be read, so nobody can tell: grant get, list and watch on them, or say `on`.
+    /// Leases are not readable, so the activity of others is unknown. Grant get, list and watch on them, or set the
+    /// mode to `on`.
     LeaseNotReadable,
     /// kube-controller-manager renews its Lease.
     LeaseRenewed,
-    /// Others change slices.
+    /// Foreign writes change slices.
     SlicesChanged,
-    /// There has been no sign for not so long yet.
+    /// The time without activity is not long enough yet.
     Waiting,
-    /// There is no sign of anybody else.
+    /// No other controller is active.
     Nobody,
     /// Another replica of this agent leads.
     Follows,
 }
 
-/// A Lease as it is of interest here.
+/// Fields of a Lease that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseSeen {
-    /// `spec.renewTime`; none where it was never held.
+    /// `spec.renewTime`; `None` if it was never held.
     pub renewed: Option<Timestamp>,
-    /// `spec.leaseDurationSeconds`; zero where there is none.
+    /// `spec.leaseDurationSeconds`; zero if absent.
     pub duration: Duration,
 }
 
-/// What is known of who else makes slices.
+/// Observations of other controllers that make slices.
 #[derive(Clone, Debug)]
 pub struct Takeover {
     mode: Mode,
     after: Duration,
     lease_view: WatchState,
     slices_view: WatchState,
-    /// Since when both are known.
+    /// Time since which both watches are complete.
     known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// When the Lease was first seen, and for how long it is looked at before its age is believed.
+    /// Time at which the Lease was first seen, and how long it is watched before its age counts.
     look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
 }
 
 impl Takeover {
-    /// Nothing known yet; `after` is how long there must be no sign of another.
+    /// Creates a state without observations. `after` is the required time without activity of another controller.
     #[must_use]
     pub const fn new(mode: Mode, after: Duration) -> Self {
         Self {
@@ -112,25 +115,25 @@ impl Takeover {
         }
     }
 
-    /// Whether kube-controller-manager's Lease is to be watched.
+    /// True if kube-controller-manager's Lease is watched.
     #[must_use]
     pub const fn wants_lease(&self) -> bool {
         matches!(self.mode, Mode::Auto)
     }
 
-    /// What the view of Leases is worth.
+    /// Notes a new watch state of Leases.
     pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
         self.lease_view = state;
         self.note_known(at);
     }
 
-    /// What the view of slices is worth.
+    /// Notes a new watch state of slices.
     pub fn slices_view(&mut self, state: WatchState, at: Timestamp) {
         self.slices_view = state;
         self.note_known(at);
     }
 
-    /// The wall clock was set by so many microseconds: signs are as long ago as they were.
+    /// Shifts stored times after the wall clock was set by so many microseconds, so that their age stays the same.
     pub fn clock_set(&mut self, microseconds: i64) {
         let signs = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
         let look = self.look.as_mut().map(|(since, _)| since);
@@ -149,11 +152,11 @@ impl Takeover {
         self.lease_view == WatchState::Complete && self.slices_view == WatchState::Complete
     }
 
-    /// kube-controller-manager's Lease is there in this state.
+    /// Notes the state of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         match self.lease.replace(lease) {
             Some(before) if before.renewed == lease.renewed => {}
-            // Who has seen it change knows by the own clock when that was: there is no age to believe.
+            // The change was seen, so the own clock gives its time and the age in the Lease does not matter.
             Some(_) => (self.lease_renewed, self.look) = (Some(at), None),
             None => {
                 self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
@@ -162,15 +165,15 @@ impl Takeover {
         }
     }
 
-    /// kube-controller-manager's Lease was deleted: by whom, and what for, nobody knows.
+    /// Notes that kube-controller-manager's Lease was deleted. Nobody knows by whom or why, so it counts as a renewal.
     pub fn lease_gone(&mut self, at: Timestamp) {
         if self.lease.take().is_some() {
             self.lease_renewed = Some(at);
         }
     }
 
-    /// From now on what is decided is done. Until now slices that changed were no sign, since it may have been the one that
-    /// led: so where there is no Lease to tell, only looking from now on does.
+    /// Notes that this replica leads. Foreign writes did not count before, because the previous leader may have made
+    /// them. So without a Lease the time without activity starts now.
     pub fn leads(&mut self, at: Timestamp) {
         if self.lease.is_none() {
             self.known_since = self.known_since.map(|_| at);
@@ -178,12 +181,12 @@ impl Takeover {
         }
     }
 
-    /// A slice under the manager's name changed by another hand than ours.
+    /// Notes a foreign write to a slice of this manager.
     pub fn slices_changed(&mut self, at: Timestamp) {
         self.slices_changed = Some(at);
     }
 
-    /// Whether to serve.
+    /// Decides if this agent serves.
     pub fn decide(&mut self, now: Timestamp) -> Decision {
         let decision = match self.mode {
             Mode::On => Decision { serves: true, why: Why::Asked, again: None },
@@ -205,11 +208,12 @@ impl Takeover {
         if !self.is_known() {
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
-        // A Lease tells how long nobody was there, also before anybody looked. Without one only looking tells.
+        // A Lease shows inactivity also from before this process started. Without one, only the time that was watched
+        // counts.
         self.known_since = self.known_since.map(|since| since.min(now));
         let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
-        // Who holds the Lease renews it within its duration: sooner, silence says nothing.
+        // A holder may take its whole lease duration to renew. A shorter silence proves nothing.
         let silence = self.after.max(self.lease_duration());
         let waits = [
             (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
@@ -226,8 +230,8 @@ impl Takeover {
     }
 }
 
-/// Until when a sign counts; one that is over is forgotten. One from ahead of now was seen before the clock went back, and
-/// counts from now: so it makes nobody wait longer than once more, and one that is over does not come back.
+/// Returns the deadline of an observation, or `None` once it has expired. A time in the future dates from before the
+/// clock went back. It is set to now, so the wait restarts once at most, and an expired observation does not return.
 fn ends(sign: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
     *sign = sign.map(|sign| sign.min(now)).filter(|sign| *sign + wait > now);
     sign.map(|sign| sign + wait)

@@ -1,7 +1,8 @@
-//! [`View`]: what the controller knows, and which Services a change touches.
+//! [`View`]: objects that the controller has cached, and the Services that a change touches.
 //!
-//! A pod finds its Services through the index of their selectors, and a Node its pods, so that an event costs what it
-//! concerns. Each Service has the library's incremental state, which plans from what changed.
+//! An index of selectors leads from a pod to its Services, and another index from a Node to its pods. So the cost of
+//! an event depends only on the objects that it affects. Each Service has the library's incremental state, which plans
+//! from the changes.
 
 mod planning;
 mod unreadable;
@@ -20,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::{debug, warn};
 
-/// What the controller watches.
+/// Kind that the controller watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Input {
     /// Services.
@@ -34,11 +35,11 @@ pub enum Input {
 }
 
 impl Input {
-    /// All of them: nothing is planned before each is known.
+    /// All inputs. No Service is planned before each of them is complete.
     pub const ALL: [Self; 4] = [Self::Service, Self::Pod, Self::Node, Self::EndpointSlice];
 }
 
-/// An object that it watches.
+/// Object of an input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// A Service.
@@ -47,27 +48,27 @@ pub enum Object {
     Pod(Pod),
     /// A Node.
     Node(Node),
-    /// A slice, of whichever manager.
+    /// Slice of any manager.
     EndpointSlice(EndpointSlice),
 }
 
-/// Names of Services by namespace.
+/// Services, by namespace and name.
 pub(super) type Touched = BTreeSet<(Text, Text)>;
 
-/// Everything that is known.
+/// Cached objects.
 #[derive(Debug)]
 pub(super) struct View {
     config: Arc<Config>,
     nodes: BTreeMap<Text, Node>,
     zones: NodeZones,
-    /// Nodes that are there and cannot be read.
+    /// Nodes that exist but are undecodable.
     unreadable_nodes: BTreeSet<Text>,
-    /// By Node, namespace and name of the pods on it.
+    /// Pods on each Node, as namespace and name.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
     hints: ServiceHints,
     times: TriggerTimes,
-    /// By slice, what of that is on its way.
+    /// Changes that a write to the slice is publishing.
     sent: BTreeMap<ObjectName, Sent>,
 }
 
@@ -76,22 +77,22 @@ struct Namespace {
     selectors: SelectorIndex,
     services: BTreeMap<Text, Known>,
     pods: BTreeMap<Text, Pod>,
-    /// Pods that are there and cannot be read.
+    /// Pods that exist but are undecodable.
     unreadable_pods: BTreeSet<Text>,
-    /// This manager's slices; of another's only that the name is taken.
+    /// Slices of this manager. A slice of another manager is `None`: only its name matters.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
-    /// By Service, this manager's slices.
+    /// Slices of this manager, by Service.
     slices_of: BTreeMap<Text, BTreeSet<Text>>,
 }
 
-/// A Service and what its slices are planned from.
+/// Service with the state that its slices are planned from.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
-    /// Pods that cannot be read, and whose endpoints stay as its slices have them.
+    /// Undecodable pods whose endpoints stay as the slices have them.
     kept: BTreeSet<Text>,
-    /// Its pods were looked at for when they changed.
+    /// True once the trigger times of its pods are recorded.
     is_timed: bool,
 }
 
@@ -122,7 +123,7 @@ impl View {
         self.namespaces.iter().flat_map(|(namespace, held)| held.services.keys().map(move |name| (namespace, name)))
     }
 
-    /// Whether a slice of this name is there, of whichever manager.
+    /// True if a slice of this name exists, of any manager.
     pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
         self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
     }
@@ -133,7 +134,7 @@ impl View {
         held.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
     }
 
-    /// True if the Service is new, or other in anything that a plan reads.
+    /// Applies a Service. True if it is new or changed in a field that plans read.
     pub(super) fn set_service(&mut self, service: Service) -> bool {
         let (space, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());
         let held = self.namespaces.entry(space).or_default();
@@ -167,7 +168,7 @@ impl View {
         true
     }
 
-    /// Its slices stay: the garbage collector takes them with the Service that owns them.
+    /// Removes a Service. Its slices stay: the garbage collector deletes them.
     pub(super) fn remove_service(&mut self, namespace: &str, name: &str) {
         if let Some(held) = self.namespaces.get_mut(namespace) {
             held.services.remove(name);
@@ -178,7 +179,7 @@ impl View {
         self.tidy(namespace);
     }
 
-    /// A pod is new or changed. Answers the Services to plan.
+    /// Applies a new or changed pod. Returns the Services to plan.
     pub(super) fn set_pod(&mut self, pod: Pod) -> Touched {
         let (space, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
         let held = self.namespaces.entry(space.clone()).or_default();
@@ -232,8 +233,8 @@ impl View {
         services.into_iter().map(|service| (space.clone(), service)).collect()
     }
 
-    /// A Node is new or changed. Answers the Services whose endpoints it concerns; those whose hints it concerns only once
-    /// hints are wanted (`with_hints`): before all is known there are none to be had.
+    /// Applies a new or changed Node. Returns the Services whose endpoints it affects. With `with_hints` it adds those
+    /// whose hints it affects. Before all inputs are complete there are no hints.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
         self.unreadable_nodes.remove(&*name);
@@ -266,7 +267,7 @@ impl View {
         touched
     }
 
-    /// Reckons the shares of zones anew and answers the Services whose hints that concerns.
+    /// Computes the shares of the zones again and returns the Services whose hints are affected.
     pub(super) fn share_anew(&mut self) -> Touched {
         let services = self.hints.set_nodes(self.nodes.values());
         let services = services.into_iter().map(|ServiceName { namespace, name }| (namespace, name));
@@ -277,8 +278,8 @@ impl View {
             .collect()
     }
 
-    /// A slice is new or changed, whoever did it. Answers the Services that it belongs to, before and now, if it reads
-    /// otherwise than before.
+    /// Applies a new or changed slice. If its content changed, returns the Services that it belongs to now and did
+    /// before.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
@@ -310,7 +311,7 @@ impl View {
         touched
     }
 
-    /// A slice is there that cannot be read: its name is taken.
+    /// Notes that the name of an undecodable slice is taken.
     pub(super) fn note_slice(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().slices.entry(name.into()).or_default();
     }
@@ -328,7 +329,7 @@ impl View {
         touched
     }
 
-    /// How many Services, slices, pods and Nodes.
+    /// Number of Services, slices, pods and Nodes.
     #[cfg(test)]
     pub(super) fn held(&self) -> [usize; 4] {
         let sum = |count: fn(&Namespace) -> usize| self.namespaces.values().map(count).sum();
@@ -383,7 +384,7 @@ impl Known {
     }
 }
 
-/// The name of the Service that one of this manager's slices belongs to.
+/// Returns the name of the Service that a slice of this manager belongs to.
 fn service_of(slice: &EndpointSlice) -> Option<Text> {
     match ServiceName::of_slice(slice) {
         Ok(service) => Some(service.name),
@@ -395,7 +396,7 @@ fn service_of(slice: &EndpointSlice) -> Option<Text> {
     }
 }
 
-/// Warns of a slice whose label names another Service than before: both are planned.
+/// Warns if the label of a slice names another Service than before. Both Services are planned.
 fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     let service = |slice: &EndpointSlice| slice.metadata.labels.get(LABEL_SERVICE_NAME).cloned().unwrap_or_default();
     let (before, after) = (service(old), service(new));
@@ -405,7 +406,7 @@ fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     }
 }
 
-/// Whether a pod that had an address before it had a Node has one now: its endpoint waited for that.
+/// True if a pod that had an address before it had a Node has a Node now: its endpoint waited for the Node.
 fn is_bound_late(old: &Pod, new: &Pod) -> bool {
     old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }

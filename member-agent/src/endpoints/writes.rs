@@ -1,8 +1,8 @@
-//! From the library's plan to the engine's requests, one phase at a time.
+//! Conversion of the library's plan to requests of the engine, one phase at a time.
 //!
-//! The writes of one engine's plan run at once. What upstream does in turn for an address type (creates, then updates,
-//! then deletes, and nothing more after a failure) is therefore a phase for each plan: the outcome of one plans the next.
-//! So nothing is removed before what makes up for it stands.
+//! The engine runs the writes of one plan concurrently. Upstream works in order for each address type: creates, then
+//! updates, then deletes, and nothing more after a failure. So each plan here has one phase, and its outcome leads to
+//! the next plan. No endpoint is removed before its replacement is written.
 
 use super::alike::reads_the_same;
 use super::names;
@@ -17,39 +17,39 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One write to one slice.
+/// Write to one slice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceWrite {
     /// The slice's namespace.
     pub namespace: Text,
     /// The slice's name.
     pub name: Text,
-    /// What to do, with its precondition.
+    /// Request with its precondition.
     pub verb: Verb,
-    /// What comes back with it.
+    /// Data that comes back with the write.
     pub receipt: SliceReceipt,
 }
 
-/// What is to be known of a write while it is under way, and when it has been carried out.
+/// Data about a write, used while it is under way and when it has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceReceipt {
-    /// What to do, for the count of changes.
+    /// Operation, for the metric of changes.
     pub operation: Operation,
-    /// The pods whose endpoints it writes.
+    /// Pods whose endpoints it writes.
     pub pods: Arc<[Text]>,
 }
 
-/// Of one phase and address type no more are planned at once: each outcome plans the rest.
+/// Limit of writes in one phase for one address type. The outcome of each leads to a new plan.
 const MOST_WRITES: usize = 32;
 
-/// The writes of the next phase.
+/// Writes of the next phase.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// The next phase of each address type; when there is none, the slices of address types that the Service has no more.
-/// `uid` is the Service's, and `is_taken` says whether a slice of a name is there.
+/// Returns the next phase of each address type. Without one, it deletes the slices of address types that the Service
+/// no longer has. `uid` is the Service's; `is_taken` tells if a slice of that name exists.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();
     for FamilyPlan { draft, .. } in &plan.families {
@@ -66,20 +66,20 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
     phase
 }
 
-/// The slices that a plan deletes, while others of the same address type are written first.
+/// Returns the slices whose deletion waits until other slices of the same address type are written.
 pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
     let is_held = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
     let deletes = plan.families.iter().filter(is_held).flat_map(|family| &family.draft.deletes);
     deletes.map(|slice| slice.metadata.name.clone()).collect()
 }
 
-/// Whether the next phase has all that a plan adds and changes.
+/// True if the next phase writes everything that a plan adds and changes.
 pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
     let is_all = |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= MOST_WRITES;
     plan.families.iter().all(is_all)
 }
 
-/// Whether another phase follows the next one if that goes well.
+/// True if another phase follows the next one when that succeeds.
 pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
     let is_more = |FamilyPlan { draft, .. }: &FamilyPlan| {
         let phases = [!draft.creates.is_empty(), !draft.updates.is_empty(), !draft.deletes.is_empty()];
@@ -89,7 +89,7 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 }
 
 impl Phase {
-    /// What goes together with the phase: what had to come first has come with an earlier plan.
+    /// Adds deletes that need not wait, because the writes they waited for were in an earlier plan.
     pub(super) fn delete_also(&mut self, plan: &Plan, names: &BTreeSet<Text>) {
         let deletes = plan.families.iter().flat_map(|family| &family.draft.deletes);
         deletes.filter(|slice| names.contains(&slice.metadata.name)).for_each(|slice| self.delete(slice));
@@ -97,7 +97,7 @@ impl Phase {
 
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
-        // A Service gives all of its slices names that begin alike.
+        // All slices of a Service have the same name prefix.
         for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(MOST_WRITES) {
             let mut slice = slice.clone();
             slice.metadata.name = name;
@@ -106,8 +106,8 @@ impl Phase {
         }
     }
 
-    /// False if there is nothing to update. Of two slices that would both do as placeholder the plan makes the one of the
-    /// other, again and again until the other is gone: what is carried out already must not keep it waiting.
+    /// Adds updates; returns false if there is none. Of two possible placeholders, each plan turns one into the other
+    /// until the other is gone. An update without effect is skipped, so that it does not delay the delete.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -116,7 +116,7 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // A version that is no number would be refused as a precondition; the engine then reads the slice again.
+        // A resourceVersion that is no number is no valid precondition. With 0, the engine reads the slice again.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         let body = replacement(update);
         self.add(&update.before, Verb::Replace { resource_version, body }, receipt(Operation::Update, &update.after));
@@ -137,7 +137,7 @@ fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
     SliceReceipt { operation, pods: pods_of(written).cloned().collect() }
 }
 
-/// What a write asks a slice to be; none if it is to go.
+/// Returns the slice that a write asks for; `None` for a delete.
 pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     match verb {
         Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
@@ -147,7 +147,7 @@ pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     }
 }
 
-/// The slice as it should be, with what others wrote in its metadata, but for what the API server alone decides.
+/// Returns the body of an update. It keeps foreign metadata and leaves out what the API server alone decides.
 fn replacement(update: &Update) -> Value {
     let mut slice = update.after.clone();
     slice.metadata.uid = update.before.metadata.uid.clone();

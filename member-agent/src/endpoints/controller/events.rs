@@ -1,4 +1,4 @@
-//! What is told about a Service, in the words of kube-controller-manager.
+//! Events about a Service, with the texts of kube-controller-manager.
 
 use super::object_name;
 use super::progress::Progress;
@@ -8,22 +8,22 @@ use endpointslice::plan::{Plan as SlicePlan, PlanError};
 use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::Severity;
 
-/// A Kubernetes Event about a Service, by [`Controller::COMPONENT`].
+/// Kubernetes Event about a Service, from [`Controller::COMPONENT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceEvent {
-    /// The Service.
+    /// Service that the Event is about.
     pub service: ObjectName,
-    /// Its UID.
+    /// UID of the Service.
     pub uid: Text,
-    /// Normal or Warning.
+    /// Severity: Normal or Warning.
     pub severity: Severity,
-    /// The reason, as kube-controller-manager has it.
+    /// Reason, as in kube-controller-manager.
     pub reason: &'static str,
-    /// The message, as well.
+    /// Message, as in kube-controller-manager.
     pub message: String,
 }
 
-/// Tells what keeps the plan from being the last word, once.
+/// Adds an Event for each error of a plan that the plan before it did not have.
 pub(super) fn tell_errors(
     progress: &mut Progress,
     plan: &SlicePlan,

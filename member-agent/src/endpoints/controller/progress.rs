@@ -1,4 +1,4 @@
-//! [`Progress`]: how far it is with one Service.
+//! [`Progress`]: state of the work on one Service.
 
 use super::super::due::Due;
 use super::super::writes;
@@ -9,40 +9,43 @@ use fleetnet_runtime::clock::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How far it is with a Service.
+/// State of the work on one Service.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) due: Due,
     pub(super) syncs: Syncs,
-    /// When the writes of the latest plan began.
+    /// Time when the writes of the latest plan started.
     pub(super) wrote: Option<Timestamp>,
-    /// Since the latest plan with writes, or since it rested, nothing has changed but slices, by other hands.
+    /// True if only foreign writes to slices have happened since the latest plan with writes, or since nothing was
+    /// left to do.
     pub(super) has_no_news: bool,
-    /// The present sync is for news, and not only to put right what other hands did.
+    /// True if the current sync publishes a change. False if it only repairs foreign writes.
     pub(super) carries_news: bool,
-    /// Slices that news is to be written to, or on its way.
+    /// Slices that a change still has to be written to, or is being written to.
     pub(super) news_for: BTreeSet<Text>,
-    /// So many writes in a row have met what another hand made of their slices.
+    /// Number of writes in a row that failed because of a foreign write to their slice.
     pub(super) conflicts: u32,
-    /// After those writes there are others of the same sync.
+    /// True if more phases of the same sync follow these writes.
     pub(super) has_more_phases: bool,
     pub(super) round: Round,
-    /// What was told to stand in its way, so that it is told once.
+    /// Errors of the latest plan. Each is reported once.
     pub(super) told: Vec<PlanError>,
 }
 
-/// Deletes wait for all that a plan adds and changes. A Service whose pods change faster than writes land never has a plan
-/// without changes: there the deletes of one plan go with the next, once all writes of the first have landed.
+/// Deletes that wait for a round of writes.
+///
+/// Deletes wait for everything that a plan adds and changes. If pods change faster than writes land, every plan has
+/// changes. Then the deletes of one plan go with a later plan, once all writes of the first have succeeded.
 #[derive(Debug, Default)]
 pub(super) struct Round {
-    /// Slices that were written and have not been seen as they were asked to be.
+    /// Slices whose writes have not succeeded yet.
     pub(super) outstanding: BTreeSet<Text>,
-    /// Slices to delete once there are none of those.
+    /// Slices to delete once nothing is outstanding.
     deletes: BTreeSet<Text>,
 }
 
 impl Round {
-    /// What of that which a plan holds back may be deleted together with its phase.
+    /// Returns the deletes that may run together with the current phase.
     pub(super) fn may_go(&self, held_back: &BTreeSet<Text>) -> BTreeSet<Text> {
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
@@ -50,7 +53,7 @@ impl Round {
         held_back.intersection(&self.deletes).cloned().collect()
     }
 
-    /// The writes of a plan begin.
+    /// Notes that the writes of a plan start.
     pub(super) fn begin(&mut self, plan: &SlicePlan, held_back: BTreeSet<Text>, written: impl Iterator<Item = Text>) {
         if self.outstanding.is_empty() {
             self.deletes = if writes::is_all_but_deletes(plan) { held_back } else { BTreeSet::new() };
@@ -62,7 +65,8 @@ impl Round {
 }
 
 impl Progress {
-    /// When to write again what met another hand's change: at once, and after that as others' changes are put right.
+    /// Returns when to retry a write that met a foreign write. The first retry is at once, later ones have the delay
+    /// of foreign writes.
     pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
@@ -70,20 +74,20 @@ impl Progress {
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
 
-    /// Something else has changed than slices by other hands, to be planned by that time.
+    /// Notes a change other than a foreign write to a slice, and returns when to plan it.
     pub(super) const fn news(&mut self, by: Timestamp) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
         by
     }
 
-    /// There is nothing left to do.
+    /// Notes that nothing is left to do.
     pub(super) fn rest(&mut self) {
         (self.has_no_news, self.carries_news) = (true, false);
         self.news_for.clear();
     }
 
-    /// A plan has writes to these slices.
+    /// Notes that a plan has writes to these slices.
     pub(super) fn writes(&mut self, slices: impl Iterator<Item = Text>, now: Timestamp) {
         self.wrote = Some(now);
         if !std::mem::replace(&mut self.has_no_news, true) {
@@ -92,14 +96,14 @@ impl Progress {
         }
     }
 
-    /// A write was carried out.
+    /// Notes a write that succeeded.
     pub(super) fn written(&mut self, slice: &str) {
         self.round.outstanding.remove(slice);
         self.news_for.remove(slice);
         self.conflicts = 0;
     }
 
-    /// What may wait for the pace of writes waits for it.
+    /// Returns the time for a change that must keep the pace of writes.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))
     }

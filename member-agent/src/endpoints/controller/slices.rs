@@ -1,4 +1,4 @@
-//! What is made of slices that change, by our own writes and by other hands.
+//! Reaction to changes of slices, by own and by foreign writes.
 
 use super::super::hands::{Hand, Judged};
 use super::super::view::{Input, Touched};
@@ -11,16 +11,16 @@ use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Verb, WatchState, WriteEnd};
 use std::sync::Arc;
 
-/// A write that has ended.
+/// Write that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// The Service that it was planned for.
+    /// Service that it was planned for.
     pub service: &'a ObjectName,
-    /// The slice.
+    /// Slice that was written.
     pub slice: &'a ObjectName,
-    /// What was asked for.
+    /// Request that was sent.
     pub verb: &'a Verb,
-    /// What came of it.
+    /// Outcome of the write.
     pub end: WriteEnd,
 }
 
@@ -37,8 +37,8 @@ impl Controller {
         }
     }
 
-    /// Another hand has changed a slice. One that is being deleted is no sign of who makes slices: the garbage collector and
-    /// people delete, too.
+    /// Notes a foreign write to a slice. The deletion of a slice does not show which controller is active: the garbage
+    /// collector and people also delete slices.
     fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         if is_known && !is_terminating {
@@ -46,14 +46,15 @@ impl Controller {
         }
     }
 
-    /// A write for a Service leaves.
+    /// Notes that a write for a Service is sent.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.hands.begin(slice, receipt.operation);
         self.view.write_begun(service, slice, receipt);
         self.sync(service, slice);
     }
 
-    /// A write for a Service has ended, and what its answer shows has been applied. Pushes the Services to plan.
+    /// Notes the end of a write for a Service, after the object in its answer was applied. Pushes the Services to
+    /// plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
@@ -82,7 +83,8 @@ impl Controller {
         }
     }
 
-    /// After own writes comes the next phase, at once. What has changed meanwhile has a time of its own.
+    /// Plans the next phase after an own write at once, unless another change has already set a time. Foreign writes
+    /// are planned after a delay.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         if !is_own {
             let by = at + self.timing.foreign_change_delay();

@@ -1,28 +1,29 @@
-//! [`Syncs`]: where one sync of a Service ends and the next begins, for the metrics.
+//! [`Syncs`]: limits of the syncs of a Service, for the metrics.
 //!
-//! kube-controller-manager carries out a plan before it makes the next. Here a Service is planned while writes are under
-//! way, so a sync is what those metrics can mean: the writes of one plan, and of those that follow it without news.
+//! kube-controller-manager finishes one plan before it makes the next. Here a Service is planned while writes are
+//! under way. So for these metrics, a sync is the writes of one plan and of the plans that follow it without another
+//! change.
 
 use endpointslice::plan::Plan;
 use fleetnet_runtime::clock::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The syncs of one Service.
+/// Syncs of one Service.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
-    /// The latest plan that has writes, until the first of them leaves.
+    /// Latest plan with writes, until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// The latest plan of which a write has left began the current sync.
+    /// True if the latest plan with a sent write started the current sync.
     is_first: bool,
-    /// Something else than slices has changed since the current sync began.
+    /// True if something else than slices has changed since the current sync started.
     has_news: bool,
-    /// Slices that writes are under way to.
+    /// Slices with a write under way.
     under_way: BTreeSet<Arc<str>>,
 }
 
-/// A sync that has not ended.
+/// Sync that has not ended.
 #[derive(Debug)]
 struct Sync {
     begun: Begun,
@@ -30,24 +31,24 @@ struct Sync {
     outstanding: BTreeSet<Arc<str>>,
 }
 
-/// How a sync began.
+/// Start of a sync.
 #[derive(Debug)]
 pub(super) struct Begun {
-    /// Its first plan.
+    /// First plan of the sync.
     pub(super) first: Plan,
     pub(super) at: Timestamp,
 }
 
-/// A sync that begins.
+/// Sync that starts.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
-    /// The sync before it, if that has gone well until now.
+    /// Previous sync, if it had no failure.
     pub(super) over: Option<Begun>,
     pub(super) now: &'a Begun,
 }
 
 impl Syncs {
-    /// A plan has writes. Those that are held back do not leave.
+    /// Notes a plan with writes. It may start no sync, because the engine may hold its writes back.
     pub(super) fn plan(&mut self, first: Plan, at: Timestamp) {
         self.planned = Some(Begun { first, at });
     }
@@ -56,7 +57,7 @@ impl Syncs {
         self.has_news = true;
     }
 
-    /// A write to this slice leaves.
+    /// Notes that a write to this slice is sent.
     pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
         self.under_way.insert(Arc::clone(slice));
         let Some(begun) = self.planned.take() else {
@@ -76,7 +77,7 @@ impl Syncs {
         Some(Opened { over, now })
     }
 
-    /// A write to this slice has ended.
+    /// Notes the end of a write to this slice.
     pub(super) fn ended(&mut self, slice: &str) {
         self.under_way.remove(slice);
         if let Some(sync) = &mut self.current {
@@ -84,17 +85,17 @@ impl Syncs {
         }
     }
 
-    /// A write has failed. The sync that it ends, if any: the others that were under way with it have failed with it.
+    /// Notes a failed write and returns the sync that it ends, if any. Other writes of that sync have failed with it.
     pub(super) fn fails(&mut self) -> Option<Begun> {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// A plan has nothing left to do. True if that ends a sync: a write that is under way may still fail.
+    /// True if a plan with nothing left to do ends a sync. A write that is under way may still fail.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// The sync that ends, if it had writes.
+    /// Ends and returns the current sync, if it had writes.
     pub(super) fn end(&mut self) -> Option<Begun> {
         self.planned = None;
         self.current.take().map(|sync| sync.begun)

@@ -1,4 +1,4 @@
-//! From the view to plans, and what becomes of their writes.
+//! Plans of Services from the view, and the outcome of their writes.
 
 use super::super::writes::{Operation, SliceReceipt};
 use super::View;
@@ -9,11 +9,11 @@ use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::Verb;
 use std::sync::Arc;
 
-/// So many labels are taken for webhooks' at most: one that makes up a new one each time takes no room for ever.
+/// Limit of labels that are attributed to webhooks. It bounds memory if a webhook adds a new label each time.
 const MOST_FOREIGN_LABELS: usize = 64;
 
 impl View {
-    /// Plans a Service, with the time of the oldest change that the plan's writes publish for the first time.
+    /// Plans a Service. The plan carries the time of the oldest change that its writes publish for the first time.
     pub(in super::super) fn plan(&mut self, namespace: &str, name: &str) -> Option<(Plan, Vec<HintEvent>)> {
         let held = self.namespaces.get_mut(namespace)?;
         let known = held.services.get_mut(name)?;
@@ -27,7 +27,7 @@ impl View {
         Some((plan, self.hints.take_events()))
     }
 
-    /// A write leaves: what it publishes is on its way.
+    /// Notes that a write is sent: it is publishing its changes.
     pub(in super::super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         if receipt.operation != Operation::Delete {
             let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
@@ -35,15 +35,15 @@ impl View {
         }
     }
 
-    /// It has ended.
+    /// Notes the end of a write.
     pub(in super::super) fn write_ended(&mut self, service: &ObjectName, slice: &ObjectName, is_done: bool) {
         if let Some(sent) = self.sent.remove(slice) {
             self.times.ended(&service.namespace, &service.name, sent, is_done);
         }
     }
 
-    /// A write was answered with this version of a slice. Labels that it has beside those that were asked for were added by
-    /// webhooks: from now on they are others' on every slice, as annotations are.
+    /// Attributes additional labels of a written slice to webhooks. From then on, such labels are foreign on every
+    /// slice, as annotations are.
     pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
         let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
         let Some(held) =

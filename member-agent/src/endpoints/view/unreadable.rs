@@ -1,8 +1,8 @@
-//! Pods and Nodes that are there and cannot be read: they are not absent, so nothing is taken away for want of them.
+//! Undecodable pods and Nodes: they exist, so nothing is removed because of them.
 //!
-//! What is known of such a pod is what slices show of it. That stays, in every Service that shows it, until the pod can be
-//! read or is gone; all else of those Services goes on. Of such a Node slices show the zone, and its pods stay published.
-//! A pod or Node that slices do not show yet waits.
+//! Of such a pod, the only known state is in the slices. Its endpoints stay in each Service until the pod is decodable
+//! or gone; the rest of those Services is updated as usual. Of such a Node, slices give the zone, and its pods stay
+//! published. A pod or Node that no slice shows yet waits.
 
 use super::{Known, Namespace, Touched, View};
 use endpointslice::Text;
@@ -11,18 +11,18 @@ use endpointslice::names::LABEL_ZONE;
 use std::collections::BTreeSet;
 
 impl View {
-    /// A pod is there that cannot be read.
+    /// Notes an undecodable pod.
     pub(in super::super) fn note_pod(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().unreadable_pods.insert(name.into());
     }
 
-    /// The same of a Node.
+    /// Notes an undecodable Node.
     pub(in super::super) fn note_node(&mut self, name: &str) {
         self.unreadable_nodes.insert(name.into());
     }
 
-    /// All is told that can be: what slices show of what cannot be read is what is known of it. Answers the Services whose
-    /// endpoints that concerns.
+    /// Takes over the state of undecodable objects from the slices, once all inputs are complete. Returns the Services
+    /// whose endpoints this changes.
     pub(in super::super) fn keep_unreadable(&mut self) -> Touched {
         let mut touched = Touched::new();
         for name in self.unreadable_nodes.clone() {
@@ -39,7 +39,7 @@ impl View {
         touched
     }
 
-    /// The zone of a Node, from the endpoints on it.
+    /// Returns the zone of a Node according to endpoints on it.
     fn shown_zone(&self, node: &str) -> Option<Text> {
         let slices = self.namespaces.values().flat_map(|held| held.slices.values().flatten());
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
@@ -48,7 +48,7 @@ impl View {
 }
 
 impl Namespace {
-    /// A pod can be read, or is gone. Answers the Services that kept its endpoints.
+    /// Forgets an undecodable pod that is decodable now, or gone. Returns the Services that kept its endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.unreadable_pods.remove(pod) {
             return BTreeSet::new();
@@ -64,7 +64,7 @@ impl Namespace {
 }
 
 impl Known {
-    /// Keeps what its slices show of these pods.
+    /// Keeps the endpoints of these pods as the slices have them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
             if self.state.keep_pod(pod) {
