@@ -1,4 +1,4 @@
-//! The command line, checked as far as it can be without touching anything.
+//! Command line, checked as far as possible without side effects.
 
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -81,7 +81,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// As the command line has it.
+    /// Returns the name as on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::HubDown => "hub-down",
@@ -91,7 +91,7 @@ impl Scenario {
         }
     }
 
-    /// How many members it needs.
+    /// Returns the smallest number of members that the scenario needs.
     fn members_min(self) -> u16 {
         match self {
             Self::Conflict | Self::AgentKilled => 2,
@@ -101,7 +101,7 @@ impl Scenario {
 }
 
 impl Options {
-    /// Checks what one option alone cannot tell. The error is one line.
+    /// Checks combinations of options. The error is one line.
     fn check(&self) -> Result<(), String> {
         if self.real && self.members > REAL_MEMBERS_MAX {
             return Err(format!(
@@ -138,15 +138,15 @@ impl Options {
     }
 }
 
-/// Parses a command line; the first argument is the program. What is wrong with it is said here, on one line.
+/// Parses a command line whose first argument is the program. Prints errors on one line.
 ///
 /// # Errors
-/// The exit code, where there is nothing to do: 0 after `--help`, 2 where the line is wrong.
+/// The exit code of a command line that runs nothing: 0 after `--help`, 2 after an error.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(error) if !error.use_stderr() => {
-            // Whoever asked for help and closed the pipe has had enough of it.
+            // The output may be closed, for example by `fleetnet --help | head`.
             let _ = error.print();
             return Err(ExitCode::SUCCESS);
         }
@@ -157,7 +157,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
     Ok(command)
 }
 
-/// clap has the choices in a paragraph of its own.
+/// Returns the error on one line. clap prints the possible values in a paragraph of their own.
 fn told(error: &clap::Error) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::ValidValue)) {

@@ -1,48 +1,48 @@
-//! Every limit of the command line.
+//! Limits of the command line.
 
 use std::time::Duration;
 
-/// Members of a fleet on memkube. All import from all, so what is copied grows with the square.
+/// Members of a fleet on memkube. All import from all, so the number of imported slices grows with the square.
 pub(crate) const MEMBERS_MAX: u16 = 50;
-/// Members of a fleet on real control planes: each is an etcd and a kube-apiserver.
+/// Members of a fleet on real control planes: each runs an etcd and a kube-apiserver.
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
-/// Changes that `--once` can be asked for.
+/// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
-/// Threads of the sandbox: one would do, two let the view be drawn while agents plan.
+/// Threads of the sandbox. The second draws the view while agents plan.
 pub(crate) const WORKER_THREADS: usize = 2;
-/// What is told and not yet shown. Whoever tells more waits.
+/// Events that wait for the view. Senders block when the queue is full.
 pub(crate) const TOLD: usize = 1024;
-/// Between two frames of the terminal view.
+/// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
-/// What clusters show is told at most so often.
+/// Shortest time between two announcements of what the clusters show.
 pub(crate) const ANNOUNCE: Duration = Duration::from_millis(50);
-/// A watch that broke is begun anew after this.
+/// Delay before a broken watch starts again.
 pub(crate) const WATCH_AGAIN: Duration = Duration::from_millis(100);
-/// The server ends a watch of ours after so long, in seconds.
+/// Seconds after which the server ends a watch of the sandbox.
 pub(crate) const WATCH_SECONDS: u32 = 290;
-/// How long the agents may take to be ready, and the first imports to come, on a machine that is busy.
+/// Time limit for agents to become ready and for the first imports, long enough for a busy machine.
 pub(crate) const SET_UP: Duration = Duration::from_secs(60);
-/// How long a change may take to arrive everywhere.
+/// Time limit for a change to reach all importers.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
-/// The same where somebody watches, and may have deleted what it should arrive in.
+/// Time limit like [`ARRIVAL`] in an interactive sandbox, where somebody may have deleted the importing objects.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long an agent may take to stop when it is asked to.
+/// Time limit for an agent to stop on request.
 pub(crate) const STOP: Duration = Duration::from_secs(8);
-/// An agent that ended by itself is started again after this.
+/// Delay before an agent that ended by itself is restarted.
 pub(crate) const RESTART: Duration = Duration::from_secs(1);
-/// How long a step of a scenario can be looked at before the next, where somebody watches.
+/// Time to look at a step of a scenario in an interactive sandbox, before the next step.
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
-/// Latency samples kept of each pair of clusters; older ones are forgotten.
+/// Latency samples kept for each pair of clusters. The oldest are dropped first.
 pub(crate) const SAMPLES: usize = 1000;
-/// Of fewer samples the 99th percentile would be the largest one under a better name.
+/// Samples needed for a 99th percentile. With fewer, it would just be the largest sample.
 pub(crate) const PERCENTILE_SAMPLES: usize = 100;
-/// Differences that a verdict lists; it tells how many more there are.
+/// Differences that a verdict lists. It gives the number of the others.
 pub(crate) const DIFFERENCES_TOLD: usize = 20;
-/// How long all may take to be as it should be once the last change has arrived.
+/// Time limit for the fleet to reach the expected state after the last change arrived.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);
-/// Clusters that the terminal view names one by one; of more it gives the number.
+/// Clusters that the terminal view lists by name. It shows longer lists as a number.
 pub(crate) const CLUSTERS_NAMED: usize = 3;
-/// Changes and steps that the terminal view remembers.
+/// Changes and steps that the terminal view keeps.
 pub(crate) const REMEMBERED: usize = 100;
-/// Requests that memkube remembers one by one; the sandbox needs its counts only.
+/// Requests that memkube records one by one. The sandbox needs only the counts.
 pub(crate) const AUDIT_ENTRIES: usize = 16;

@@ -1,4 +1,4 @@
-//! `fleetnet`: the command line.
+//! Command line `fleetnet`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

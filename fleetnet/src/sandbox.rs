@@ -37,29 +37,29 @@ use std::time::Duration;
 use stop::Stop;
 use view::Stage;
 
-/// The shell's code of a program that Ctrl-C ended.
+/// Exit code that shells give to a program ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// How it ended, where nothing broke.
+/// Outcome of a run without an internal error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// All was as it should be.
+    /// The fleet reached the expected state.
     Passed,
-    /// Something was not imported rightly.
+    /// An agent failed, or the final state differs from the expected state.
     Failed,
-    /// Somebody had enough of it.
+    /// The user asked to stop.
     Interrupted,
-    /// What was asked for cannot be, and that was said.
+    /// The request cannot be met, and the reason is printed.
     Refused,
 }
 
-/// Runs it. What it was told that cannot be is said on one line, with exit code 2.
+/// Runs the sandbox. If the request cannot be met, prints the reason on one line and returns exit code 2.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let ended = match runtime.context("no threads or timers are to be had") {
         Ok(runtime) => {
             let ended = runtime.block_on(perform(options));
-            // The build of a control plane may be under way, which nobody waits for any more.
+            // A control plane may still be building, and nothing needs it any more.
             runtime.shutdown_background();
             ended
         }
@@ -78,10 +78,10 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// From the first word to the last; the terminal is as it was when this returns.
+/// Runs the sandbox from first to last output. The terminal is restored when this returns.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_asked()?;
-    // Before anything is made: from here on no signal ends us but in order.
+    // Before anything is created: from here on, a signal stops the sandbox only after its cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
     let kubeconfigs = match Kubeconfigs::prepare(options) {
         Ok(kubeconfigs) => kubeconfigs,
@@ -92,7 +92,7 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     };
     let (stage, view) = view::open(options, &stop);
     let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
-    // Who insists does not wait for a reader that does not read.
+    // After a second signal, do not wait for a reader that does not read.
     let closed = stop.unless_insisted(view.close(stage)).await;
     closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended
@@ -108,7 +108,7 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     shown.unwrap_or(Ok(Ending::Interrupted))
 }
 
-/// Sets the scene, plays what was asked for, and, unless it was to be once, changes things for ever.
+/// Sets up the fleet and plays what the options ask for. Without `--once`, it then makes changes until it is stopped.
 async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
     let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
     let eyes = Eyes::open(fleet, stage);
@@ -117,7 +117,7 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
         let played = Box::pin(play_to_the_end(options, &mut scene));
         tokio::select! {
             biased;
-            // Nobody watches, so there is nothing to wait for any more.
+            // With `--once` nobody can repair a failed agent, so waiting is useless.
             () = fleet.failures().any(), if options.once => Vec::new(),
             played = played => played?,
         }
@@ -132,7 +132,8 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
 }
 
-/// What was asked for, and whether all is as it should be after it. What is wrong is told in sentences.
+/// Plays what the options ask for and compares the result with the expected state. Returns each difference as a
+/// sentence.
 async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let mut wrong = scene.set().await?;
     if !wrong.is_empty() {
@@ -154,7 +155,7 @@ async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Re
     Ok(wrong)
 }
 
-/// The agents' logs would tear a terminal view apart, so they are shown only to who asks for them.
+/// Shows the agents' logs only if `RUST_LOG` is set, because they would break the terminal view.
 fn show_logs_if_asked() -> anyhow::Result<()> {
     if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
         return Ok(());

@@ -1,4 +1,5 @@
 //! Whole fleets in one process: a hub and members on memkube, with the real agents as tasks.
+//!
 //! Nothing here sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of a fleet take only as
 //! long as its work.
 

@@ -1,213 +1,203 @@
-//! What is told of a fleet, as data: every view shows these, `--json` as they are.
+//! Events of the sandbox. Every view shows them, and `--json` prints them unchanged.
 
 use crate::args::Options;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// The first words.
+    /// First event of a run.
     Starting {
-        /// Of the fleet, beside the hub.
+        /// Number of members, without the hub.
         members: u16,
         /// `memkube` or `kube-apiserver`.
         servers: &'static str,
-        /// The scenario to be played.
+        /// Scenario that the run plays.
         scenario: Option<&'static str>,
     },
     /// All clusters and agents run.
     Running {
-        /// The hub first.
+        /// Names of the clusters, the hub first.
         clusters: Vec<String>,
-        /// How many agents.
+        /// Number of agents.
         agents: usize,
     },
     /// A kubeconfig was written.
     Kubeconfig {
-        /// The cluster that it is for.
+        /// Cluster that the kubeconfig leads to.
         cluster: String,
-        /// The file, as the folder was named.
+        /// Path of the file, relative if `--kubeconfigs` is relative.
         path: String,
     },
-    /// What became of an agent.
+    /// An agent was killed, restarted or failed.
     Agent {
-        /// `hub-agent`, `member-agent of member-1`.
+        /// For example `hub-agent` or `member-agent of member-1`.
         agent: String,
-        /// What.
         state: AgentState,
-        /// Why it failed.
+        /// Reason of a failure.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// What a ServiceExport says.
+    /// A ServiceExport appeared or changed.
     Export {
-        /// Where it is.
         cluster: String,
         /// `namespace/name`.
         service: String,
-        /// Its conditions.
+        /// Conditions of the ServiceExport.
         #[serde(flatten)]
         export: Export,
     },
-    /// What a MultiClusterService says and what its derived Service has.
+    /// A MultiClusterService or its derived Service appeared or changed.
     Import {
-        /// Where it is.
         cluster: String,
         /// `namespace/name`.
         service: String,
-        /// What was imported.
         #[serde(flatten)]
         import: Import,
     },
-    /// A ServiceExport or a MultiClusterService is no longer there.
+    /// A ServiceExport or a MultiClusterService was removed.
     Gone {
         /// `export` or `import`.
         what: &'static str,
-        /// Where it was.
         cluster: String,
         /// `namespace/name`.
         service: String,
     },
-    /// An imported slice has a changed endpoint.
+    /// A changed endpoint reached an imported slice.
     Arrival {
         /// Number of the change.
         change: u32,
-        /// Where it was made.
+        /// Exporting cluster, where the change was made.
         origin: String,
-        /// Where it was seen.
+        /// Importing cluster, where the change arrived.
         destination: String,
-        /// From before the write in the one to the event in the other.
+        /// Time from before the write in the exporter until the watch event in the importer.
         milliseconds: f64,
     },
-    /// A change of endpoints, once it has arrived or is given up.
+    /// A change of endpoints reached all importers, or its time limit passed.
     Change(Change),
-    /// A change could not be made: somebody plays with the objects too.
+    /// A change could not be made, for example because somebody else changed the objects too.
     Trouble {
-        /// Its number.
+        /// Number of the change.
         change: u32,
-        /// What the server says.
+        /// Message of the server.
         why: String,
     },
-    /// A step of a scenario.
+    /// A scenario took a step.
     Step {
-        /// Which.
+        /// Name of the scenario.
         scenario: &'static str,
-        /// What happens, in a sentence.
+        /// One sentence on what happens.
         text: String,
     },
     /// Latency between two clusters so far.
     Latency {
-        /// Where changes were made.
+        /// Exporting cluster.
         origin: String,
-        /// Where they were seen.
+        /// Importing cluster.
         destination: String,
-        /// How many, and how long they took.
+        /// Number of samples and their percentiles.
         #[serde(flatten)]
         latency: Latency,
     },
-    /// What all changes cost together.
+    /// Cost of all changes together.
     Cost {
-        /// Changes that were counted: those that arrived.
+        /// Number of changes that arrived everywhere. Only these are counted.
         changes: u32,
-        /// Changes that did not arrive everywhere.
+        /// Number of changes that did not arrive everywhere.
         lost: u32,
-        /// What the counted ones cost.
+        /// Writes for the counted changes.
         writes: Writes,
-        /// In words: `2 patch endpointsliceexports in hub by member-agent of member-1`.
+        /// Writes in words, for example `2 patch endpointsliceexports in hub by member-agent of member-1`.
         details: Vec<String>,
     },
-    /// The end of what was asked for.
+    /// Last event of a run with `--once`.
     Verdict {
-        /// Whether all was as it should be.
+        /// True if no agent failed and the fleet is in the expected state.
         passed: bool,
-        /// Whether every importer has exactly what is exported, whatever else was wrong.
+        /// True if every importer has exactly the exported endpoints, even if something else is wrong.
         imported: bool,
-        /// What was not, in sentences.
+        /// Failures of agents and differences from the expected state, as sentences.
         wrong: Vec<String>,
     },
 }
 
-/// What became of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AgentState {
-    /// It was killed by us.
+    /// The sandbox killed it.
     Killed,
-    /// Another was started in its place.
+    /// A new agent started in its place.
     Restarted,
-    /// It ended though nobody asked it to.
+    /// It ended by itself.
     Failed,
 }
 
-/// The conditions of a ServiceExport; none where it does not say yet.
+/// Conditions of a ServiceExport. A condition is `None` until the agent sets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Export {
-    /// `Valid`.
+    /// Condition `Valid`.
     pub(crate) valid: Option<bool>,
-    /// `Conflict`.
+    /// Condition `Conflict`.
     pub(crate) conflict: Option<bool>,
 }
 
-/// What a cluster imports under one name.
+/// Import of one Service in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Import {
-    /// The MultiClusterService's condition `Valid`.
+    /// Condition `Valid` of the MultiClusterService.
     pub(crate) valid: bool,
-    /// The clusters whose endpoints are there.
+    /// Clusters whose endpoints are imported.
     pub(crate) from: BTreeSet<String>,
-    /// Imported slices.
+    /// Number of imported slices.
     pub(crate) slices: usize,
-    /// Endpoints in them.
+    /// Number of endpoints in the imported slices.
     pub(crate) endpoints: usize,
 }
 
-/// A change of endpoints.
+/// Change of one endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Change {
-    /// Its number, from 1.
+    /// Number of the change, from 1.
     pub(crate) change: u32,
-    /// Where it was made.
+    /// Exporting cluster, where the change was made.
     pub(crate) cluster: String,
-    /// In which slice.
+    /// Name of the changed slice.
     pub(crate) slice: String,
-    /// The endpoint that came.
+    /// Address of the new endpoint.
     pub(crate) address: String,
-    /// How many clusters had it when this was told.
+    /// Number of importers that had the change when the event was sent.
     pub(crate) arrived: usize,
-    /// How many were to have it.
+    /// Number of importers that should get the change.
     pub(crate) importers: usize,
-    /// When the last one had it; none where not all have.
+    /// Latency of the slowest importer, or `None` if the change did not reach all.
     pub(crate) slowest_milliseconds: Option<f64>,
-    /// What it cost; none where a server could not be asked.
+    /// Writes for the change, or `None` if a server did not answer.
     pub(crate) writes: Option<Writes>,
 }
 
-/// Writes of the agents, Leases and Events apart.
+/// Writes of the agents, without Leases and Events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Writes {
-    /// All.
     pub(crate) total: u64,
-    /// By the cluster that was written to.
+    /// Writes by the cluster that received them.
     pub(crate) by_cluster: BTreeMap<String, u64>,
 }
 
-/// How long changes took between two clusters.
+/// Latency of changes between two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Latency {
-    /// Changes that were timed.
+    /// Number of timed changes.
     pub(crate) samples: usize,
-    /// Half of them took no longer.
     pub(crate) p50_milliseconds: f64,
-    /// Of a hundred, 99 took no longer; none of fewer than a hundred.
+    /// 99th percentile, or `None` below 100 samples.
     pub(crate) p99_milliseconds: Option<f64>,
-    /// None took longer.
     pub(crate) max_milliseconds: f64,
 }
 
 impl Event {
-    /// What is about to be started.
+    /// Returns the first event of a run.
     pub(crate) fn starting(options: &Options) -> Self {
         Self::Starting {
             members: options.members,

@@ -1,4 +1,4 @@
-//! Watches the members as a user does, so that the [`World`] is what they show, and tells when that changes.
+//! Watches the members as a user does, keeps the [`World`] up to date, and announces its changes.
 
 use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
@@ -26,10 +26,10 @@ use tokio::sync::watch::Sender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-/// On the bookmark that ends what was there when a watch began.
+/// Annotation of the bookmark that ends the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The watches of a fleet. They end when this is dropped.
+/// Watches of a fleet. They end when this value is dropped.
 pub(crate) struct Eyes {
     world: Arc<Sender<World>>,
     announced: Arc<Mutex<Announced>>,
@@ -37,7 +37,7 @@ pub(crate) struct Eyes {
 }
 
 impl Eyes {
-    /// Begins to look.
+    /// Starts the watches.
     pub(crate) fn open(fleet: &Fleet, stage: &Stage) -> Self {
         let world = Arc::new(Sender::new(World::new(fleet.member_names())));
         let mut tasks = JoinSet::new();
@@ -71,23 +71,23 @@ impl Eyes {
         Self { world, announced, _tasks: tasks }
     }
 
-    /// Waits until the world is so, at most for so long; tells whether it came to be.
+    /// Waits until the world meets a condition. Returns false after `limit`.
     pub(crate) async fn see(&self, limit: Duration, so: impl FnMut(&World) -> bool) -> bool {
         let mut world = self.world.subscribe();
         timeout(limit, world.wait_for(so)).await.is_ok_and(|seen| seen.is_ok())
     }
 
-    /// Tells now what is not told yet of the world.
+    /// Announces pending changes of the world now.
     pub(crate) async fn announce(&self, stage: &Stage) {
         announce(&self.world, &self.announced, stage).await;
     }
 
-    /// A look at the world as it is. Nothing may wait in it.
+    /// Reads the current world. `at` must not block.
     pub(crate) fn look<T>(&self, at: impl FnOnce(&World) -> T) -> T {
         at(&self.world.borrow())
     }
 
-    /// Tells the world what to look out for.
+    /// Changes what the world records.
     pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
         let mut told = None;
         self.world.send_if_modified(|world| {
@@ -98,7 +98,7 @@ impl Eyes {
     }
 }
 
-/// Where what is seen belongs.
+/// Place in the world that a watch updates.
 struct Look {
     member: usize,
     kind: Kind,
@@ -116,7 +116,7 @@ impl Look {
     }
 }
 
-/// Follows all objects of a kind for ever; what breaks is begun anew.
+/// Watches all objects of a kind until it is dropped. Restarts the watch when it breaks.
 async fn follow<K>(api: Api<K>, look: Look, fact: fn(&K) -> Fact)
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -125,7 +125,7 @@ where
     loop {
         if let Ok(events) = api.watch(&all, "").await {
             let mut events = events.boxed();
-            // What the watch begins with, until it says that this was all.
+            // Names of the initial objects, until a bookmark says that they are complete.
             let mut initial = Some(BTreeSet::new());
             while let Some(Ok(event)) = events.next().await {
                 match event {
@@ -156,7 +156,7 @@ fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
     }
 }
 
-/// Tells what changed, a moment after it did: what changes back and forth, or grows piece by piece, is told once.
+/// Announces changes after a short delay, so that rapid or gradual changes give one event.
 async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
     let mut changes = world.subscribe();
     while changes.changed().await.is_ok() {
@@ -176,7 +176,7 @@ async fn announce(world: &Sender<World>, announced: &Mutex<Announced>, stage: &S
     }
 }
 
-/// What was told last.
+/// State that was announced last.
 #[derive(Default)]
 struct Announced {
     exports: BTreeMap<(String, String), Export>,

@@ -1,4 +1,4 @@
-//! A hub, its members and the agents of all of them.
+//! Fleet of a hub, its members and their agents.
 
 mod agent;
 mod memory;
@@ -24,36 +24,30 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// The hub's name.
+/// Name of the hub.
 pub(crate) const HUB: &str = "hub";
 
-/// A fleet that runs.
+/// Running fleet.
 pub(crate) struct Fleet {
-    /// The hub.
     pub(crate) hub: Server,
-    /// The members, in order of their numbers.
+    /// Members by number, from `member-1`.
     pub(crate) members: Vec<Member>,
-    /// The agent of the last member is going to be killed.
+    /// True if the scenario is going to kill the agent of the last member.
     has_a_victim: bool,
-    /// By the index of the member; that of the hub has none.
+    /// Agents by index of the member. The hub agent has `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
     stage: Stage,
 }
 
-/// A member.
 pub(crate) struct Member {
-    /// `member-1`.
+    /// For example `member-1`.
     pub(crate) name: String,
-    /// Its API server.
     pub(crate) server: Server,
 }
 
 impl Fleet {
-    /// Starts the servers, then the agents, and waits until these know their clusters.
-    ///
-    /// # Errors
-    /// Where a server cannot be started or an agent is not ready in time.
+    /// Starts the servers and then the agents, and waits until all agents are ready.
     pub(crate) async fn start(options: &Options, stage: &Stage) -> anyhow::Result<Self> {
         let names: Vec<String> = (1..=options.members).map(|number| format!("member-{number}")).collect();
         let (hub, servers) = if options.real {
@@ -74,21 +68,18 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// `member-1`, `member-2`, …
+    /// Returns the names of the members: `member-1`, `member-2`, ….
     pub(crate) fn member_names(&self) -> Vec<String> {
         self.members.iter().map(|member| member.name.clone()).collect()
     }
 
-    /// The clusters with their names, the hub first.
+    /// Returns the clusters with their names, the hub first.
     pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
         let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
         std::iter::once((HUB, &self.hub)).chain(members)
     }
 
-    /// What the agents wrote so far.
-    ///
-    /// # Errors
-    /// Where a server does not answer.
+    /// Returns the writes of the agents so far.
     pub(crate) async fn ledger(&self) -> anyhow::Result<Ledger> {
         let mut ledger = Ledger::default();
         for (name, server) in self.servers() {
@@ -97,12 +88,12 @@ impl Fleet {
         Ok(ledger)
     }
 
-    /// How agents ended though nobody asked them to.
+    /// Returns the failures of agents that ended by themselves.
     pub(crate) fn failures(&self) -> &Failures {
         &self.failures
     }
 
-    /// Ends the agent of a member as a crash does: nothing is finished, no Lease is given back.
+    /// Aborts the agent of a member like a crash. It neither finishes its work nor releases its Leases.
     pub(crate) async fn kill_agent(&self, member: usize) {
         if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
             let name = agent.name().to_owned();
@@ -111,10 +102,7 @@ impl Fleet {
         }
     }
 
-    /// Starts another agent of a member.
-    ///
-    /// # Errors
-    /// Where it has no client.
+    /// Starts a new agent of a member.
     pub(crate) async fn restart_agent(&self, member: usize) -> anyhow::Result<()> {
         let agent = self.member_agent(member).await?;
         self.stage.tell(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
@@ -122,12 +110,9 @@ impl Fleet {
         Ok(())
     }
 
-    /// Stops the agents, then the servers.
-    ///
-    /// # Errors
-    /// Where a process of a real server does not end.
+    /// Stops the agents and then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
-        // Whoever is stopped while it cannot reach the hub would wait for it in vain.
+        // Reconnect the hub first: an agent that cannot reach it would spend its whole time limit on stopping.
         self.hub.mend().await?;
         join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
         let servers = self.members.into_iter().map(|member| member.server).chain([self.hub]);

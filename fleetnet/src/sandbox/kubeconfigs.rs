@@ -1,4 +1,4 @@
-//! `--kubeconfigs`: a folder with a kubeconfig for every cluster, for as long as the sandbox runs.
+//! Folder of `--kubeconfigs`: one kubeconfig for every cluster, while the sandbox runs.
 
 use super::event::Event;
 use super::fleet::{Fleet, HUB};
@@ -12,32 +12,28 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What was asked for, as far as it can be made before there is a fleet: files that are empty yet, ports that nobody
-/// else can take any more. Dropped, it leaves nothing behind.
+/// Empty files and reserved ports, created before the fleet starts. Dropping this value removes them.
 pub(crate) struct Kubeconfigs {
     folder: Option<Folder>,
     listeners: Vec<TcpListener>,
 }
 
-/// The folder with its files, which are removed with this.
+/// Folder of the files. Dropping this value removes them.
 struct Folder {
     path: PathBuf,
-    /// It was not there before us.
+    /// True if the sandbox created the folder.
     made: bool,
     files: Vec<PathBuf>,
 }
 
-/// Kubeconfigs that can be used until this is dropped.
+/// Usable kubeconfigs. Dropping this value removes them.
 pub(crate) struct Published {
     _folder: Option<Folder>,
     _serving: Vec<Https>,
 }
 
 impl Kubeconfigs {
-    /// Makes the files and takes the ports, or finds that it cannot.
-    ///
-    /// # Errors
-    /// Names the file or the port.
+    /// Creates the files and reserves the ports. Errors name the file or the port.
     pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
         let Some(path) = &options.kubeconfigs else { return Ok(Self { folder: None, listeners: Vec::new() }) };
         let mut folder = Folder::open(path)?;
@@ -54,10 +50,7 @@ impl Kubeconfigs {
         Ok(Self { folder: Some(folder), listeners })
     }
 
-    /// Writes the files, and begins to listen where the servers do not yet.
-    ///
-    /// # Errors
-    /// Where a file cannot be written.
+    /// Writes the files, and starts to listen where a server does not listen yet.
     pub(crate) async fn publish(self, fleet: &Fleet, stage: &Stage) -> anyhow::Result<Published> {
         let mut serving = Vec::new();
         let mut listeners = self.listeners.into_iter();
@@ -79,7 +72,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), made, files: Vec::new() })
     }
 
-    /// Makes an empty file that only we can read.
+    /// Creates an empty file that only this user can read.
     fn reserve(&mut self, cluster: &str) -> anyhow::Result<()> {
         let path = self.path.join(format!("{cluster}.kubeconfig"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
@@ -95,7 +88,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Who removed a file or the folder before us, or put something of their own into it, may.
+        // Somebody may have removed or replaced a file or the folder, so errors do not matter.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }
@@ -112,10 +105,7 @@ fn listen(port: u16) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Fills a file that was made before.
-///
-/// # Errors
-/// Where it cannot be written.
+/// Fills a file that was created before.
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! Counting writes and timing changes. Pure.
+//! Counts of writes and latencies of changes, without side effects.
 
 use super::event::{Latency, Writes};
 use crate::limits::{PERCENTILE_SAMPLES, SAMPLES};
@@ -7,26 +7,24 @@ use fleetnet_tests::control_plane::SERVICE_ACCOUNT;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Accepted writes to the servers of a fleet, by what they were.
+/// Accepted writes to the servers of a fleet, by kind of write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger(BTreeMap<Written, u64>);
 
-/// A kind of write.
+/// Kind of write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Written {
-    /// The cluster that was written to.
+    /// Cluster that received the write.
     pub(crate) cluster: String,
-    /// Who wrote.
     pub(crate) user: String,
-    /// `create`, `patch`, …
+    /// For example `create` or `patch`.
     pub(crate) verb: String,
-    /// The plural, without its group.
+    /// Plural of the resource, without its group.
     pub(crate) resource: String,
 }
 
 impl Ledger {
-    /// Adds what agents wrote; what others wrote, and agents' Leases and Events, is left out: they are no part of what a
-    /// change costs.
+    /// Adds writes of agents. Ignores Leases, Events and writes of others, which are no part of the cost of a change.
     pub(crate) fn add(&mut self, written: Written, times: u64) {
         let agents = written.user.ends_with("hub-agent") || written.user.ends_with("member-agent");
         if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
@@ -34,14 +32,14 @@ impl Ledger {
         }
     }
 
-    /// Adds all of another.
+    /// Adds the writes of another ledger.
     pub(crate) fn join(&mut self, other: &Self) {
         for (written, times) in &other.0 {
             *self.0.entry(written.clone()).or_default() += times;
         }
     }
 
-    /// What came since `earlier`, an older reading of the same servers.
+    /// Returns the writes since `earlier`, an older reading of the same servers.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let news = self.0.iter().map(|(written, times)| {
             (written.clone(), times.saturating_sub(earlier.0.get(written).copied().unwrap_or_default()))
@@ -49,7 +47,7 @@ impl Ledger {
         Self(news.filter(|(_, times)| *times > 0).collect())
     }
 
-    /// The sums.
+    /// Returns the sums for each cluster and for all.
     pub(crate) fn sums(&self) -> Writes {
         let mut writes = Writes { total: self.0.values().sum(), ..Writes::default() };
         for (written, times) in &self.0 {
@@ -58,7 +56,7 @@ impl Ledger {
         writes
     }
 
-    /// A line for each kind of write.
+    /// Returns one line for each kind of write.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(written, times): (&Written, &u64)| {
             let Written { cluster, user, verb, resource } = written;
@@ -68,7 +66,7 @@ impl Ledger {
     }
 }
 
-/// A service account as its agent is called here: `hub-agent`, and in the hub `member-agent of member-1`.
+/// Returns the short name of a service account: `hub-agent`, or in the hub `member-agent of member-1`.
 fn known_as(user: &str) -> String {
     let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
         return user.to_owned();
@@ -76,12 +74,12 @@ fn known_as(user: &str) -> String {
     cluster_of(namespace).map_or_else(|| name.to_owned(), |cluster| format!("{name} of {cluster}"))
 }
 
-/// The last [`SAMPLES`] durations.
+/// Last [`SAMPLES`] durations, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Samples(VecDeque<f64>);
 
 impl Samples {
-    /// Adds one, in milliseconds.
+    /// Adds a duration in milliseconds.
     pub(crate) fn add(&mut self, milliseconds: f64) {
         if self.0.len() >= SAMPLES {
             self.0.pop_front();
@@ -89,7 +87,7 @@ impl Samples {
         self.0.push_back(milliseconds);
     }
 
-    /// Their percentiles; none while there are none.
+    /// Returns the percentiles, or `None` without samples.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let mut sorted: Vec<f64> = self.0.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -103,7 +101,7 @@ impl Samples {
     }
 }
 
-/// In milliseconds, to the microsecond.
+/// Returns milliseconds with a precision of one microsecond.
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

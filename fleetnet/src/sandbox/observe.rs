@@ -1,4 +1,4 @@
-//! What the clusters of a fleet show, as far as it was seen, and how it differs from what should be. Pure.
+//! State that the clusters show, and its differences from the expected state. Without side effects.
 
 use super::event::{Export, Import};
 use super::says::{self, Found, Key};
@@ -6,50 +6,48 @@ use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
-/// The namespace that the sandbox's Services are in.
+/// Namespace of the sandbox's Services.
 pub(crate) const NAMESPACE: &str = "work";
-/// Kinds in the fleet's namespace, as differences name them.
+/// Kinds in the namespace `fleet-system`, as differences name them.
 const SERVICE: &str = "Service";
 const SLICE: &str = "EndpointSlice";
 
-/// What an object says.
+/// Observed content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
-    /// A ServiceExport.
     Export(Export),
-    /// A MultiClusterService: its condition `Valid`.
+    /// Condition `Valid` of a MultiClusterService.
     Wish(bool),
-    /// A Service of the fleet's namespace: what it says.
+    /// Description of a Service in the namespace `fleet-system`.
     Derived(String),
-    /// An imported slice.
+    /// Imported slice.
     Slice(Slice),
 }
 
-/// The kinds that are looked at.
+/// Kinds that the sandbox watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// ServiceExports in [`NAMESPACE`].
     Export,
     /// MultiClusterServices in [`NAMESPACE`].
     Wish,
-    /// Services in the fleet's namespace.
+    /// Services in the namespace `fleet-system`.
     Derived,
-    /// EndpointSlices there.
+    /// EndpointSlices in the namespace `fleet-system`.
     Slice,
 }
 
-/// An imported slice.
+/// Imported slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slice {
-    /// The derived Service that it belongs to.
+    /// Name of its derived Service.
     pub(crate) derived: String,
-    /// The addresses of its endpoints.
     pub(crate) addresses: Vec<String>,
-    /// All that it says.
+    /// Description of the whole slice.
     pub(crate) says: String,
 }
 
-/// What the members show. Members are known by their index.
+/// Observed state of the members, by index of the member.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     names: Vec<String>,
@@ -57,26 +55,26 @@ pub(crate) struct World {
     awaited: BTreeMap<String, BTreeMap<usize, Instant>>,
 }
 
-/// What should be.
+/// Expected state of the fleet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
-    /// What each export should say, by member and Service.
+    /// Conditions of each export, by member and Service.
     pub(crate) exports: BTreeMap<(usize, String), Export>,
-    /// Who imports what.
+    /// Imports, by member and Service.
     pub(crate) imports: BTreeSet<(usize, String)>,
-    /// The port of each Service, by member and Service.
+    /// Port of each Service, by member and Service.
     pub(crate) ports: BTreeMap<(usize, String), u16>,
-    /// Endpoints, by member, Service and slice.
+    /// Addresses of endpoints, by member, Service and slice.
     pub(crate) endpoints: BTreeMap<(usize, String, String), Vec<String>>,
 }
 
 impl World {
-    /// Members of these names of which nothing is known yet.
+    /// Returns an empty world for members with these names.
     pub(crate) fn new(names: Vec<String>) -> Self {
         Self { facts: vec![BTreeMap::new(); names.len()], names, awaited: BTreeMap::new() }
     }
 
-    /// Takes in what an object of a member says now; none where it is gone.
+    /// Records the current content of an object, or its removal with `None`.
     pub(crate) fn learn(&mut self, member: usize, kind: Kind, name: &str, fact: Option<Fact>, at: Instant) {
         let Some(facts) = self.facts.get_mut(member) else { return };
         let Some(fact) = fact else {
@@ -93,29 +91,29 @@ impl World {
         facts.insert((kind, name.to_owned()), fact);
     }
 
-    /// Forgets the objects of a kind that a new look at all of them did not show.
+    /// Removes the objects of a kind that are missing in a new list.
     pub(crate) fn keep_only(&mut self, member: usize, kind: Kind, names: &BTreeSet<String>) {
         if let Some(facts) = self.facts.get_mut(member) {
             facts.retain(|(of, name), _| *of != kind || names.contains(name));
         }
     }
 
-    /// From now on notes when an endpoint arrives where.
+    /// Records from now on when this endpoint reaches each member.
     pub(crate) fn await_arrivals(&mut self, address: &str) {
         self.awaited.insert(address.to_owned(), BTreeMap::new());
     }
 
-    /// In how many members an awaited endpoint has arrived.
+    /// Returns the number of members that an awaited endpoint has reached.
     pub(crate) fn arrived(&self, address: &str) -> usize {
         self.awaited.get(address).map_or(0, BTreeMap::len)
     }
 
-    /// When it arrived where; it is awaited no longer.
+    /// Returns the arrival times of an endpoint by member, and stops recording them.
     pub(crate) fn take_arrivals(&mut self, address: &str) -> BTreeMap<usize, Instant> {
         self.awaited.remove(address).unwrap_or_default()
     }
 
-    /// What a member's ServiceExport says.
+    /// Returns the conditions of a member's ServiceExport.
     pub(crate) fn export(&self, member: usize, service: &str) -> Option<&Export> {
         match self.facts.get(member)?.get(&(Kind::Export, service.to_owned()))? {
             Fact::Export(export) => Some(export),
@@ -123,7 +121,7 @@ impl World {
         }
     }
 
-    /// All exports, by the names of cluster and Service.
+    /// Returns all exports, by the names of cluster and Service.
     pub(crate) fn exports(&self) -> BTreeMap<(String, String), Export> {
         let mut exports = BTreeMap::new();
         for (name, facts) in self.names.iter().zip(&self.facts) {
@@ -136,7 +134,7 @@ impl World {
         exports
     }
 
-    /// All imports, by the names of cluster and Service.
+    /// Returns all imports, by the names of cluster and Service.
     pub(crate) fn imports(&self) -> BTreeMap<(String, String), Import> {
         let mut imports = BTreeMap::new();
         for (index, name) in self.names.iter().enumerate() {
@@ -168,7 +166,7 @@ impl World {
         })
     }
 
-    /// How this differs from what should be, in sentences, member by member; nothing where it does not.
+    /// Returns the differences from the expected state as sentences, member by member.
     pub(crate) fn differences<'a>(&'a self, expected: &'a Expected) -> impl Iterator<Item = String> + 'a {
         (0..self.names.len()).flat_map(|member| {
             let mut wrong = self.wrong_exports(member, expected);
@@ -183,7 +181,7 @@ impl World {
         })
     }
 
-    /// All exports of a member: their conditions, and that there are no others.
+    /// Compares the conditions of a member's exports, and reports exports that should not exist.
     fn wrong_exports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -199,7 +197,7 @@ impl World {
         wrong
     }
 
-    /// The same of its imports.
+    /// Compares a member's imports, and reports imports that should not exist.
     fn wrong_imports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
@@ -218,7 +216,7 @@ impl World {
         self.facts[member].keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name.as_str())
     }
 
-    /// All Services and slices there.
+    /// Returns all Services and slices in the namespace `fleet-system`.
     fn in_fleet_system(&self, member: usize) -> impl Iterator<Item = Found> {
         self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
             Fact::Derived(says) => Some(Found { key: (SERVICE, name.clone()), name: name.clone(), says: says.clone() }),
@@ -233,37 +231,37 @@ impl World {
 }
 
 impl Expected {
-    /// Exports that are valid and without conflict, by member and Service: only these are imported.
+    /// Returns exports that are valid and without conflict, by member and Service. Only these are imported.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (usize, &str)> {
         let offered = Export { valid: Some(true), conflict: Some(false) };
         let offers = self.exports.iter().filter(move |(_, export)| **export == offered);
         offers.map(|((member, service), _)| (*member, service.as_str()))
     }
 
-    /// Members that import a Service.
+    /// Returns the members that import a Service.
     pub(crate) fn importers(&self, service: &str) -> impl Iterator<Item = usize> {
         self.imports.iter().filter(move |(_, imported)| imported == service).map(|(member, _)| *member)
     }
 
-    /// The port of a Service in a member; 0 where it was never made.
+    /// Returns the port of a Service in a member, or 0 if the Service was never created.
     pub(crate) fn port(&self, member: usize, service: &str) -> u16 {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// The port that a Service is exported with.
+    /// Returns the port that a Service is exported with.
     pub(crate) fn offered_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.offers().find(|(_, offered)| *offered == service)?;
         Some(self.port(member, service))
     }
 
-    /// The slices of a Service in a member, with their endpoints.
+    /// Returns the slices of a Service in a member, with their endpoints.
     pub(crate) fn slices(&self, member: usize, service: &str) -> impl Iterator<Item = (&str, &[String])> {
         let of_service =
             self.endpoints.iter().filter(move |((of, exported, _), _)| *of == member && exported == service);
         of_service.map(|((_, _, slice), addresses)| (slice.as_str(), addresses.as_slice()))
     }
 
-    /// What should be in the fleet's namespace of a member, and nothing else.
+    /// Returns all objects that a member should have in the namespace `fleet-system`.
     fn in_fleet_system(&self, member: usize, names: &[String]) -> BTreeMap<Key, String> {
         let mut wanted = BTreeMap::new();
         for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
@@ -282,7 +280,7 @@ impl Expected {
     }
 }
 
-/// An endpoint of a member: which of them can be read off it.
+/// Returns the address of an endpoint. It contains the number of the endpoint and of its member.
 pub(crate) fn address(member: usize, number: u16) -> String {
     let [high, low] = number.to_be_bytes();
     format!("10.{}.{high}.{low}", member + 1)
@@ -292,17 +290,17 @@ fn origin_of(address: &str) -> Option<usize> {
     address.strip_prefix("10.")?.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// The derived Service that the agents make for an import of [`NAMESPACE`].
+/// Returns the name of the derived Service that the agents create for an import in [`NAMESPACE`].
 pub(crate) fn derived_name(service: &str) -> String {
     format!("{NAMESPACE}-{service}")
 }
 
-/// As events have it.
+/// Returns `namespace/name` as in events.
 pub(crate) fn full_name(service: &str) -> String {
     format!("{NAMESPACE}/{service}")
 }
 
-/// What an export says, in words.
+/// Describes the conditions of an export in words.
 pub(crate) fn told(export: &Export) -> String {
     match (export.valid, export.conflict) {
         (Some(true), Some(false)) => "is valid, without conflict".to_owned(),

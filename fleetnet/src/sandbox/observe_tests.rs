@@ -1,4 +1,4 @@
-//! Worlds of two members.
+//! Tests with worlds of two members.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn slice(addresses: &[&str]) -> Option<Fact> {
     Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, says }))
 }
 
-/// Two members; the first exports two slices, the second imports.
+/// Returns two members: the first exports two slices, the second imports them.
 fn fleet() -> (World, Expected) {
     let mut expected = Expected::default();
     expected.exports.insert((0, "app".to_owned()), GOOD);
@@ -18,12 +18,12 @@ fn fleet() -> (World, Expected) {
     expected.ports.insert((0, "app".to_owned()), 80);
     expected.endpoints.insert((0, "app".to_owned(), "app-1".to_owned()), vec![address(0, 1)]);
     expected.endpoints.insert((0, "app".to_owned(), "app-2".to_owned()), vec![address(0, 2)]);
-    // Of a Service that the second member does not export.
+    // A slice of a Service that the second member does not export.
     expected.endpoints.insert((1, "app".to_owned(), "app-1".to_owned()), vec![address(1, 1)]);
     (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
 }
 
-/// The same fleet, all as it should be.
+/// Returns the same fleet in the expected state.
 fn settled() -> (World, Expected) {
     let (mut world, expected) = fleet();
     let now = Instant::now();

@@ -10,20 +10,17 @@ use fleetnet_tests::fleet;
 use futures::future::{try_join, try_join_all};
 use std::path::Path;
 
-/// In requests, so that they can be told from the agents of a fleet that is not a sandbox.
+/// User agent of requests by the sandbox. It tells them apart from requests by the agents of a real fleet.
 const USER_AGENT: &str = concat!("fleetnet-sandbox/", env!("CARGO_PKG_VERSION"));
 
-/// An etcd and a kube-apiserver.
+/// etcd and kube-apiserver in processes of their own.
 pub(crate) struct OnProcesses {
     control_plane: ControlPlane,
-    /// Before the agents' first write.
+    /// Mark in the audit log before the first write of the agents.
     begin: Mark,
 }
 
-/// Starts a hub and members of these names, all at once.
-///
-/// # Errors
-/// Where a control plane cannot be built or started.
+/// Starts a hub and members with these names in parallel.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
     let hub = async { OnProcesses::of(Box::pin(fleet::start_hub()).await?).await };
     let others =

@@ -1,5 +1,5 @@
-//! What an object says, in one line that is the same whenever it says the same: so that what is there and what should be
-//! there are compared whole, and the difference can be told. Pure.
+//! Descriptions of objects in one line. Equal content gives equal descriptions, so that expected and actual objects
+//! can be compared and shown. Without side effects.
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
@@ -11,24 +11,24 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Resource, ResourceExt as _};
 use std::collections::BTreeMap;
 
-/// The port of every slice of the sandbox.
+/// Port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// The kind of an object and `[namespace/]name`. What ends the name of a copied slice is a hash, which is left out here.
+/// Kind of an object and `[namespace/]name`. The name of an exported or imported slice has no hash at its end here.
 pub(crate) type Key = (&'static str, String);
 
-/// An object that was found.
+/// Object that was found in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What it is expected as.
+    /// Key of the expected object to compare with.
     pub(crate) key: Key,
-    /// Its whole name.
+    /// Full name of the object.
     pub(crate) name: String,
-    /// What it says.
+    /// Description of the object.
     pub(crate) says: String,
 }
 
-/// How what was found in a place differs from what should be there, in sentences.
+/// Compares the objects found in a place with the expected ones. Returns the differences as sentences.
 pub(crate) fn compare(
     place: &str,
     mut expected: BTreeMap<Key, String>,
@@ -48,12 +48,12 @@ pub(crate) fn compare(
     wrong
 }
 
-/// The name of a copied slice without the hash behind it: cluster, namespace and name of what it is copied from.
+/// Removes the hash at the end of a slice's name. The rest is cluster, namespace and name of the source slice.
 pub(crate) fn source(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(source, _)| source)
 }
 
-/// An imported slice.
+/// Describes an imported slice.
 pub(crate) fn imported_slice(slice: &EndpointSlice) -> String {
     let label = |name| slice.labels().get(name).map_or("nobody", String::as_str);
     let ports = slice.ports.iter().flatten().map(slice_port);
@@ -62,12 +62,12 @@ pub(crate) fn imported_slice(slice: &EndpointSlice) -> String {
     alive(slice, format!("of {}, managed by {}: {content}", of.0, of.1))
 }
 
-/// An imported slice as it should be.
+/// Describes the expected imported slice.
 pub(crate) fn imported_slice_of(derived: &str, addresses: &[String]) -> String {
     format!("of {derived}, managed by {}: {}", labels::MANAGED_BY_IMPORT, sandbox_content(addresses))
 }
 
-/// A slice on the hub, export or import.
+/// Describes an EndpointSliceExport or an EndpointSliceImport.
 pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec) -> String {
     let (source, owner) = (&spec.endpoint_slice_reference, &spec.owner_service_reference);
     let endpoints = spec.endpoints.iter().map(|endpoint| endpoint.addresses.join("+"));
@@ -79,13 +79,13 @@ pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec)
     )
 }
 
-/// A slice on the hub as it should be.
+/// Describes the expected EndpointSliceExport or EndpointSliceImport.
 pub(crate) fn hub_slice_of(cluster: &str, service: &str, slice: &str, addresses: &[String]) -> String {
     let (slice, service) = (full_name(slice), full_name(service));
     format!("{slice} of {service} in {cluster}: {}", sandbox_content(addresses))
 }
 
-/// A derived Service.
+/// Describes a derived Service.
 pub(crate) fn derived_service(service: &Service) -> String {
     let label = |name| service.labels().get(name).map_or("", String::as_str);
     let of = (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME));
@@ -98,12 +98,12 @@ pub(crate) fn derived_service(service: &Service) -> String {
     alive(service, format!("{service_type} for {}/{}: {}", of.0, of.1, list(ports)))
 }
 
-/// A derived Service as it should be.
+/// Describes the expected derived Service.
 pub(crate) fn derived_service_of(service: &str, port: u16) -> String {
     format!("ClusterIP for {}: {}", full_name(service), sandbox_port(port))
 }
 
-/// Ports of a Service as the hub has them.
+/// Describes the ports of a Service in the hub.
 pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
     list(ports.iter().map(|port| {
         let protocol = match port.protocol {
@@ -115,17 +115,17 @@ pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
     }))
 }
 
-/// The one port of a Service of the sandbox.
+/// Describes the only port of a Service in the sandbox.
 pub(crate) fn sandbox_port(port: u16) -> String {
     format!("http {port}/TCP to 8080")
 }
 
-/// Adds to what an object says that it is being deleted, where it is.
+/// Adds to a description that the object is being deleted, if it is.
 pub(crate) fn alive<K: Resource>(object: &K, says: String) -> String {
     if object.meta().deletion_timestamp.is_some() { format!("{says} (is being deleted)") } else { says }
 }
 
-/// One after the other.
+/// Joins parts to a list.
 pub(crate) fn list(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
@@ -139,7 +139,7 @@ fn content(address_type: &str, ports: impl Iterator<Item = String>, endpoints: i
     format!("{address_type} {} at {}", list(ports), list(endpoints))
 }
 
-/// Conditions that are absent are those of an endpoint that is ready.
+/// Describes an endpoint. Absent conditions mean that it is ready.
 fn endpoint(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let mut says = endpoint.addresses.join("+");

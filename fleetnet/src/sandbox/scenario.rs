@@ -1,4 +1,4 @@
-//! Failures to watch: each does something, says what, and tells what is wrong in the end.
+//! Scenarios: each causes a failure, explains it, and reports differences from the expected state at the end.
 
 mod agent_killed;
 mod conflict;
@@ -8,10 +8,10 @@ mod slice_storm;
 use super::scene::Scene;
 use crate::args::Scenario;
 
-/// Plays it, and tells in sentences what did not come out as it should.
+/// Plays a scenario. Returns the differences from the expected state as sentences.
 ///
 /// # Errors
-/// Where a server refuses what it should not.
+/// A server rejects a request of the scenario.
 pub(crate) async fn play(scenario: Scenario, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     match scenario {
         Scenario::HubDown => hub_down::play(scene).await,

@@ -1,4 +1,4 @@
-//! What is played on a fleet: Services, exports and imports, changes of endpoints, and what should come of them.
+//! Actions on a fleet and the state expected after them: Services, exports, imports and changes of endpoints.
 
 mod user;
 
@@ -16,41 +16,39 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 use user::User;
 
-/// The Service that every member exports and imports.
+/// Service that every member exports and imports.
 pub(crate) const SERVICE: &str = "app";
-/// Its slices in each member.
+/// Number of slices in each member.
 const SLICES: u16 = 2;
-/// The endpoints of a slice.
+/// Number of endpoints in a slice.
 const ENDPOINTS: u16 = 3;
-/// The last of these is another with each change; the first of them all has this number.
+/// Number of the first new endpoint. Each change replaces the last endpoint of a slice.
 const FIRST_CHANGING: u16 = 100;
-/// Changes in each second, where nobody asks for others: so that one can follow them.
+/// Default changes per second. A person can follow them.
 const UNHURRIED: f64 = 2.0;
-/// The same with `--once`, where nobody watches.
+/// Default changes per second with `--once`.
 const HURRIED: f64 = 20.0;
-/// A change that has arrived is counted once nothing was written for so long.
+/// Time without writes after which an arrived change is complete and its writes are counted.
 const QUIET: Duration = Duration::from_millis(10);
-/// A fleet has settled once nothing was written for so long.
+/// Time without writes after which a fleet has settled.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// An export as it should be.
+/// Conditions of a good export.
 pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false) };
 
-/// A fleet, what was done in it, and what should be.
+/// Fleet, history of actions, and expected state.
 pub(crate) struct Scene<'a> {
-    /// The clusters and agents.
     pub(crate) fleet: &'a Fleet,
-    /// What they show.
+    /// Observed state of the clusters.
     pub(crate) eyes: &'a Eyes,
     stage: &'a Stage,
-    /// What they should show.
     pub(crate) expected: Expected,
     interval: Duration,
     pause: Duration,
     patience: Duration,
-    /// Changes that were begun.
+    /// Number of changes started.
     changes: u32,
-    /// Those that arrived, what they cost, and those that did not.
+    /// Changes that arrived, their cost, and the number of changes that did not arrive.
     counted: u32,
     cost: Ledger,
     lost: u32,
@@ -58,7 +56,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// A fleet in which nothing was done yet.
+    /// Returns a scene without any objects yet.
     pub(crate) fn new(options: &Options, fleet: &'a Fleet, eyes: &'a Eyes, stage: &'a Stage) -> Self {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
@@ -68,10 +66,8 @@ impl<'a> Scene<'a> {
         Self { fleet, eyes, stage, expected, interval, pause, patience: ARRIVAL, changes, counted, cost, lost, pairs }
     }
 
-    /// Makes [`SERVICE`] in every member, exports and imports it everywhere. What is still wrong after a while is told.
-    ///
-    /// # Errors
-    /// Where a server refuses; so of all that follows.
+    /// Creates [`SERVICE`] in every member, and exports and imports it everywhere. Returns differences that remain
+    /// after a time limit.
     pub(crate) async fn set(&mut self) -> anyhow::Result<Vec<String>> {
         for member in 0..self.members() {
             self.create_service(member, SERVICE, 80).await?;
@@ -86,43 +82,39 @@ impl<'a> Scene<'a> {
             self.import(member, SERVICE).await?;
         }
         let wrong = self.all_as_expected(SET_UP).await;
-        // What the agents still have to say of the beginning is not to be counted with the first change.
+        // Wait for remaining writes of the setup, so that they do not count for the first change.
         self.quiet(SETTLED).await?;
         Ok(wrong)
     }
 
-    /// How many members there are.
     pub(crate) fn members(&self) -> usize {
         self.fleet.members.len()
     }
 
-    /// The name of a member.
     pub(crate) fn name(&self, member: usize) -> &'a str {
         &self.fleet.members[member].name
     }
 
-    /// Tells a step of a scenario, and leaves people the time to look.
+    /// Announces a step of a scenario, and leaves time to look at it.
     pub(crate) async fn step(&self, scenario: &'static str, text: String) {
         self.eyes.announce(self.stage).await;
         self.stage.tell(Event::Step { scenario, text }).await;
         sleep(self.pause).await;
     }
 
-    /// Waits until all is as it should be; what is still wrong after `limit` is told.
+    /// Waits until all members are in the expected state. Returns the differences that remain after `limit`.
     pub(crate) async fn all_as_expected(&self, limit: Duration) -> Vec<String> {
         self.eyes.see(limit, |world| world.differences(&self.expected).next().is_none()).await;
         self.differences()
     }
 
-    /// What is wrong in the members now.
+    /// Returns the current differences of the members from the expected state.
     pub(crate) fn differences(&self) -> Vec<String> {
         shortened(self.eyes.look(|world| world.differences(&self.expected).collect()))
     }
 
-    /// What is wrong in the hub, which may be a moment behind the members: what still is after `limit`.
-    ///
-    /// # Errors
-    /// Where it does not answer.
+    /// Returns the differences of the hub from the expected state that remain after `limit`. The hub may be slightly
+    /// behind the members.
     pub(crate) async fn hub_differences(&self, limit: Duration) -> anyhow::Result<Vec<String>> {
         let (client, names) = (self.fleet.hub.admin(), self.fleet.member_names());
         let until = Instant::now() + limit;
@@ -135,21 +127,21 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Makes a Service with one port.
+    /// Creates a Service with one port.
     pub(crate) async fn create_service(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
         self.user(member).create_service(service, port).await?;
         self.expected.ports.insert((member, service.to_owned()), port);
         Ok(())
     }
 
-    /// Changes that port.
+    /// Changes the port of a Service.
     pub(crate) async fn set_port(&mut self, member: usize, service: &str, port: u16) -> anyhow::Result<()> {
         self.user(member).set_port(service, port).await?;
         self.expected.ports.insert((member, service.to_owned()), port);
         Ok(())
     }
 
-    /// Makes a slice of a Service.
+    /// Creates a slice of a Service.
     pub(crate) async fn create_slice(
         &mut self,
         member: usize,
@@ -175,21 +167,20 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Exports a Service, in the hope of no conflict.
+    /// Exports a Service, and expects no conflict.
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
         self.user(member).export(service).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
         Ok(())
     }
 
-    /// Imports a Service.
     pub(crate) async fn import(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
         self.user(member).import(service).await?;
         self.expected.imports.insert((member, service.to_owned()));
         Ok(())
     }
 
-    /// Makes that many changes, one after the other. The first that does not arrive is told, and is the last.
+    /// Makes changes one after the other. Stops at the first that does not arrive, and returns that failure.
     pub(crate) async fn make_changes(&mut self, changes: u32) -> anyhow::Result<Vec<String>> {
         let mut ticks = self.ticks();
         for _ in 0..changes {
@@ -201,8 +192,8 @@ impl<'a> Scene<'a> {
         Ok(Vec::new())
     }
 
-    /// Makes changes until it is dropped. Somebody may play with the objects meanwhile: what then goes wrong is told, and
-    /// we go on.
+    /// Makes changes until it is dropped. Reports failures and continues, because somebody may change the objects
+    /// meanwhile.
     pub(crate) async fn change_for_ever(&mut self) {
         self.patience = PATIENCE;
         let mut ticks = self.ticks();
@@ -220,7 +211,7 @@ impl<'a> Scene<'a> {
         ticks
     }
 
-    /// The next member in turn gets another endpoint: tells its address, and what is wrong if it does not arrive anywhere.
+    /// Changes an endpoint of the next member and waits until the change arrives. Returns a sentence if it does not.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();
@@ -235,7 +226,7 @@ impl<'a> Scene<'a> {
         let arrived = took.len();
         let cost = self.cost_since(&before).await?;
         if arrived < importers {
-            // What it cost is not what a change costs.
+            // A change that did not arrive does not count for the cost.
             self.lost += 1;
         } else {
             self.counted += 1;
@@ -253,14 +244,14 @@ impl<'a> Scene<'a> {
         Ok(wrong)
     }
 
-    /// Puts a new endpoint in the place of an old one, and does not wait for it: member, slice and address.
+    /// Replaces an endpoint without waiting for its arrival. Returns member, slice and address.
     pub(crate) async fn begin_change(&mut self) -> anyhow::Result<(usize, String, String)> {
         let turn = usize::try_from(self.changes)?;
         let member = turn % self.members();
         self.begin_change_in(member).await
     }
 
-    /// The same in a given member.
+    /// Replaces an endpoint in a given member, like [`Self::begin_change`].
     pub(crate) async fn begin_change_in(&mut self, member: usize) -> anyhow::Result<(usize, String, String)> {
         let round = self.changes / u32::try_from(self.members())?;
         self.changes += 1;
@@ -279,12 +270,12 @@ impl<'a> Scene<'a> {
         made.map(|()| (member, slice, changed))
     }
 
-    /// What agents wrote since an older reading of the ledgers, once they are done.
+    /// Waits until the agents stop writing, and returns their writes since an older reading of the ledgers.
     pub(crate) async fn cost_since(&self, before: &Ledger) -> anyhow::Result<Ledger> {
         Ok(self.quiet(QUIET).await?.since(before))
     }
 
-    /// The ledgers, once nothing was written for so long.
+    /// Waits until nothing was written for `quiet`, and returns the ledgers.
     async fn quiet(&self, quiet: Duration) -> anyhow::Result<Ledger> {
         let mut last = self.fleet.ledger().await?;
         loop {
@@ -297,19 +288,19 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// How many members import [`SERVICE`] now: somebody may have deleted an import.
+    /// Returns the number of members that import [`SERVICE`] now. Somebody may have deleted an import.
     pub(crate) fn importers(&self) -> usize {
         let service = full_name(SERVICE);
         self.eyes.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
-    /// The same for a change in `member`: somebody may have deleted its export.
+    /// Returns the number of importers of a change in `member`. Somebody may have deleted its export.
     fn importers_of(&self, member: usize) -> usize {
         let exported = self.eyes.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }
     }
 
-    /// Tells latencies, costs and the verdict.
+    /// Announces latencies, costs and the verdict.
     pub(crate) async fn summarise(&self, wrong: &[String]) {
         for ((origin, destination), samples) in &self.pairs {
             let [origin, destination] = [*origin, *destination].map(|member| self.name(member).to_owned());
@@ -340,7 +331,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The first of them, and how many more there are.
+/// Keeps the first differences, and adds the number of the others.
 fn shortened(mut wrong: Vec<String>) -> Vec<String> {
     if wrong.len() > DIFFERENCES_TOLD {
         let more = wrong.len() - DIFFERENCES_TOLD;

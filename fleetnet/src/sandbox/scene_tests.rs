@@ -26,7 +26,7 @@ fn options() -> Options {
     }
 }
 
-/// A stage whose events all arrive at the other end.
+/// Returns a stage and the receiver of its events.
 fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     let (stage, mut told) = Stage::recorded();
     let (all, events) = mpsc::unbounded_channel();
@@ -40,7 +40,7 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-/// Waits until the states of agents have been told so often each.
+/// Waits until this state of an agent was announced `times` times.
 async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
     let mut seen = 0;
     while seen < times {
@@ -58,7 +58,7 @@ fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -
         let mut scene = Scene::new(&options(), &fleet, &eyes, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
 
-        // SIGSTOP and SIGCONT: nothing runs, and then it is later than any of them may let it become.
+        // Simulates SIGSTOP and SIGCONT: nothing runs, and then the renew deadline of every leader (10 s) has passed.
         advance(Duration::from_secs(13)).await;
         agents_are(AgentState::Restarted, 3, &mut events).await;
         assert_eq!(fleet.failures().all().len(), 3, "{:?}", fleet.failures());
@@ -120,7 +120,7 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_to
         assert_eq!(scene.set().await?, Vec::<String>::new());
         assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
 
-        // Nobody makes good what is done from now on.
+        // From here on no agent repairs changes.
         fleet.kill_agent(0).await;
         fleet.kill_agent(1).await;
         let derived: Api<Service> = Api::namespaced(fleet.members[1].server.admin(), FLEET_SYSTEM);

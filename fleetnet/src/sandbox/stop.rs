@@ -1,11 +1,11 @@
-//! The wish to stop: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a reader of our output that has gone.
+//! Stop requests: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a closed output.
 
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Tells whether somebody wants us to stop, and whether they do not want to wait for it. Clones are the same wish.
+/// Request to stop, and request to stop without waiting. Clones share the same request.
 #[derive(Clone)]
 pub(crate) struct Stop {
     trigger: Arc<ShutdownTrigger>,
@@ -14,10 +14,10 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// A stop that the usual signals ask for; a second one insists.
+    /// Returns a stop request that the usual signals set. A second signal means not to wait.
     ///
     /// # Errors
-    /// If the signal handlers cannot be installed.
+    /// Signal handlers cannot be installed.
     pub(crate) fn on_signals() -> std::io::Result<Self> {
         let (trigger, requested) = Shutdown::new();
         let (insist, insisted) = Shutdown::new();
@@ -25,7 +25,7 @@ impl Stop {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
-        // Who quits by Ctrl-\ wants their terminal back too.
+        // Handle SIGQUIT (Ctrl-\) too, so that the terminal is restored.
         let mut quit = signal(SignalKind::quit())?;
         let signalled = stop.clone();
         tokio::spawn(async move {
@@ -45,17 +45,16 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks for it.
     pub(crate) fn request(&self) {
         self.trigger.request();
     }
 
-    /// What `work` comes to; none where a stop was asked for first, and then the work is dropped where it stands.
+    /// Runs `work`. Returns `None` and drops the work if a stop is requested first.
     pub(crate) async fn unless_requested<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.requested, work).await
     }
 
-    /// The same for the work of stopping itself.
+    /// Runs `work` as part of stopping. Returns `None` and drops the work after a second signal.
     pub(crate) async fn unless_insisted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.insisted, work).await
     }

@@ -1,4 +1,4 @@
-//! Shows what is told: as a live picture on a terminal, as lines elsewhere, as JSON for machines.
+//! Views of events: a live picture on a terminal, lines for other outputs, JSON for machines.
 
 mod json;
 mod lines;
@@ -19,32 +19,32 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// An event and when it happened.
+/// Event with its time.
 #[derive(Clone, Debug)]
 struct Told {
     at: DateTime<Local>,
     event: Event,
 }
 
-/// Where events are told. Clones lead to the same view.
+/// Sender of events. Clones send to the same view.
 #[derive(Clone)]
 pub(crate) struct Stage(mpsc::Sender<Option<Told>>);
 
 impl Stage {
-    /// Tells one; waits while the view is far behind.
+    /// Sends an event. Waits while the queue of the view is full.
     pub(crate) async fn tell(&self, event: Event) {
-        // Without a view nobody is interested any more.
+        // Without a view nobody needs the event.
         let _ = self.0.send(Some(Told { at: Local::now(), event })).await;
     }
 }
 
-/// What is told on a stage, for tests.
+/// Receiver of a stage's events, for tests.
 #[cfg(test)]
 pub(crate) struct Recorded(mpsc::Receiver<Option<Told>>);
 
 #[cfg(test)]
 impl Stage {
-    /// A stage and what is told there.
+    /// Returns a stage and the receiver of its events.
     pub(crate) fn recorded() -> (Self, Recorded) {
         let (sender, told) = mpsc::channel(TOLD);
         (Self(sender), Recorded(told))
@@ -53,22 +53,22 @@ impl Stage {
 
 #[cfg(test)]
 impl Recorded {
-    /// What is told next.
+    /// Returns the next event.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         self.0.recv().await?.map(|told| told.event)
     }
 }
 
-/// A view that is being shown.
+/// View that is open.
 pub(crate) struct View(JoinHandle<io::Result<()>>);
 
 impl View {
-    /// Waits until all was shown that was told, and the terminal is as it was. What is told from now on is not shown.
+    /// Waits until all events so far are shown and the terminal is restored. Later events are dropped.
     ///
     /// # Errors
-    /// Where it could not be written; a reader that has gone is none.
+    /// The output failed. A closed output is no error.
     pub(crate) async fn close(self, stage: Stage) -> io::Result<()> {
-        // Who still has a stage may keep it: this ends the view, not the last of them.
+        // An empty message ends the view, even if other clones of the stage exist.
         let _ = stage.0.send(None).await;
         match self.0.await {
             Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-/// Opens the view that fits the options and the standard output. Where that is closed, `stop` is asked for.
+/// Opens the view that fits the options and standard output. Requests a stop when standard output is closed.
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, told) = mpsc::channel(TOLD);
     let (stop, json) = (stop.clone(), options.json);
@@ -114,7 +114,7 @@ async fn write_lines(mut told: mpsc::Receiver<Option<Told>>, line: impl Fn(&Told
     Ok(())
 }
 
-/// A picture every [`FRAME`], where something has changed; the last one stays on the screen as lines.
+/// Draws a picture every [`FRAME`] if something changed. Prints the last one as lines at the end.
 async fn draw(mut told: mpsc::Receiver<Option<Told>>) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();

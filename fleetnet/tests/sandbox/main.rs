@@ -1,4 +1,4 @@
-//! The binary, as a user calls it: `fleetnet sandbox`.
+//! Tests of the binary `fleetnet sandbox`, called like a user does.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// How long a sandbox may run in a test, on a machine that is busy with other work.
+/// Time limit for a sandbox in a test, long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Kills a sandbox that runs for longer than [`LIMIT`]. What the test waits for then ends, and the test fails.
+/// Kills a sandbox that runs longer than [`LIMIT`], so that the test stops waiting and fails.
 struct Limit {
     passed: Arc<AtomicBool>,
     _running: SyncSender<()>,
@@ -39,7 +39,7 @@ impl Limit {
         Self { passed, _running: running }
     }
 
-    /// Says what the test waited for, where the limit has passed.
+    /// Fails with a description of what the test waited for, if the limit has passed.
     fn check(&self, what: &str) {
         assert!(!self.passed.load(Ordering::Relaxed), "waited for {what}; it was killed after {LIMIT:?}");
     }
@@ -59,7 +59,7 @@ fn run(arguments: &[&str]) -> Output {
     output(sandbox(arguments).stdout(Stdio::piped()))
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 fn output(command: &mut Command) -> Output {
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let limit = Limit::of(&child);
@@ -72,7 +72,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// What a run with `--json` told.
+/// Returns the events of a run with `--json`.
 fn events(output: &Output) -> Vec<Value> {
     text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -81,7 +81,7 @@ fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["event"] == kind).collect()
 }
 
-/// Runs to a verdict and expects it to be good.
+/// Runs to a verdict and expects it to pass.
 fn passes(arguments: &[&str]) -> Vec<Value> {
     let output = run(&[&["--once", "--json"], arguments].concat());
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -184,7 +184,7 @@ fn the_second_export_of_other_ports_is_told_of_the_conflict() {
 #[test]
 fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
     let steps = steps(&passes(&["--scenario", "slice-storm"]));
-    // 400 changes of 40 slices; each write of a change is one in the hub, and two for each of two importers.
+    // 400 changes of 40 slices. Each write of a change is one write to the hub, and two for each of two importers.
     let cost = |line: &str| -> Option<u64> {
         let (_, cost) = line.strip_prefix("400 changes in ")?.split_once(" ms, for ")?;
         cost.strip_suffix(" writes of 2000 one by one")?.parse().ok()
@@ -200,7 +200,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A sandbox that runs until it is told to stop.
+/// Sandbox that runs until it is stopped.
 struct Running {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -215,7 +215,7 @@ impl Running {
         Self { child, output, limit }
     }
 
-    /// Reads on until a line has this in it.
+    /// Reads lines until one contains `part`.
     fn until(&mut self, part: &str) {
         let mut line = String::new();
         while !line.contains(part) {
@@ -226,10 +226,10 @@ impl Running {
         }
     }
 
-    /// Signals it, and tells its exit code and what it complained of.
+    /// Sends a signal. Returns the exit code and the content of standard error.
     fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         kill_process(pid(&self.child), signal).unwrap();
-        // It is never blocked on a pipe that nobody reads.
+        // Drain the output, so that the process never blocks on a full pipe.
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
         let output = self.child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Requests that cannot be met, and their messages.
 
 use super::{names, output, run, sandbox, text};
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-/// Expects a refusal on one line with exit code 2.
+/// Expects an error on one line with exit code 2.
 fn refuses(arguments: &[&str], named: &str) {
     let output = run(arguments);
     let error = text(&output.stderr);

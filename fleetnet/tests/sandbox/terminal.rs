@@ -1,4 +1,4 @@
-//! The picture, on a terminal of its own.
+//! Picture on a pseudoterminal.
 
 use super::{Limit, pid, sandbox};
 use rustix::process::{Signal, kill_process};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::Stdio;
 
-/// Runs on a terminal of its own until a picture has this in it, and tells all that was written to the terminal.
+/// Runs on a pseudoterminal until a picture contains `until`. Returns everything written to the terminal.
 fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
     let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
     grantpt(&keyboard).unwrap();
@@ -24,10 +24,10 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
         .spawn()
         .unwrap();
     let limit = Limit::of(&child);
-    // Its copy of the screen would keep the terminal open.
+    // The command's copy of the terminal would keep it open.
     drop(command);
     let (mut written, mut piece, mut asked) = (Vec::new(), [0; 4096], false);
-    // The end is an error here: the last who had the screen open is gone.
+    // The end is an error here: the last process with the terminal open is gone.
     while let Ok(bytes @ 1..) = keyboard.read(&mut piece) {
         written.extend_from_slice(&piece[..bytes]);
         if !asked && String::from_utf8_lossy(&written).contains(until) {

@@ -1,4 +1,4 @@
-//! Verdicts that are bad, since somebody meddled with the clusters.
+//! Failing verdicts, after somebody changed the clusters.
 
 use super::Running;
 use fleetnet_api::crd::MultiClusterService;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::io::BufRead as _;
 use std::path::Path;
 
-/// The API of a cluster of which there is a kubeconfig in the folder.
+/// Returns a client from the kubeconfig of a cluster in the folder.
 async fn cluster(folder: &Path, name: &str) -> kube::Client {
     let kubeconfig = Kubeconfig::read_from(folder.join(format!("{name}.kubeconfig"))).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
@@ -22,7 +22,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// A slice in the fleet's namespace that belongs to this Service, as a broken agent might leave it behind.
+/// Returns a slice of this Service in the namespace `fleet-system`, as a faulty agent might leave behind.
 fn foreign_slice(service: &str) -> EndpointSlice {
     let slice = serde_json::json!({
         "metadata": {"name": "foreign", "labels": {"kubernetes.io/service-name": service}},
@@ -32,7 +32,7 @@ fn foreign_slice(service: &str) -> EndpointSlice {
     serde_json::from_value(slice).unwrap()
 }
 
-/// Runs until its verdict, expects it to be bad, and tells what was wrong and how many changes came before it.
+/// Runs until a failing verdict. Returns the differences and the number of changes before it.
 fn fails(mut running: Running) -> (Vec<String>, usize) {
     let (mut line, mut changes) = (String::new(), 0);
     while !line.contains("\"event\":\"verdict\"") {
@@ -52,7 +52,7 @@ fn fails(mut running: Running) -> (Vec<String>, usize) {
 fn what_is_imported_wrongly_or_left_over_is_told_and_ends_it_with_1() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().to_str().unwrap();
-    // They take 20 s, far more than what is done meanwhile.
+    // The changes take 20 s, far longer than the actions of the test meanwhile.
     let slowly = ["--once", "--json", "--changes", "100", "--changes-per-second", "5", "--kubeconfigs", folder];
     let mut running = Running::start(&slowly);
     running.until("\"event\":\"change\"");

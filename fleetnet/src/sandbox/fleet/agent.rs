@@ -1,4 +1,4 @@
-//! Agents that are started again when they end by themselves, as Kubernetes does with a container.
+//! Agents that restart when they end by themselves, as containers do in Kubernetes.
 
 use crate::limits::{RESTART, STOP};
 use crate::sandbox::event::{AgentState, Event};
@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// An agent that is kept running.
+/// Agent with automatic restarts.
 pub(crate) struct Agent {
     name: String,
     running: Arc<Mutex<sim::Agent>>,
@@ -23,10 +23,7 @@ impl Drop for Agent {
 }
 
 impl Agent {
-    /// Starts what `start` starts.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
+    /// Runs the agent that `start` returns, and calls `start` again after each failure.
     pub(crate) fn keep(
         start: impl Fn() -> anyhow::Result<sim::Agent> + Send + Sync + 'static,
         stage: Stage,
@@ -39,30 +36,30 @@ impl Agent {
         Ok(Self { name, running, keeper })
     }
 
-    /// `hub-agent`, `member-agent of member-1`.
+    /// Returns for example `hub-agent` or `member-agent of member-1`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Waits until it knows all that it watches, or has ended.
+    /// Waits until the agent has read everything that it watches, or until it ends.
     pub(crate) async fn ready(&self) {
         self.running.lock().await.ready().await;
     }
 
-    /// Lets it finish what is under way and give its Leases back; what takes too long is killed.
+    /// Lets the agent finish its current work and release its Leases. Kills it after a time limit.
     pub(crate) async fn stop(self) {
         self.keeper.abort();
         self.running.lock().await.stop(STOP).await;
     }
 
-    /// Ends it at once, and waits until it is gone.
+    /// Aborts the agent, and waits until it is gone.
     pub(crate) async fn kill(self) {
         self.keeper.abort();
         self.running.lock().await.kill().await;
     }
 }
 
-/// How agents ended by themselves, in sentences, oldest first. Clones are the same.
+/// Failures of agents as sentences, oldest first. Clones share the same list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures(Arc<watch::Sender<Vec<String>>>);
 
@@ -71,19 +68,19 @@ impl Failures {
         self.0.send_modify(|all| all.push(why));
     }
 
-    /// All so far.
+    /// Returns all failures so far.
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.borrow().clone()
     }
 
-    /// Returns once there is one.
+    /// Waits for the first failure.
     pub(crate) async fn any(&self) {
-        // The sender is ours, and so is not gone.
+        // This value owns the sender, so the channel is open.
         let _ = self.0.subscribe().wait_for(|all| !all.is_empty()).await;
     }
 }
 
-/// Starts it again whenever it fails.
+/// Restarts the agent whenever it fails.
 async fn keep(
     name: String,
     running: Arc<Mutex<sim::Agent>>,
@@ -125,7 +122,7 @@ mod tests {
         Ok(lease.and_then(|lease| Some((lease.metadata.name?, lease.spec?.holder_identity?))))
     }
 
-    /// Waits for a holder other than `other`.
+    /// Waits until the Lease has a holder other than `other`.
     async fn held_by_another_than(leases: &Api<Lease>, other: &str) -> anyhow::Result<String> {
         loop {
             if let Some((lease, holder)) = holder(leases).await?

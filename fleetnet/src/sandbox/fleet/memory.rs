@@ -1,4 +1,4 @@
-//! Servers in memory: memkube with the definitions of the fleet, and a cable that can be pulled.
+//! Servers in memory: memkube with the definitions of the fleet, and a connection that can be interrupted.
 
 use crate::limits::AUDIT_ENTRIES;
 use crate::sandbox::kubeconfigs;
@@ -20,21 +20,18 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The user of the kubeconfigs: it may do everything too, and finds a server that is cut off as others do.
+/// User of the kubeconfigs. Unlike the sandbox itself, it cannot reach a server during an interruption.
 const KUBECTL: &str = "kubectl";
-/// What keys are made from: others on this machine can reach the ports.
+/// Source of access keys. Other users of this machine can reach the ports, so keys must not be predictable.
 const RANDOM: &str = "/dev/urandom";
 
-/// A server in memory.
+/// Server in memory.
 pub(crate) struct InMemory {
     server: Server,
     cable: Cable,
 }
 
-/// Starts a hub and members of these names.
-///
-/// # Errors
-/// Where a server refuses the definitions.
+/// Starts a hub and members with these names.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(InMemory, Vec<InMemory>)> {
     let hub = InMemory::start("hub", 0).await?;
     let mut servers = Vec::new();
@@ -94,19 +91,20 @@ impl InMemory {
     }
 }
 
-/// `leases.coordination.k8s.io` is `leases`; a subresource stays.
+/// Removes the group of a resource and keeps a subresource: `leases.coordination.k8s.io` becomes `leases`.
 fn without_group(resource: &str) -> String {
     let (object, subresource) = resource.split_once('/').map_or((resource, None), |(it, sub)| (it, Some(sub)));
     let plural = object.split('.').next().unwrap_or_default();
     subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
 }
 
-/// While it is pulled no request takes effect or is answered, and watches break. Holds whether it is.
+/// Connection to a server, and true while it is interrupted. Then requests have no effect and no answer, and watches
+/// break.
 #[derive(Clone)]
 struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
-    /// We ourselves sit at the server.
+    /// True if the connection is interrupted for this user. The sandbox itself always has access.
     fn is_pulled_for(&self, user: &User) -> bool {
         *self.0.borrow() && &*user.name != ADMIN
     }
@@ -139,7 +137,7 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // The server is gone, and this watch with it.
+                // The server and this watch are gone.
                 std::future::pending::<()>().await;
             }
         }

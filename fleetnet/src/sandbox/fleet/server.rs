@@ -1,4 +1,4 @@
-//! An API server of the fleet, in memory or real, and what the sandbox wants of it beside requests.
+//! API server of the fleet, in memory or real, with the operations of the sandbox.
 
 use super::memory::InMemory;
 use crate::sandbox::measure::Ledger;
@@ -10,16 +10,16 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A server.
+/// API server of one cluster.
 pub(crate) enum Server {
-    /// memkube, in this process.
+    /// memkube in this process.
     Memory(InMemory),
-    /// etcd and kube-apiserver, in processes of their own.
+    /// etcd and kube-apiserver in processes of their own.
     Real(Box<OnProcesses>),
 }
 
 impl Server {
-    /// A client that may do everything.
+    /// Returns a client with all rights.
     pub(crate) fn admin(&self) -> kube::Client {
         match self {
             Self::Memory(server) => server.admin(),
@@ -27,10 +27,7 @@ impl Server {
         }
     }
 
-    /// The server as an agent reaches it: under `name`, as `user`.
-    ///
-    /// # Errors
-    /// Where the user has no access.
+    /// Returns the server as an agent uses it: in the role `name`, as `user`.
     pub(crate) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Arc<Cluster>> {
         match self {
             Self::Memory(server) => Ok(Arc::new(server.cluster(name, user))),
@@ -38,10 +35,7 @@ impl Server {
         }
     }
 
-    /// What agents wrote there so far.
-    ///
-    /// # Errors
-    /// Where the server does not answer.
+    /// Returns the writes of the agents so far.
     pub(crate) async fn ledger(&self, cluster: &str) -> anyhow::Result<Ledger> {
         match self {
             Self::Memory(server) => Ok(server.ledger(cluster)),
@@ -49,10 +43,6 @@ impl Server {
         }
     }
 
-    /// Makes a namespace.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub(crate) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.make_namespace(name).await,
@@ -60,10 +50,7 @@ impl Server {
         }
     }
 
-    /// Makes the namespace of a member in the hub, and lets its agent in.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Creates the namespace of a member in the hub, and gives the member's agent access.
     pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.make_namespace(&member_namespace(member)).await,
@@ -71,10 +58,7 @@ impl Server {
         }
     }
 
-    /// Cuts it off from everybody.
-    ///
-    /// # Errors
-    /// Where a real server is gone.
+    /// Interrupts all connections.
     pub(crate) async fn cut(&self) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.cut(true),
@@ -83,10 +67,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes good what [`Server::cut`] did; harmless where that was not called.
-    ///
-    /// # Errors
-    /// Where a real server is gone.
+    /// Ends the interruption by [`Server::cut`], if there is one.
     pub(crate) async fn mend(&self) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.cut(false),
@@ -95,10 +76,7 @@ impl Server {
         Ok(())
     }
 
-    /// Writes a kubeconfig of a user that may do everything. A server in memory begins to listen for it.
-    ///
-    /// # Errors
-    /// Where it cannot be written, or the server cannot be served.
+    /// Writes a kubeconfig of a user with all rights. A server in memory starts to listen for it.
     pub(crate) fn publish(
         &self,
         cluster: &str,
@@ -112,10 +90,7 @@ impl Server {
         }
     }
 
-    /// Ends it.
-    ///
-    /// # Errors
-    /// Where its processes stay.
+    /// Stops the server. Fails if a process of a real server does not end.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
         match self {
             Self::Memory(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! A member's agent is killed without a word: the others go on, what it had imported stays, and its successor waits for
-//! the Leases and makes good what was missed.
+//! Kills a member's agent. The other agents continue, and existing imports stay. A new agent waits for the Leases and
+//! catches up.
 
 use crate::args::Scenario;
 use crate::limits::{ARRIVAL, SET_UP};
@@ -8,7 +8,7 @@ use crate::sandbox::observe::World;
 use crate::sandbox::scene::Scene;
 use tokio::time::Instant;
 
-/// Changes that are made while there is no agent.
+/// Number of changes made while the agent is down.
 const CHANGES: usize = 4;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

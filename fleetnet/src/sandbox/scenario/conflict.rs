@@ -1,4 +1,5 @@
-//! Two members export a Service with different ports: the first keeps it, the second is told, and can mend it.
+//! Exports a Service with different ports from two members. The first wins, and the second gets a conflict and can
+//! resolve it.
 
 use crate::args::Scenario;
 use crate::limits::ARRIVAL;
@@ -7,7 +8,7 @@ use crate::sandbox::observe::address;
 use crate::sandbox::scene::{Scene, WELL};
 
 const SERVICE: &str = "shop";
-/// The number of the first endpoint.
+/// Number of the first endpoint.
 const FIRST: u16 = 50;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

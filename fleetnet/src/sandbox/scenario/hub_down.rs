@@ -1,4 +1,4 @@
-//! The hub cannot be reached for a while: what was imported stays, and what was missed arrives after it.
+//! Interrupts the hub for a while. Existing imports stay, and missed changes arrive afterwards.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;
@@ -8,9 +8,8 @@ use crate::sandbox::scene::Scene;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the hub is down.
 const DOWN: Duration = Duration::from_secs(2);
-/// Changes that are made meanwhile.
+/// Number of changes made while the hub is down.
 const CHANGES: usize = 4;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

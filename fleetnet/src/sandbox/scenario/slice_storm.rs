@@ -1,4 +1,4 @@
-//! Many slices change many times at once: all arrive, and what is outdated on its way is left out.
+//! Changes many slices many times at once. The last state of each arrives, and outdated states are skipped.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;
@@ -8,11 +8,11 @@ use crate::sandbox::scene::Scene;
 use tokio::time::Instant;
 
 const SERVICE: &str = "storm";
-/// Slices that are exported.
+/// Number of exported slices.
 const SLICES: u16 = 40;
-/// Times that each of them is changed.
+/// Number of changes of each slice.
 const ROUNDS: u16 = 10;
-/// The number of the first endpoint.
+/// Number of the first endpoint.
 const FIRST: u16 = 10_000;
 
 pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! For machines: one JSON object on each line.
+//! View for machines: one JSON object per line.
 
 use super::Told;
 use crate::sandbox::event::Event;
@@ -12,7 +12,7 @@ struct Line<'a> {
     event: &'a Event,
 }
 
-/// The event with its time, without a line end.
+/// Returns the event with its time, without a newline.
 pub(super) fn line(told: &Told) -> String {
     let at = told.at.to_rfc3339_opts(SecondsFormat::Millis, false);
     serde_json::to_string(&Line { at, event: &told.event })

@@ -1,4 +1,4 @@
-//! Every event as JSON, held against its description.
+//! Compares the JSON of every event with its documentation.
 
 use super::*;
 use crate::sandbox::event::{AgentState, Change, Export, Import, Latency, Writes};
@@ -6,7 +6,7 @@ use chrono::{DateTime, Local};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The description for users; its examples are lines that begin with a brace.
+/// Documentation for users. Its examples are lines that begin with a brace.
 const DESCRIPTION: &str = include_str!("../../../../docs/sandbox.md");
 
 fn shown(event: Event) -> Value {
@@ -19,7 +19,7 @@ fn shown(event: Event) -> Value {
     value
 }
 
-/// Everything that can be told.
+/// Returns one event of every kind.
 fn beginning() -> Vec<Event> {
     let [cluster, service] = ["member-1", "work/app"].map(str::to_owned);
     let clusters = vec!["hub".to_owned(), "member-1".to_owned(), "member-2".to_owned()];

@@ -1,18 +1,18 @@
-//! For people without a terminal: a line for each event that says more than those before it.
+//! View for people without a terminal: one line per event, if it adds something to earlier ones.
 
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::told;
 use chrono::{DateTime, Local};
 
-/// What a change costs, and why.
+/// Expected cost of a change.
 pub(super) const PRICE: &str = "a change costs 1 write + 2 per importer";
 
-/// A line with its time.
+/// Returns a line with its time.
 pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
     format!("{} {line}", at.format("%H:%M:%S%.3f"))
 }
 
-/// The event in words; it may be several lines.
+/// Describes an event in words, on one or more lines.
 pub(super) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Starting { members, servers, scenario } => {
@@ -57,7 +57,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// The event in few words, where the line has no room; the same words where there are no fewer.
+/// Describes an event in few words, for narrow places. Falls back to the full description.
 pub(super) fn short(event: &Event) -> Option<String> {
     let Event::Change(change) = event else { return line(event) };
     let Change { change: number, cluster, slice, arrived, importers, .. } = change;
@@ -70,18 +70,18 @@ pub(super) fn short(event: &Event) -> Option<String> {
     Some(format!("change {number}: {cluster}/{slice} {came}{cost}"))
 }
 
-/// Two clusters of which the second imports from the first.
+/// Describes a pair of exporting and importing cluster.
 pub(super) fn pair(origin: &str, destination: &str) -> String {
     if origin == destination { format!("{origin} -> itself") } else { format!("{origin} -> {destination}") }
 }
 
-/// What there is of an import.
+/// Describes an import.
 pub(super) fn imported(import: &Import) -> String {
     let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
     imported_from(import, &from.join(", "))
 }
 
-/// The same, where the clusters it comes from are told in other words.
+/// Describes an import with a given description of its exporting clusters.
 pub(super) fn imported_from(import: &Import, from: &str) -> String {
     if import.slices == 0 {
         let valid = if import.valid { "valid" } else { "not valid yet" };
@@ -92,7 +92,7 @@ pub(super) fn imported_from(import: &Import, from: &str) -> String {
     format!("has {slices} with {endpoints} from {from}")
 }
 
-/// A change and what it came to.
+/// Describes a change and its outcome.
 pub(super) fn changed(change: &Change) -> String {
     let Change { change: number, cluster, slice, address, arrived, importers, .. } = change;
     let came = match change.slowest_milliseconds {
@@ -107,7 +107,7 @@ pub(super) fn changed(change: &Change) -> String {
     format!("change {number}: {address} of {cluster} ({slice}) is {came}{cost}")
 }
 
-/// How it ended.
+/// Describes the verdict.
 pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
     if passed {
         return "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be"

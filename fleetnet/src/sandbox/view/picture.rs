@@ -1,4 +1,4 @@
-//! The picture of a fleet, as lines that fit a terminal. Pure.
+//! Picture of a fleet, as lines that fit a terminal. Without side effects.
 
 use super::lines;
 use super::state::{Happened, State};
@@ -8,21 +8,20 @@ use crate::sandbox::measure::Samples;
 use chrono::{DateTime, Local};
 use std::collections::BTreeMap;
 
-/// Whether to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colours {
     With,
     Without,
 }
 
-/// The size of a terminal, in characters.
+/// Size of a terminal in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// How a line looks.
+/// Style of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Plain,
@@ -34,31 +33,31 @@ enum Look {
 
 type Lines = Vec<(Look, String)>;
 
-/// A part of the picture, which is cut where there is no room for all of it.
+/// Part of the picture. It is cut if there is not enough room.
 struct Part {
     lines: Lines,
-    /// Its first line is a heading, which gives way to a line of data where there is room for one only.
+    /// True if the first line is a heading. A line of data replaces it when only one line fits.
     headed: bool,
-    /// Of what is too long its end is shown, not its beginning.
+    /// True if a part that is too long shows its end instead of its beginning.
     newest_last: bool,
-    /// What it is good for.
+    /// Importance of the part.
     rank: Rank,
 }
 
-/// Which parts give way first where there is no room for all.
+/// Importance of parts: when room is scarce, the least important disappear first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Imports, latencies and changes: what one looks at a sandbox for.
+    /// Imports, latencies and changes: the purpose of a sandbox.
     Main,
     Header,
     Exports,
     Kubeconfigs,
 }
 
-/// Lines of a part that one wants to see at least before another is shown at all.
+/// Number of lines that a part should have before a less important part is shown.
 const WORTH: usize = 5;
 
-/// The whole picture: at most `size.rows` lines of at most `size.columns` characters.
+/// Draws the picture: at most `size.rows` lines of at most `size.columns` characters.
 pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Colours) -> Vec<String> {
     let Size { columns, rows } = size;
     let parts = [
@@ -86,8 +85,7 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
     drawn
 }
 
-/// Leaves out what there is no room for, the least important first, and tells whether there is room for empty lines
-/// between parts.
+/// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between parts.
 fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
     let worth = |parts: &[Part], most: usize| parts.iter().map(|part| part.lines.len().min(most)).sum::<usize>();
     for rank in [Rank::Kubeconfigs, Rank::Exports] {
@@ -95,14 +93,14 @@ fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
             parts.retain(|part| part.rank != rank);
         }
     }
-    // A heading and a line of each; without room for that, the parts alone.
+    // Try a heading and one line for each part. If that does not fit, drop the header.
     if worth(parts, 2) > rows {
         parts.retain(|part| part.rank != Rank::Header);
     }
     worth(parts, WORTH) + parts.len() <= rows
 }
 
-/// What is left on the screen at the end.
+/// Returns the lines that stay on the screen at the end.
 pub(super) fn last(state: &State) -> Vec<String> {
     let mut left: Vec<String> = latencies(state, usize::MAX).lines.into_iter().map(|(_, line)| line).collect();
     left.extend(cost(state));
@@ -129,7 +127,7 @@ fn kubeconfigs(state: &State) -> Part {
     Part { lines: headed("KUBECTL", lines), headed: true, newest_last: false, rank: Rank::Kubeconfigs }
 }
 
-/// A line for each Service and what its exports say, with those that say the same.
+/// Returns a line for each Service and state of its exports. Clusters with the same state share a line.
 fn exports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), export) in &state.exports {
@@ -140,7 +138,7 @@ fn exports(state: &State) -> Part {
     Part { lines: headed("EXPORTS", told_together(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
-/// The same for imports.
+/// Returns a line for each Service and state of its imports, like [`exports`].
 fn imports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), import) in &state.imports {
@@ -152,11 +150,11 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", told_together(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Clusters by Service and what is told of it, and whether that is good.
+/// Clusters by Service and description of their state, and true if that state is good.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn told_together(alike: Alike<'_>, word: &str) -> Lines {
-    // What is wrong comes first, so that it is not cut.
+    // Problems come first, so that they are not cut.
     let mut all: Vec<_> = alike.into_iter().collect();
     all.sort_by_key(|(_, (well, _))| *well);
     let line = |((service, told), (well, members)): ((&str, String), (bool, Vec<&str>))| {
@@ -166,12 +164,12 @@ fn told_together(alike: Alike<'_>, word: &str) -> Lines {
     all.into_iter().map(line).collect()
 }
 
-/// Few clusters by their names, more by their number.
+/// Lists few clusters by name, and gives the number of many.
 fn clusters(names: &[&str]) -> String {
     if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
 }
 
-/// A line for each pair of clusters, those of a cluster with itself last, and one for all where they are many.
+/// Returns a line for each pair of clusters, those of a cluster with itself last. Many pairs get a summary line.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
     if state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED {
@@ -184,7 +182,8 @@ fn latencies(state: &State, columns: usize) -> Part {
         };
         rows.extend(pairs.filter_map(row));
     }
-    // Four columns of nine beside the names; the last ones are left out where there is no room, but never the first.
+    // Four columns of 9 characters follow the names. The last columns disappear when room is scarce, but never the
+    // first.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {
@@ -213,7 +212,7 @@ fn happened(state: &State, columns: usize) -> Part {
     Part { lines, headed: true, newest_last: true, rank: Rank::Main }
 }
 
-/// What a change that arrived costs, on average.
+/// Describes the average cost of a change that arrived.
 fn cost(state: &State) -> Option<String> {
     let changes = f64::from(state.changes);
     #[expect(clippy::cast_precision_loss, reason = "an average for people")]
@@ -233,8 +232,8 @@ fn headed(heading: &str, lines: Lines) -> Lines {
     std::iter::once((Look::Heading, heading.to_owned())).chain(lines).collect()
 }
 
-/// Shares rows among parts: each gets what it wants while there is enough, and else an equal share of what the more
-/// modest ones leave.
+/// Divides rows among parts. Each gets its wanted rows if there are enough. Otherwise the rows that small parts leave
+/// are divided equally.
 fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|part| wanted[*part]);
@@ -246,7 +245,7 @@ fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     shares
 }
 
-/// A part in its rows, with a line that says how much is left out.
+/// Cuts a part to its rows, with a line that gives the number of omitted lines.
 fn cut(part: Part, room: usize) -> Lines {
     let Part { mut lines, newest_last, headed, .. } = part;
     if lines.len() <= room {
@@ -260,7 +259,7 @@ fn cut(part: Part, room: usize) -> Lines {
     }
     let out = lines.len() - room + 1;
     if newest_last {
-        // The heading stays.
+        // Keep the heading.
         lines.drain(1..=out);
         lines.insert(1, (Look::Faint, format!("… {out} before these")));
     } else {

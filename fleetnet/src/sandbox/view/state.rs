@@ -1,4 +1,4 @@
-//! What a picture shows: all events so far, folded. Pure.
+//! Content of a picture: all events so far, combined. Without side effects.
 
 use super::lines;
 use crate::limits::REMEMBERED;
@@ -7,40 +7,40 @@ use crate::sandbox::measure::Samples;
 use chrono::{DateTime, Local};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// All that was told, as far as it is still of interest.
+/// Summary of all events so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
-    /// What is being started.
+    /// Description of what is starting.
     starting: String,
-    /// How many run; none as long as they are being started.
+    /// Number of running clusters and agents, or 0 while they start.
     pub(super) clusters: usize,
     pub(super) agents: usize,
-    /// Agents that do not run now.
+    /// Agents that are down now.
     pub(super) down: BTreeSet<String>,
-    /// How often agents were started anew.
+    /// Number of restarts of agents.
     pub(super) restarts: u32,
-    /// By Service and cluster.
+    /// Exports by Service and cluster.
     pub(super) exports: BTreeMap<(String, String), Export>,
-    /// By Service and cluster.
+    /// Imports by Service and cluster.
     pub(super) imports: BTreeMap<(String, String), Import>,
-    /// By origin and destination.
+    /// Latencies by exporting and importing cluster.
     pub(super) pairs: BTreeMap<(String, String), Samples>,
-    /// All of them that are of two clusters.
+    /// Latencies between different clusters.
     pub(super) between: Samples,
-    /// What happened, newest last.
+    /// Recent changes and steps, newest last.
     pub(super) happened: VecDeque<Happened>,
-    /// Changes that arrived and whose cost is known, and that cost.
+    /// Changes that arrived and have a known cost.
     pub(super) changes: u32,
-    /// Changes that did not arrive everywhere.
+    /// Number of changes that did not arrive everywhere.
     pub(super) lost: u32,
     pub(super) writes: Writes,
-    /// Lines on how to reach the clusters.
+    /// Lines that explain how to reach the clusters.
     pub(super) kubeconfigs: Vec<String>,
     pub(super) verdict: Option<(bool, Vec<String>)>,
 }
 
-/// Something that happened, in many words and in few.
+/// Description of an event, long and short.
 #[derive(Clone, Debug)]
 pub(super) struct Happened {
     pub(super) long: String,
@@ -55,7 +55,7 @@ impl Happened {
 }
 
 impl State {
-    /// Takes one in.
+    /// Adds an event.
     pub(super) fn take(&mut self, at: DateTime<Local>, event: Event) {
         self.began.get_or_insert(at);
         let happened = Happened::of(at, &event);
@@ -96,12 +96,12 @@ impl State {
             Event::Kubeconfig { .. } => self.kubeconfigs.extend(lines::line(&event)),
             Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
             Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
-            // They sum up what is shown already.
+            // These only sum up earlier events.
             Event::Latency { .. } | Event::Cost { .. } => {}
         }
     }
 
-    /// How many clusters and agents there are, and which do not run.
+    /// Describes the number of clusters and agents, and the agents that are down.
     pub(super) fn headline(&self) -> String {
         let Self { clusters, agents, .. } = self;
         if *clusters == 0 {

@@ -1,4 +1,4 @@
-//! The terminal itself: a second screen that pictures are drawn on, and the way back.
+//! Terminal: the alternate screen that shows pictures, and the return to the normal screen.
 
 use super::picture::Size;
 use std::io::{self, Write as _};
@@ -9,17 +9,14 @@ const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_REST: &str = "\u{1b}[J";
 
-/// What a terminal is taken to be that does not tell.
+/// Size assumed for a terminal that does not report one.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// The second screen; the first one comes back when this is dropped.
+/// Alternate screen. Dropping this value restores the normal screen.
 pub(super) struct Screen(());
 
 impl Screen {
-    /// Shows it, empty and without a cursor.
-    ///
-    /// # Errors
-    /// Where standard output is closed.
+    /// Switches to an empty alternate screen without cursor.
     pub(super) fn open() -> io::Result<Self> {
         let screen = Self(());
         write(ENTER)?;
@@ -27,24 +24,21 @@ impl Screen {
     }
 
     /// Draws a picture over the last one.
-    ///
-    /// # Errors
-    /// Where standard output is closed.
     pub(super) fn show(&self, lines: &[String]) -> io::Result<()> {
         let body = lines.join(&format!("{CLEAR_LINE}\r\n"));
-        // In one piece, so that no half of it is ever seen.
+        // Write everything at once, so that a partial picture never shows.
         write(&format!("{HOME}{body}{CLEAR_LINE}{CLEAR_REST}"))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs no more.
+        // If the terminal is gone, nothing needs to be restored.
         let _ = write(LEAVE);
     }
 }
 
-/// The size of the terminal.
+/// Returns the size of the terminal.
 pub(super) fn size() -> Size {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
