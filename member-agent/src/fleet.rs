@@ -333,7 +333,7 @@ mod tests {
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 
-    /// The hub gives a slice, and it is imported into a namespace with its second generation.
+    /// Distributes a slice to this member and imports it into a namespace with its second generation.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
         let given = json!({
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
 
-    /// The imported slice with its only endpoint, as a server returns it.
+    /// Observes the imported slice with its only endpoint, as a server returns it.
     fn hears_slice(fleet: &mut Fleet, version: u64, endpoint: &Value) {
         let slice = json!({
             "metadata": {
@@ -399,7 +399,7 @@ mod tests {
         hears(fleet, Kind::EndpointSlice, &slice);
     }
 
-    /// A fleet that imports `app-1` as `work-app`.
+    /// Returns a fleet that imports `app-1` as `work-app`.
     fn importer() -> Fleet {
         let mut fleet = fleet();
         let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });

@@ -1,4 +1,4 @@
-//! The controller in a cluster of fixtures: what it does about what happens, and when.
+//! Tests of the controller in a simulated cluster: its reactions and their timing.
 
 mod bad_input;
 mod batching;

@@ -1,4 +1,4 @@
-//! What is remembered of writes whose outcome nobody knows, and for how long. Time is data.
+//! Tests of which writes with unknown outcome are remembered, and for how long. Time is simulated.
 
 use super::*;
 use endpointslice::model::{Endpoint, EndpointSlice};
@@ -10,7 +10,7 @@ fn name() -> ObjectName {
     ObjectName::new("testing", "web-1")
 }
 
-/// Of a slice with so many endpoints.
+/// Returns the content of a slice with that many endpoints.
 fn says(endpoints: usize) -> Content {
     let endpoints = vec![Endpoint::default(); endpoints];
     Some(Fingerprint::of(&EndpointSlice { endpoints, ..EndpointSlice::default() }))

@@ -1,4 +1,4 @@
-//! Who makes slices when, with both sides coming and going. Time is data.
+//! Tests of which controller makes slices when either of them starts or stops. Time is simulated.
 
 use super::*;
 
@@ -14,14 +14,14 @@ fn auto() -> Takeover {
     Takeover::new(Mode::Auto, AFTER)
 }
 
-/// One that knows all since `at`.
+/// Completes both watches at `at`.
 fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
     takeover.lease_view(WatchState::Complete, at);
     takeover.slices_view(WatchState::Complete, at);
     takeover
 }
 
-/// One beside a kube-controller-manager that renews every 2 s, for so many seconds.
+/// Returns the state after a kube-controller-manager has renewed every 2 s for that many seconds.
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON), NOON);

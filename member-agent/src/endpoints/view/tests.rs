@@ -1,4 +1,4 @@
-//! What the view holds on to. What it answers is shown by the controller's tests.
+//! Tests of what the view caches. The controller's tests cover its answers.
 
 use super::*;
 use endpointslice::TextMap;

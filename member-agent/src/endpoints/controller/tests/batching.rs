@@ -1,4 +1,4 @@
-//! How changes of pods are gathered, on time that is data.
+//! Tests of how changes of pods are gathered. Time is simulated.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{MILLISECOND, NOON, SECOND, World};
@@ -9,7 +9,7 @@ use endpointslice::model::Pod;
 use fleetnet_runtime::clock::Timestamp;
 use std::time::Duration;
 
-/// A settled Service of ten pods, whose changes are gathered for so long.
+/// Returns a settled Service of ten pods with this batch period.
 fn world(batch_period: Duration) -> World {
     let mut world = World::with(Config::default(), Timing { batch_period, ..Timing::default() });
     world.set(service("web"));
@@ -19,7 +19,8 @@ fn world(batch_period: Duration) -> World {
     world
 }
 
-/// When writes are made if `event` happens to pods 0, 1 and 2, each so long after the one before, in milliseconds.
+/// Checks when writes happen if `event` hits pods 0, 1 and 2. Each delay counts in milliseconds from the event before
+/// it.
 #[track_caller]
 fn check(batch_period: Duration, event: impl Fn(&mut World, usize), delays: [u32; 3], expected_milliseconds: &[u128]) {
     let mut world = world(batch_period);

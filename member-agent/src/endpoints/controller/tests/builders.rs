@@ -1,4 +1,4 @@
-//! Objects for tests: a few words say what matters, the rest is as it usually is.
+//! Builders of test objects with usual values; a test names only what matters.
 
 use crate::endpoints::Object;
 use endpointslice::model::{
@@ -9,12 +9,11 @@ use endpointslice::names;
 use endpointslice::{Text, TextMap};
 use std::sync::Arc;
 
-/// The namespace of everything.
+/// Namespace of all objects.
 pub(crate) const NAMESPACE: &str = "testing";
-/// When the Services were made.
+/// Creation time of the Services.
 pub(crate) const CREATED: &str = "2026-01-01T00:00:00Z";
 
-/// A point in time.
 pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
     Some(text.parse().expect("a time of a test"))
 }
@@ -24,7 +23,8 @@ fn metadata(name: &str, namespace: &str) -> Metadata {
     Metadata { name: name.into(), namespace: namespace.into(), uid, ..Metadata::default() }
 }
 
-/// An IPv4 Service with the address 10.0.0.10, the selector foo=bar, and a TCP port of its own name that leads to 80.
+/// Returns an IPv4 Service with address 10.0.0.10, selector foo=bar and a TCP port. The port has the name of the
+/// Service and targets 80.
 pub(crate) fn service(name: &str) -> Service {
     let mut service = Service { metadata: metadata(name, NAMESPACE), ..Service::default() };
     service.metadata.creation_timestamp = time(CREATED);
@@ -33,17 +33,17 @@ pub(crate) fn service(name: &str) -> Service {
     service.selecting([("foo", "bar")]).serving(vec![port(name, 80)])
 }
 
-/// A TCP port that leads to a number.
+/// Returns a TCP port that targets a number.
 pub(crate) fn port(name: &str, target: i32) -> ServicePort {
     ServicePort { name: name.into(), port: 80, target_port: TargetPort::Number(target), ..ServicePort::default() }
 }
 
-/// A TCP port that leads to a container's port of that name.
+/// Returns a TCP port that targets a container port by name.
 pub(crate) fn named_port(name: &str, target: &str) -> ServicePort {
     ServicePort { target_port: TargetPort::Name(target.into()), ..port(name, 0) }
 }
 
-/// Words about what has metadata.
+/// Builder methods for objects with metadata.
 pub(crate) trait Build: Sized {
     fn metadata_mut(&mut self) -> &mut Metadata;
 
@@ -102,7 +102,7 @@ impl Build for EndpointSlice {
     }
 }
 
-/// Words about Services.
+/// Builder methods for Services.
 pub(crate) trait BuildService: Sized {
     fn selecting<const N: usize>(self, selector: [(&str, &str); N]) -> Self;
     fn serving(self, ports: Vec<ServicePort>) -> Self;
@@ -150,7 +150,7 @@ impl BuildService for Service {
     }
 }
 
-/// A ready pod on node-1 with the labels foo=bar and the address 10.1.0.`number` (10.1.1.0 and so on beyond 250).
+/// Returns a ready pod on node-1 with label foo=bar and address 10.1.0.`number` (10.1.1.0 and so on beyond 250).
 pub(crate) fn pod(number: usize) -> Pod {
     let mut pod = Pod { metadata: metadata(&format!("pod{number}"), NAMESPACE), ..Pod::default() };
     pod.metadata.labels = TextMap::from([("foo", "bar")]);
@@ -160,7 +160,7 @@ pub(crate) fn pod(number: usize) -> Pod {
     pod.ready().with_ips(&[&format!("10.1.{}.{}", number / 250, number % 250)])
 }
 
-/// Words about pods.
+/// Builder methods for pods.
 pub(crate) trait BuildPod: Sized {
     fn with_ips(self, addresses: &[&str]) -> Self;
     fn ready(self) -> Self;
@@ -210,7 +210,7 @@ impl BuildPod for Pod {
     }
 }
 
-/// A ready Node with so many processors, in a zone unless that is "".
+/// Returns a ready Node with that many CPUs, in a zone unless `zone` is "".
 pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     let mut node = Node { metadata: metadata(name, ""), ..Node::default() };
     if !zone.is_empty() {
@@ -221,7 +221,7 @@ pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     node
 }
 
-/// The IPv4 slice of that name as kube-controller-manager makes it for the Service's numeric ports, without endpoints.
+/// Returns an IPv4 slice as kube-controller-manager makes it for the Service's numeric ports, without endpoints.
 pub(crate) fn slice(name: &str, service: &Service) -> EndpointSlice {
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
         name: Some(port.name.clone()),
@@ -255,7 +255,7 @@ pub(crate) fn slice(name: &str, service: &Service) -> EndpointSlice {
     slice
 }
 
-/// Words about slices.
+/// Builder methods for slices.
 pub(crate) trait BuildSlice: Sized {
     fn holding<const N: usize>(self, pods: [&Pod; N]) -> Self;
     fn without_ports(self) -> Self;
@@ -264,7 +264,7 @@ pub(crate) trait BuildSlice: Sized {
 }
 
 impl BuildSlice for EndpointSlice {
-    /// Endpoints of these pods, all of them on Nodes without a zone.
+    /// Adds endpoints of these pods, all on Nodes without a zone.
     fn holding<const N: usize>(mut self, pods: [&Pod; N]) -> Self {
         self.endpoints = pods.into_iter().map(endpoint).collect();
         self

@@ -1,7 +1,8 @@
-//! Random histories: pods, Nodes and Services come, go and change; writes fail, are lost or late; watches lag; clocks step;
-//! processes start anew; serving ends and begins; slices are spoiled by hand. Whatever happened, at the end everything is
-//! published as it should be and there is nothing left to do; and on the way no write of ours takes back what should be
-//! there, nor is one of ours taken for another's.
+//! Random histories. Pods, Nodes and Services come, go and change. Writes fail, come late or lose their answer.
+//! Watches lag, clocks step, processes restart, serving starts and stops, and slices are edited by hand.
+//!
+//! At the end everything is published correctly and nothing is left to do. On the way, no own write removes an
+//! endpoint that should exist, and no own write counts as foreign.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, NAMESPACE, named_port, node, pod, port, service};
 use super::model;
@@ -18,7 +19,7 @@ use std::time::Duration;
 const PODS: usize = 9;
 const SERVICES: [&str; 3] = ["web", "all", "auto"];
 
-/// Numbers that a seed gives (splitmix64).
+/// Random numbers of a seed (splitmix64).
 #[derive(Clone)]
 struct Dice(u64);
 
@@ -39,11 +40,11 @@ impl Dice {
     }
 }
 
-/// A history under way.
+/// History under way.
 struct History {
     world: World,
     dice: Dice,
-    /// Whether slices are spoiled by hand.
+    /// True if slices are edited by hand.
     is_spoiled: bool,
     services_made: usize,
     seen: BTreeMap<&'static str, usize>,
@@ -141,7 +142,7 @@ impl History {
         }
     }
 
-    /// Its UID, Node and containers are those that it has; a new pod gets some.
+    /// Returns the pod with the UID, Node and containers of its cached state; a new pod gets new ones.
     fn incarnate(&mut self, mut pod: Pod) -> Pod {
         if let Some(known) = self.world.pods.get(&(NAMESPACE.to_owned(), pod.metadata.name.to_string())) {
             (pod.metadata.uid, pod.spec) = (known.metadata.uid.clone(), known.spec.clone());
@@ -259,7 +260,7 @@ impl History {
         self.world.advance(duration);
     }
 
-    /// The slices of Services that are gone go, too.
+    /// Deletes the slices of Services that are gone.
     fn collect_garbage(&mut self) {
         let owners: BTreeSet<_> = self.world.services.values().map(|service| service.metadata.uid.clone()).collect();
         for slice in self.world.server.slices() {
@@ -296,7 +297,7 @@ impl History {
         self.world.let_go();
     }
 
-    /// Nothing stands in the way any more.
+    /// Removes all faults and lets the history settle.
     fn end(&mut self) {
         let ending: Vec<_> =
             self.world.services.values().filter(|service| service.metadata.is_terminating()).cloned().collect();
@@ -351,7 +352,7 @@ impl History {
 }
 
 impl History {
-    /// The gauges are what there is. Each try counts once.
+    /// Checks that the gauges match the cluster and that each try counts once.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
     fn compare_metrics(&self) {
         let world = &self.world;
@@ -388,7 +389,7 @@ impl History {
     }
 }
 
-/// A metric that counts; none that nobody has counted yet is 0.
+/// Returns a counter; 0 if it has no series yet.
 fn count(world: &World, metric: &str) -> usize {
     let value = world.metric(metric).unwrap_or_default().to_string();
     value.parse().unwrap_or_else(|error| panic!("{metric} is {value}: {error}"))
@@ -399,14 +400,14 @@ fn double(slice: &mut serde_json::Value) {
     endpoints.extend(endpoints.first().cloned());
 }
 
-/// What every Service should have, as of now. One that is being deleted gets no new slices in the place of those that it
-/// loses.
+/// Returns the endpoints that every Service should have now. A Service that is being deleted is left out: slices that
+/// it loses are not replaced.
 fn identities(world: &World) -> BTreeSet<String> {
     let staying = world.services.values().filter(|service| !service.metadata.is_terminating());
     staying.flat_map(|service| model::identities(world, service)).collect()
 }
 
-/// Runs the histories of these seeds and says what happened in them.
+/// Runs the histories of these seeds and returns what happened in them.
 fn run(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, usize> {
     let mut seen = BTreeMap::new();
     for seed in seeds {

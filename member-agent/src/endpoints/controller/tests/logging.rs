@@ -1,4 +1,4 @@
-//! Lines of the log at each level of `--v`, as `--help` says.
+//! Tests of the log lines at each level of `--v`, as `--help` describes them.
 
 use super::builders::{Build as _, BuildPod as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, World};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 const LEVELS: [u8; 3] = [1, 2, 4];
 
-/// What is logged at each level while `act` runs.
+/// Returns the log lines at each level while `act` runs.
 fn lines(act: impl Fn(&mut World)) -> [Vec<String>; 3] {
     LEVELS.map(|verbosity| {
         let mut world = World::new();

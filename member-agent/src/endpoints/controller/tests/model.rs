@@ -1,4 +1,4 @@
-//! What should be published, told another way than the controller does: from the rules for one pod at a time.
+//! Oracle of what should be published, independent of the controller: it follows the rules for one pod at a time.
 
 use super::world::World;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
@@ -6,12 +6,12 @@ use endpointslice::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Whether slices are made for the Service.
+/// True if the Service should have slices.
 pub(crate) fn is_served(service: &Service) -> bool {
     service.spec.r#type == ServiceType::ByAddress && !service.spec.selector.is_empty()
 }
 
-/// The address types of the slices that the Service should have.
+/// Returns the address types that the Service's slices should have.
 pub(crate) fn families(service: &Service) -> BTreeSet<&'static str> {
     let families = service.spec.ip_families.iter().map(|family| match family {
         ClusterIpFamily::IPv6 => "IPv6",
@@ -20,12 +20,12 @@ pub(crate) fn families(service: &Service) -> BTreeSet<&'static str> {
     families.collect()
 }
 
-/// What makes each endpoint of the Service that there should be what it is: address type, ports, pod and addresses.
+/// Returns the expected endpoints of the Service, each as address type, ports, pod and addresses.
 pub(crate) fn identities(world: &World, service: &Service) -> BTreeSet<String> {
     wanted(world, service).into_iter().map(|(identity, _)| identity).collect()
 }
 
-/// The endpoints of the Service that there should be, in full.
+/// Returns the expected endpoints of the Service in full.
 pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
     let mut endpoints: Vec<_> =
         wanted(world, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
@@ -33,15 +33,15 @@ pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
     endpoints
 }
 
-/// True if a pod of the Service is left out until its Node is there.
+/// True if a pod of the Service is left out until its Node appears.
 pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
     let has_address = |pod: &&Pod| !pod.status.pod_ips.is_empty();
     let mut pods = world.pods.values().filter(|pod| is_eligible(pod, service)).filter(has_address);
     !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
 }
 
-/// How many slices the endpoints of the Service would fit in: for each address type and list of ports as few as can be,
-/// and one for an address type without endpoints.
+/// Returns the smallest number of slices for the Service: the fewest for each address type and list of ports. An
+/// address type without endpoints has one.
 pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     let max = world.config.max_endpoints_per_slice();
     let slices = families(service).into_iter().map(|family| {
@@ -94,7 +94,7 @@ fn is_eligible(pod: &Pod, service: &Service) -> bool {
         && !pod.status.phase.is_terminal()
 }
 
-/// Addresses that the API takes, as it prints them.
+/// Returns the addresses that the API accepts, in the form that it prints.
 fn addresses(pod: &Pod, family: &str) -> Vec<String> {
     let parsed = pod.status.pod_ips.iter().filter_map(|ip| ip.ip.parse::<IpAddr>().ok());
     let usable = parsed.filter(|address| {
@@ -122,12 +122,12 @@ fn ports(pod: &Pod, service: &Service) -> String {
     format!("{ports:?}")
 }
 
-/// What slices say, in the same words: what each endpoint is.
+/// Returns the endpoints in slices, in the form of [`identities`].
 pub(crate) fn shown_identities(slices: &[EndpointSlice]) -> BTreeSet<String> {
     shown(slices).into_iter().map(|(identity, _)| identity).collect()
 }
 
-/// What slices say, in the same words: all of each endpoint.
+/// Returns the endpoints in slices, in the form of [`endpoints`].
 pub(crate) fn shown_endpoints(slices: &[EndpointSlice]) -> Vec<String> {
     let mut endpoints: Vec<_> =
         shown(slices).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();

@@ -1,4 +1,4 @@
-//! [`Server`]: the EndpointSlices of an API server, as far as a controller can tell: versions, preconditions, merge patches,
+//! [`Server`]: EndpointSlices of an API server, as a controller sees them: versions, preconditions, merge patches,
 //! validation, finalizers and a watch.
 
 use crate::endpoints::SliceWrite;
@@ -11,41 +11,41 @@ use std::net::IpAddr;
 /// Namespace and name.
 type Name = (String, String);
 
-/// What a server has and what its watch is yet to bring.
+/// Stored slices, and events that the watch has yet to send.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     slices: BTreeMap<Name, Value>,
-    /// The same, read.
+    /// Decoded form of `slices`.
     decoded: BTreeMap<Name, EndpointSlice>,
     pub(crate) version: u64,
     made: u64,
     pub(crate) watch: VecDeque<Watched>,
-    /// Changes each slice that is made or changed, whoever does so.
+    /// Webhook that changes each slice on every create or update.
     pub(crate) webhook: Option<fn(&mut Value)>,
 }
 
-/// One event of a watch.
+/// Event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Watched {
     Applied(Value),
     Deleted { namespace: String, name: String, uid: String, version: u64 },
 }
 
-/// What comes of a write.
+/// Outcome of a write.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Done, and so it is now.
+    /// Success, with the object after the write.
     Object(Value),
-    /// Done: it is no more.
+    /// Success: the object is gone.
     Gone,
-    /// It is not what it was taken for; so it is, if it is.
+    /// Failed precondition, with the present object if there is one.
     Conflict(Option<Value>),
-    /// Refused for its content.
+    /// Content rejected.
     Invalid(String),
 }
 
 impl Server {
-    /// All slices, by name.
+    /// Returns all slices, by name.
     pub(crate) fn slices(&self) -> Vec<EndpointSlice> {
         self.decoded.values().cloned().collect()
     }
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Somebody makes a slice.
+    /// Creates a slice as another client.
     pub(crate) fn make(&mut self, mut slice: Value) -> Value {
         self.made += 1;
         slice["metadata"]["uid"] = json!(format!("slice-{}", self.made));
@@ -103,21 +103,22 @@ impl Server {
         self.store(slice)
     }
 
-    /// Somebody changes a slice.
+    /// Changes a slice as another client.
     pub(crate) fn edit(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
         let mut slice = self.slices[&(namespace.to_owned(), name.to_owned())].clone();
         change(&mut slice);
         self.store(slice);
     }
 
-    /// Somebody deletes a slice.
+    /// Deletes a slice as another client.
     pub(crate) fn delete(&mut self, namespace: &str, name: &str) {
         if let Some(slice) = self.slices.get(&(namespace.to_owned(), name.to_owned())) {
             self.end(slice.clone());
         }
     }
 
-    /// What changes nothing makes no version; what changes only metadata other than labels makes no generation.
+    /// Stores a slice. A write without a change makes no version, and a change of metadata other than labels makes no
+    /// generation.
     fn store(&mut self, mut slice: Value) -> Value {
         let name = name_of(&slice);
         let old = self.slices.get(&name).cloned().unwrap_or_default();
@@ -169,7 +170,7 @@ pub(crate) fn decoded(slice: &Value) -> EndpointSlice {
     serde_json::from_value(slice.clone()).expect("slices can be read")
 }
 
-/// What a PUT makes of an object: some of the metadata is nobody's but the server's.
+/// Returns the object after a PUT: some metadata belongs to the server alone.
 fn replaced(held: &Value, body: &Value) -> Value {
     let mut slice = body.clone();
     for field in ["resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"] {
@@ -181,7 +182,7 @@ fn replaced(held: &Value, body: &Value) -> Value {
     slice
 }
 
-/// What the API server asks of endpoints.
+/// Validates endpoints as the API server does.
 fn validated(slice: &Value) -> Result<(), String> {
     let slice = decoded(slice);
     if slice.endpoints.len() > 1_000 {

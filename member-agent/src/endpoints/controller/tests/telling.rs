@@ -1,4 +1,4 @@
-//! Events and metrics.
+//! Tests of Events and metrics.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
@@ -63,7 +63,7 @@ fn several_pods_are_told_in_one_event_of_the_service() {
     assert_eq!(world.events.len(), 1);
 }
 
-/// What is told of a refused write.
+/// Returns the Events after a rejected write.
 fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
     let mut world = World::new();
     world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
@@ -119,7 +119,7 @@ fn nothing_is_told_of_a_service_that_is_gone() {
     assert_eq!(world.controller.refused(&key, "create", "web-x", "too late"), None);
 }
 
-/// Values of metrics, by name and labels.
+/// Checks values of metrics, by name and labels.
 #[track_caller]
 fn check(world: &World, expected: &[(&str, f64)]) {
     for (name, value) in expected {
@@ -165,7 +165,7 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// As kube-controller-manager does, which makes a sync of each try.
+/// Matches kube-controller-manager, which counts each try as a sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();
@@ -218,7 +218,7 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
 }
 
-/// Before each write lands the next pod is there.
+/// The next pod appears before each write lands.
 #[test]
 fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Nodes and hints: which Services a change of Nodes touches.
+//! Tests of Nodes and hints: the Services that a change of Nodes touches.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, node, pod, service};
 use super::world::{SECOND, World};
@@ -13,8 +13,8 @@ fn unready(mut node: Node) -> Node {
     node
 }
 
-/// A Service with hints: so many ready pods in zones a, b and c, whose Nodes have that many processors each, so that every
-/// pod is hinted to its own zone.
+/// Returns a Service with hints, with that many ready pods in zones a, b and c. The Node of each zone has as many CPUs
+/// as pods, so each pod is hinted to its own zone.
 fn hinted(pods: [usize; 3]) -> World {
     let mut world = World::new();
     world.remove_node("node-1");
@@ -38,7 +38,7 @@ fn hinted(pods: [usize; 3]) -> World {
     world
 }
 
-/// Whether the Service is planned anew when its Nodes are these. Nodes that its pods run on keep their zones.
+/// Checks if these Nodes cause a new plan of the Service. Nodes that its pods run on keep their zones.
 #[track_caller]
 fn check(pods: [usize; 3], nodes: Vec<Node>, is_touched: bool) {
     let mut world = hinted(pods);

@@ -1,4 +1,5 @@
-//! Pods and Nodes that cannot be read when serving begins: they are there, and nothing is taken away for want of them.
+//! Tests of pods and Nodes that are undecodable when serving starts: they exist, so nothing is removed because of
+//! them.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, named_port, node, pod, port, service};
 use super::world::{SECOND, World};
@@ -8,7 +9,8 @@ use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 
 const ALL: [&str; 3] = ["pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serving", "pod3 10.1.0.3 ready serving"];
 
-/// A settled cluster, and then an agent that starts anew and cannot read this. Told later, it can.
+/// Returns a settled cluster with a restarted agent that cannot decode this object. The object decodes when it is
+/// applied later.
 fn world(unreadable: &'static str) -> World {
     let mut world = World::with(Config::default().with_max_endpoints_per_slice(2).unwrap(), Default::default());
     world.set(node("node-2", "zone-b", ""));

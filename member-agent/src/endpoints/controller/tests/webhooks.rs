@@ -1,4 +1,4 @@
-//! Webhooks that change what is written: what they make of it is our own doing, and is left as they want it.
+//! Tests of webhooks that change what is written: the result counts as an own write and stays as the webhook wants it.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{Fate, SECOND, World};

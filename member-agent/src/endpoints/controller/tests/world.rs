@@ -1,9 +1,12 @@
-//! [`World`]: a cluster with a controller in it, driven as the engine drives it, on time that is data.
+//! [`World`]: a cluster with a controller, driven as the engine drives it, in simulated time.
 //!
-//! What the engine does and this repeats: answers are news before the watch shows them and are told once
-//! ([`Versions`]); one write per slice at a time; no plan while a slice of the Service is being made; what failed is tried
-//! again later, what was refused for its content is not sent again unchanged (the engine does so after 10 minutes), nor what
-//! was answered with the version that is held.
+//! It repeats these rules of the engine:
+//!
+//! - An answer is applied before the watch shows it, and only once ([`Versions`]).
+//! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
+//! - A failed write is retried later. A write that was rejected for its content is not sent again unchanged. The
+//!   engine retries it after 10 minutes.
+//! - A write that was answered with the cached version is not sent again.
 
 mod engine;
 mod looking;
@@ -21,35 +24,35 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// When tests begin.
+/// Start time of the tests.
 pub(crate) const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// How long a write that failed is held back.
+/// Back-off of a write that failed.
 const BACK_OFF: Duration = Duration::from_millis(20);
-/// A plan is not made again sooner.
+/// Minimum delay of the next plan that a plan asks for.
 const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Nothing that settles takes so many plans.
+/// Limit of plans until the cluster settles.
 const MOST_STEPS: usize = 20_000;
 
-/// What becomes of a write on its way.
+/// Outcome of a write that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is carried out and answered.
+    /// Carried out and answered.
     Done,
-    /// It does not arrive.
+    /// Lost before it reaches the server.
     Failed,
-    /// It is carried out, and the answer is lost.
+    /// Carried out, but the answer is lost.
     Unanswered,
-    /// It is under way until [`World::land`].
+    /// Under way until [`World::land`].
     Slow,
-    /// The server refuses its content.
+    /// Rejected for its content.
     Refused,
-    /// It is carried out, and answered with [`World::land`]: the watch is faster.
+    /// Carried out, but answered only at [`World::land`]: the watch is faster.
     AnsweredLate,
 }
 
-/// A write that was carried out.
+/// Write that succeeded.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) operation: Operation,
@@ -57,14 +60,14 @@ pub(crate) struct Done {
     pub(crate) after: Option<EndpointSlice>,
 }
 
-/// What the world counts itself, for the metrics to be compared with, since the process was started.
+/// Counts that the metrics must match, since the process started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counted {
-    /// Plans that had nothing left to do.
+    /// Plans with nothing left to do.
     pub(crate) rests: usize,
-    /// Tries that failed, and plans that had nothing left to do but leave out pods without a Node.
+    /// Failed tries, and plans with nothing left to do except pods without a Node.
     pub(crate) errors: usize,
-    /// Writes that were answered as carried out.
+    /// Writes that were answered as successful.
     pub(crate) changes: Vec<Operation>,
 }
 
@@ -72,20 +75,20 @@ struct Flight {
     key: ObjectName,
     write: SliceWrite,
     fate: Fate,
-    /// It was carried out, and this is on its way.
+    /// Answer on its way, if the write was carried out.
     answer: Option<Answer>,
-    /// Its Service is still the one that it was planned for, and serving has not ended since.
+    /// True if the Service is still the one that it was planned for, and serving has not stopped since.
     is_current: bool,
-    /// What the test wants to know of the time of its plan.
+    /// Note that the test took when the write was planned.
     note: BTreeSet<String>,
 }
 
-/// Told of a write: what was noted when it was planned, the slices before and after.
+/// Check of a write: gets the note of its plan, and the slices before and after it.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
-/// What to note of the world when a write is planned.
+/// Function that takes a note of the world when a write is planned.
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
 
-/// A cluster and its controller.
+/// Cluster and its controller.
 pub(crate) struct World {
     pub(crate) controller: Controller,
     pub(crate) now: Timestamp,
@@ -93,7 +96,7 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<(String, String), Service>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
-    /// Names of pods and Nodes that cannot be read when they are listed.
+    /// Names of pods and Nodes that fail to decode when they are listed.
     pub(crate) unreadable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
@@ -102,9 +105,9 @@ pub(crate) struct World {
     pub(crate) config: Config,
     timing: Timing,
     serves: bool,
-    /// What the engine has told to be complete. Nodes that vanish later hold as they were.
+    /// Inputs that the engine has reported as complete. Nodes whose watch is lost later stay usable.
     complete: BTreeSet<Input>,
-    /// How the controller reads each input, and what it is to be told once more.
+    /// Relist epoch of each input, and the inputs to list again.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
@@ -113,9 +116,9 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
-    /// What the latest write of each slice asked for and why it failed, until one succeeds.
+    /// Content and error of the latest failed write of each slice, until a write succeeds.
     failing: BTreeMap<ObjectName, (u64, String)>,
-    /// Services of which a write has left since one failed last, or since there was nothing to do.
+    /// Services with a write sent since their last failure, or since nothing was left to do.
     tries: BTreeSet<ObjectName>,
     pub(crate) counted: Counted,
     flights: VecDeque<Flight>,
@@ -124,7 +127,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A cluster of one Node, node-1, without a zone, and a controller that serves and knows all there is.
+    /// Creates a cluster with the Node node-1, without a zone, and a controller that serves and is ready.
     pub(crate) fn new() -> Self {
         Self::with(Config::default(), Timing::default())
     }
@@ -137,7 +140,7 @@ impl World {
         world
     }
 
-    /// A controller that knows nothing yet and does not serve.
+    /// Creates a controller with an empty cache that does not serve.
     pub(crate) fn unready(config: Config, timing: Timing) -> Self {
         let (controller, registry) = controller(&config, timing);
         Self {
@@ -173,7 +176,7 @@ impl World {
         }
     }
 
-    /// A Service, pod or Node is there in this state.
+    /// Applies a Service, pod or Node.
     pub(crate) fn set(&mut self, object: impl Into<Object>) {
         let object = object.into();
         let full = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
@@ -226,39 +229,39 @@ impl World {
         }
     }
 
-    /// Somebody else makes a slice. It is seen when the world settles.
+    /// Creates a slice as another client. The controller sees it when the world settles.
     pub(crate) fn make_slice(&mut self, slice: &EndpointSlice) {
         self.server.make(serde_json::to_value(slice).expect("slices can be written"));
     }
 
-    /// Somebody else changes a slice.
+    /// Changes a slice as another client.
     pub(crate) fn edit_slice(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         self.server.edit(NAMESPACE, name, change);
     }
 
-    /// Somebody else deletes a slice.
+    /// Deletes a slice as another client.
     pub(crate) fn delete_slice(&mut self, name: &str) {
         self.server.delete(NAMESPACE, name);
     }
 
-    /// What happens to writes from now on.
+    /// Sets the outcome of writes from now on.
     pub(crate) fn writes_are(&mut self, fate: impl FnMut(&SliceWrite) -> Fate + 'static) {
         self.fates = Box::new(fate);
     }
 
-    /// What was refused would not be any more.
+    /// Lets rejected writes be tried again.
     pub(crate) fn pardon(&mut self) {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
         self.dirty.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
     }
 
-    /// What the server makes of each slice that it is given.
+    /// Installs a webhook that changes each written slice.
     pub(crate) fn webhook(&mut self, webhook: fn(&mut Value)) {
         self.server.webhook = Some(webhook);
     }
 
-    /// Nobody looks at what becomes of the writes that are under way: others have been at their slices meanwhile.
+    /// Clears the notes of writes under way. Foreign writes have changed their slices, so guards cannot judge them.
     pub(crate) fn let_go(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
@@ -267,12 +270,12 @@ impl World {
         self.guard = Some((note, guard));
     }
 
-    /// The watch of slices brings nothing for now; answers to writes do.
+    /// Pauses or resumes the watch of slices. Answers to writes still arrive.
     pub(crate) fn hold_watch(&mut self, is_held: bool) {
         self.watch_is_held = is_held;
     }
 
-    /// All that can happen without time passing happens.
+    /// Runs everything that can happen without time passing.
     pub(crate) fn settle(&mut self) {
         for _ in 0..MOST_STEPS {
             if !self.watch_is_held
@@ -291,7 +294,7 @@ impl World {
         panic!("it does not settle: {:?}", self.done.iter().rev().take(4).collect::<Vec<_>>());
     }
 
-    /// Writes that were under way arrive.
+    /// Lets the writes under way arrive.
     pub(crate) fn land(&mut self) {
         for flight in &mut self.flights {
             flight.fate = Fate::Done;
@@ -299,7 +302,7 @@ impl World {
         self.settle();
     }
 
-    /// So much time passes, and whatever was waited for happens in its turn.
+    /// Lets time pass, with all timers in order.
     pub(crate) fn advance(&mut self, duration: Duration) {
         let until = self.now + duration;
         self.settle();

@@ -1,4 +1,4 @@
-//! What the engine does, repeated: it brings news, plans, writes, and takes in what comes of it.
+//! Simulation of the engine: it applies changes, plans, writes and handles the outcome.
 
 use super::super::model;
 use super::super::server::{Answer, Watched, decoded};
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// A write has failed and is tried again.
+    /// Fails a write, to be retried.
     fn fail(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
         self.not_done(key);
         self.tell(key, &write, why);
@@ -202,13 +202,13 @@ impl World {
         self.retries.insert(key.clone(), until);
     }
 
-    /// Every failure is told to the controller. The first since a write left is an error of a sync.
+    /// Reports each failure to the controller. The first failure after a write was sent counts as an error of a sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
         self.controller.not_done(key, self.now);
     }
 
-    /// Users are told of the first failure in a row, and of one of another content or for another reason.
+    /// Emits an Event for the first failure in a row, and for one with another content or error.
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// A plan that has nothing to do ends a sync, unless a write is still under way.
+    /// Counts a plan with nothing to do: it ends a sync, unless a write is still under way.
     fn count_rest(&mut self, key: &ObjectName) {
         let name = (key.namespace.to_string(), key.name.to_string());
         let Some(service) = self.services.get(&name).filter(|_| self.controller.is_ready()) else { return };
@@ -232,7 +232,7 @@ impl World {
         }
     }
 
-    /// Another process takes the place of this one, with nothing in its memory.
+    /// Replaces the process with a new one that has an empty memory.
     pub(crate) fn restart(&mut self) {
         let serves = std::mem::take(&mut self.serves);
         self.complete.clear();
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// What is watched whether or not it serves is listed.
+    /// Lists what is watched also while it does not serve.
     pub(super) fn list_always_watched(&mut self) {
         self.list(Input::EndpointSlice);
         self.list(Input::Service);
@@ -296,14 +296,14 @@ impl World {
         self.take_in(news);
     }
 
-    /// The controller begins to serve, and nothing has been listed yet.
+    /// Starts to serve, with nothing listed yet.
     pub(crate) fn begin_to_serve(&mut self) {
         self.serves = true;
         self.controller.set_serving(true);
         self.follow_reading();
     }
 
-    /// The controller begins or ends to serve, and the engine to watch what it wants for that.
+    /// Starts or stops serving, together with the watches that the controller wants for it.
     pub(crate) fn serve(&mut self, serves: bool) {
         let was_serving = std::mem::replace(&mut self.serves, serves);
         if serves != was_serving {
@@ -347,7 +347,7 @@ impl World {
     }
 }
 
-/// What a write asks for, without its precondition.
+/// Returns a hash of what a write asks for, without its precondition.
 fn content(write: &SliceWrite) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &write.verb {

@@ -1,4 +1,4 @@
-//! What a test looks at.
+//! Queries for tests.
 
 use super::World;
 use crate::endpoints::Operation;
@@ -6,23 +6,23 @@ use endpointslice::model::{Endpoint, EndpointSlice};
 use endpointslice::{Text, names};
 
 impl World {
-    /// The keys that wait to be planned.
+    /// Returns the keys that wait for a plan.
     pub(crate) fn dirty(&self) -> Vec<String> {
         self.dirty.iter().map(|key| key.name.to_string()).collect()
     }
 
-    /// The slices of a Service that writes are under way to.
+    /// Returns the slices of a Service with a write under way.
     pub(crate) fn flights_of(&self, service: &str) -> Vec<String> {
         let flights = self.flights.iter().filter(|flight| *flight.key.name == *service);
         flights.map(|flight| flight.write.name.to_string()).collect()
     }
 
-    /// What was done since the last call, in order.
+    /// Returns the operations since the last call, in order.
     pub(crate) fn take_done(&mut self) -> Vec<Operation> {
         std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
     }
 
-    /// Reasons and messages of what was told since the last call.
+    /// Returns reasons and messages of the Events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<String> {
         let told = std::mem::take(&mut self.events);
         told.into_iter()
@@ -30,21 +30,21 @@ impl World {
             .collect()
     }
 
-    /// The slices of a Service that are this manager's and are not being deleted, by name.
+    /// Returns this manager's slices of a Service by name, without those being deleted.
     pub(crate) fn slices_of(&self, service: &str) -> Vec<EndpointSlice> {
         let slices = self.server.slices().into_iter();
         slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
     }
 
-    /// The one slice of a Service.
+    /// Returns the only slice of a Service.
     pub(crate) fn only_slice_of(&self, service: &str) -> EndpointSlice {
         let mut slices = self.slices_of(service);
         assert_eq!(slices.len(), 1, "{slices:?}");
         slices.remove(0)
     }
 
-    /// The endpoints of a Service, in the order of their pods: address type, pod, addresses, and `serving` or `terminating`
-    /// where that is not what `ready` or its absence says.
+    /// Returns the endpoints of a Service in the order of their pods: address type, pod and addresses. It adds
+    /// `serving` or `terminating` where `ready` does not imply them.
     pub(crate) fn endpoints_of(&self, service: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for slice in self.slices_of(service) {
@@ -54,7 +54,7 @@ impl World {
         lines
     }
 
-    /// True if nothing is under way, held back or waited for.
+    /// True if nothing is under way, backing off or delayed.
     pub(crate) fn is_settled(&self) -> bool {
         let is_held_back = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
         let is_quiet = self.dirty.is_empty() && self.flights.is_empty() && !is_held_back;
@@ -62,7 +62,7 @@ impl World {
         is_quiet && is_seen && self.again.is_empty() && self.retries.is_empty() && self.controller.is_ready()
     }
 
-    /// A metric as Prometheus is told it: its value under that name and those labels.
+    /// Returns the value of a metric with that name and labels, as Prometheus scrapes it.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather()).expect("metrics are text");
         let name = format!("endpoint_slice_controller_{name} ");
