@@ -1,4 +1,4 @@
-//! Flags that both agents take (spec 4.1 to 4.3), and how a wrong one ends the process: one line that names it, exit 2.
+//! Flags that both agents take. A wrong flag ends the process with one line that names it, and with exit code 2.
 
 use crate::go::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The process was asked for something that cannot be: it ends with this code, as the Go agents do on a wrong flag.
+/// Exit code for a wrong setting: that of the Go agents for a wrong flag.
 pub const USAGE_EXIT_CODE: u8 = 2;
 
 /// Flags of every agent.
@@ -64,13 +64,13 @@ pub struct CommonFlags {
     pub log_format: LogFormat,
 }
 
-/// What an agent cannot start with. Shown as one line.
+/// Setting that an agent cannot start with. Shown as one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl CommonFlags {
-    /// Checks what one flag alone cannot tell. `go_binary` is the Go agent that has Traffic Manager.
+    /// Checks what clap cannot check. `go_binary` is the Go agent that has Traffic Manager.
     pub fn check(&self, go_binary: &str) -> Result<(), UsageError> {
         if self.enable_traffic_manager_feature {
             return Err(UsageError(format!(
@@ -85,7 +85,8 @@ impl CommonFlags {
                 self.leader_election_renew_deadline,
                 self.leader_election_retry_period,
             );
-            // client-go's rule: a leader gives up before others may take over, and tries more than once until then.
+            // client-go has the same rule. A leader gives up before others may take over, and tries more than once
+            // until then.
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
                     "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \
@@ -96,7 +97,7 @@ impl CommonFlags {
         Ok(())
     }
 
-    /// The election that these flags describe; `None` where it is turned off or there is no Lease to hold.
+    /// Returns the leader election of these flags; `None` if it is turned off or there is no Lease to hold.
     pub fn lease(&self, client: kube::Client, names: Vec<String>, identity: String) -> Option<LeaseConfig> {
         (self.leader_elect && !names.is_empty()).then(|| LeaseConfig {
             client,
@@ -110,7 +111,7 @@ impl CommonFlags {
     }
 }
 
-/// Checks the name of a namespace, which becomes part of URLs.
+/// Checks the name of a namespace, because it becomes part of URLs.
 ///
 /// # Errors
 /// Names the flag, its value and what is allowed.
@@ -124,11 +125,11 @@ pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
     )))
 }
 
-/// What [`parse`] came to.
+/// Result of [`parse`].
 pub enum Parsed<F> {
-    /// Flags, and the klog flags that were left out.
+    /// Parsed flags, and the klog flags that were left out.
     Flags(F, Vec<String>),
-    /// `--help` or `--version` was printed, or the line was wrong and said so: the process ends with this code.
+    /// Exit code of the process, after it has printed `--help`, `--version` or an error.
     Exit(ExitCode),
 }
 
@@ -145,28 +146,28 @@ pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F
     }
 }
 
-/// Says on one line of standard error why the process cannot start.
+/// Prints on one line of standard error why the process cannot start.
 pub fn refuse(why: &dyn std::fmt::Display) -> ExitCode {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "error: {why}");
     ExitCode::from(USAGE_EXIT_CODE)
 }
 
-/// clap explains over many lines; an operator's log wants one that names the flag.
+/// Joins clap's message to one line that names the flag, and drops its further explanation.
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let head = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
     head.trim_start_matches("error: ").to_owned()
 }
 
-/// The one warning about klog's flags that were left out.
+/// Returns one warning about all klog flags that were left out.
 pub fn klog_warning(ignored: &[String]) -> Option<String> {
     let flags: Vec<String> = ignored.iter().map(|flag| format!("--{flag}")).collect();
     (!flags.is_empty())
         .then(|| format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")))
 }
 
-/// What the flags ask for that is taken and does nothing here, as lines for the log.
+/// Returns log lines about flags that are accepted and have no effect.
 pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
     if common.enable_v1beta1_apis {

@@ -1,4 +1,4 @@
-//! From core's words to the runtime's and back: decoders for watches, requests for writes, records for events.
+//! Conversion between core and the runtime: decoders for watches, requests for writes, records for Events.
 
 use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::ids::{ObjectName, Text};
@@ -15,18 +15,18 @@ use fleetnet_runtime::{
 };
 use std::sync::Arc;
 
-/// What comes back with a write that was carried out.
+/// Data that comes back with a write that succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
-    /// What to tell the users.
+    /// Events for the users.
     pub events: Vec<Event>,
-    /// What to measure.
+    /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// The imported slice that was written, and its source generation.
+    /// Name and source generation of the imported slice that was written.
     pub imported: Option<(Text, i64)>,
 }
 
-/// How a kind is watched.
+/// Returns the watch of a kind in a cluster.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
     L: Logic<Source: From<Kind>, Object: From<Object>>,
@@ -50,10 +50,10 @@ where
     }
 }
 
-/// Reads an object of a kind.
+/// Decodes an object of a kind.
 ///
 /// # Errors
-/// Where not even its metadata can be read.
+/// If the object is undecodable. The error has the metadata as far as it is readable.
 pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
     match decode::decode(kind, json) {
         Ok(object) => {
@@ -76,7 +76,7 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> 
     }
 }
 
-/// A change as core takes it.
+/// Converts a change for core.
 pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
     match change {
         Change::Applied(object) => CoreChange::Applied(object),
@@ -91,10 +91,10 @@ pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
     }
 }
 
-/// A watch's state as core takes it.
+/// Converts a watch state for core.
 pub fn watch_state(state: WatchState) -> CoreWatchState {
     match state {
-        // All of core's kinds are always wanted; of one that is not, nothing could be said either.
+        // Core's kinds are always watched. A kind without a watch is as unknown as an incomplete one.
         WatchState::Incomplete | WatchState::Unwatched => CoreWatchState::Incomplete,
         WatchState::Complete => CoreWatchState::Complete,
         WatchState::Absent => CoreWatchState::Absent,
@@ -102,12 +102,12 @@ pub fn watch_state(state: WatchState) -> CoreWatchState {
     }
 }
 
-/// A time as core takes it.
+/// Converts a time for core.
 pub fn core_time(at: Timestamp) -> fleetnet_core::ids::Timestamp {
     fleetnet_core::ids::Timestamp(at.as_microseconds())
 }
 
-/// A plan as the runtime takes it.
+/// Converts a plan for the runtime.
 pub fn plan<L>(plan: CorePlan) -> Plan<L>
 where
     L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
@@ -119,7 +119,7 @@ where
     }
 }
 
-/// A write as the runtime takes it.
+/// Converts a write for the runtime.
 pub fn request<L>(write: Write) -> Request<L>
 where
     L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// Events as the runtime records them.
+/// Converts Events for the runtime.
 pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
     events
         .into_iter()
@@ -166,7 +166,7 @@ pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
         .collect()
 }
 
-/// What a user is told of a write that the server refused for its content: an event on the object that asked for it.
+/// Returns the Event for a write that the server rejected for its content, on the object that asked for the write.
 pub fn refusal_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Text)>,
     refusal: &Refusal<S>,
@@ -175,7 +175,7 @@ pub fn refusal_event<S: From<Kind>>(
     not_written(about, Reason::WriteRefused, refusal_message(refusal), component)
 }
 
-/// That a server refused a write, in its words.
+/// Returns the message for a rejected write, with the server's text.
 pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
     format!(
         "cluster {} refused to {} {}: {}; it is tried again every 10 minutes, and once what it is made from changes",
@@ -186,8 +186,8 @@ pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
     )
 }
 
-/// The same of one that the server does not allow, or for which it lacks a namespace or a definition; nothing of one that
-/// may succeed by itself, and nothing in a namespace that goes: nobody is left to tell.
+/// Returns the Event for a write that is denied, or whose namespace or definition is missing. An error that may pass
+/// by itself gets none. A namespace that is being deleted gets none, because it soon has no users.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Text)>,
     failure: &Refusal<S>,
@@ -207,7 +207,7 @@ pub fn denial_event<S: From<Kind>>(
     not_written(about, Reason::WriteDenied, message, component)
 }
 
-/// That another writer undoes what the agent writes.
+/// Returns the message about another writer that undoes this agent's writes; `None` once that is over.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, ObjectName::new(&*fight.namespace, &*fight.name));
@@ -218,7 +218,7 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     ))
 }
 
-/// The same as an event on the object that it is written for; nothing of a fight that is over.
+/// Returns the Event about another writer, on the object that the write was for. Once that is over there is none.
 pub fn fight_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Text)>,
     fight: &Fight<S>,
@@ -227,7 +227,7 @@ pub fn fight_event<S: From<Kind>>(
     fight_message(fight).map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
 }
 
-/// Whether a write failed because its namespace is being deleted.
+/// True if a write failed because its namespace is being deleted.
 pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
     failure.reason == NAMESPACE_TERMINATING
 }

@@ -1,8 +1,9 @@
-//! Command lines as the Go agents take them: one dash or two, booleans with or without a value, `2m0s`, klog's flags.
+//! Compatibility with command lines of the Go agents: one dash or two, optional values of booleans, `2m0s`, klog's
+//! flags.
 
 use std::time::Duration;
 
-/// klog's flags that take no value.
+/// Flags of klog without a value.
 const KLOG_SWITCHES: [&str; 7] = [
     "add_dir_header",
     "alsologtostderr",
@@ -12,7 +13,7 @@ const KLOG_SWITCHES: [&str; 7] = [
     "skip_headers",
     "skip_log_headers",
 ];
-/// klog's flags that take one. `--v` is not among them: it sets our own level.
+/// Flags of klog with a value. `--v` is left out, because it sets our own log level.
 const KLOG_SETTINGS: [&str; 7] = [
     "alsologtostderrthreshold",
     "log_backtrace_at",
@@ -23,16 +24,16 @@ const KLOG_SETTINGS: [&str; 7] = [
     "vmodule",
 ];
 
-/// A Go command line made fit for ours.
+/// Go command line, converted for clap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     /// Arguments with two dashes, without klog's.
     pub arguments: Vec<String>,
-    /// klog's flags that were left out; one warning names them.
+    /// Flags of klog that were left out, for one warning that names them.
     pub ignored: Vec<String>,
 }
 
-/// Rewrites a command line; the first argument is the program.
+/// Rewrites a command line. The first argument is the program.
 pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<String> = arguments.next().into_iter().collect();
@@ -65,7 +66,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine 
     CommandLine { arguments: kept, ignored }
 }
 
-/// Go's `strconv.ParseBool`.
+/// Parses a boolean as Go's `strconv.ParseBool` does.
 pub fn parse_bool(written: &str) -> Result<bool, String> {
     match written {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -74,7 +75,7 @@ pub fn parse_bool(written: &str) -> Result<bool, String> {
     }
 }
 
-/// Go's `time.ParseDuration` for durations that are not negative: `300ms`, `1.5h`, `2m0s`, `0`.
+/// Parses a duration that is not negative as Go's `time.ParseDuration` does: `300ms`, `1.5h`, `2m0s`, `0`.
 pub fn parse_duration(written: &str) -> Result<Duration, String> {
     let wrong = || "use a duration such as 500ms, 2s or 1m30s".to_owned();
     if written == "0" {

@@ -1,5 +1,5 @@
-//! What stands in the way of keys and only a user can mend: said in the log once, and again only when it is something else; a
-//! metric tells how much of it there is.
+//! Blocking reasons of keys that only a user can remove. A new or changed reason is logged once, and a metric counts
+//! them.
 
 use fleetnet_core::plan::Hindrance;
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tracing::warn;
 
-/// What was said, by key.
+/// Current blocking reasons, by key.
 #[derive(Debug)]
 pub struct Hindrances<K> {
     held: BTreeMap<K, Vec<Hindrance>>,
@@ -15,10 +15,10 @@ pub struct Hindrances<K> {
 }
 
 impl<K: Clone + Debug + Ord> Hindrances<K> {
-    /// Makes its metric and registers it.
+    /// Creates and registers the metric.
     ///
     /// # Errors
-    /// If the registry has one of that name already.
+    /// If the registry has a metric of that name already.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let opts = Opts::new("fleetnet_hindrances", "What stands in the way until somebody mends it, by reason.");
         let number = IntGaugeVec::new(opts, &["reason"])?;
@@ -26,7 +26,7 @@ impl<K: Clone + Debug + Ord> Hindrances<K> {
         Ok(Self { held: BTreeMap::new(), number })
     }
 
-    /// Takes what the newest plan of a key says; how much of that is news.
+    /// Replaces the blocking reasons of a key by those of its newest plan. Returns the number of new ones.
     pub fn note(&mut self, key: &K, hindrances: Vec<Hindrance>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
         before.iter().for_each(|hindrance| self.number_of(hindrance).dec());

@@ -1,4 +1,4 @@
-//! From flags to a running agent and its exit code: what every agent's process does around its own part.
+//! Start of an agent's process, from flags to the exit code: the part that all agents share.
 
 use crate::flags::{CommonFlags, refuse};
 use anyhow::Context as _;
@@ -15,53 +15,53 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What every agent's process is told.
+/// Settings of an agent's process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// `hub-agent` or `member-agent`: in the user agent, the Lease holder's identity and the log.
+    /// `hub-agent` or `member-agent`: part of the user agent, the Lease holder's identity and the log.
     pub name: &'static str,
-    /// This process among all: holder of its Leases.
+    /// Identity of this process as holder of Leases.
     pub identity: String,
-    /// Its crate, whose log level `--v` raises.
+    /// Crate whose log level `--v` raises.
     pub crate_name: &'static str,
     /// Flags of every agent.
     pub common: CommonFlags,
-    /// All flags as they were taken, for the log; without what may be secret.
+    /// All flags for the log, without secrets.
     pub flags: String,
-    /// Where to serve metrics and probes.
+    /// Addresses that serve metrics and probes.
     pub addresses: Vec<BindAddress>,
-    /// Name of the agent's own cluster: ready is who knows all of it.
+    /// Name of the agent's own cluster. The agent is ready once it knows all of that cluster.
     pub own_cluster: &'static str,
-    /// What to warn of first in the log.
+    /// Warning for the start of the log.
     pub warning: Option<String>,
-    /// What to say next.
+    /// Lines that follow in the log.
     pub notes: Vec<String>,
 }
 
-/// An agent's own part, ready to run.
+/// Agent-specific part of a process, ready to run.
 pub struct Part<L: Logic> {
-    /// Its view and its rules.
+    /// View and rules of the agent.
     pub logic: L,
-    /// What it watches.
+    /// Watches of the agent.
     pub sources: Vec<SourceSpec<L>>,
-    /// Its own cluster, which holds the Leases.
+    /// Own cluster of the agent, which has the Leases.
     pub own_cluster: Arc<Cluster>,
-    /// The Leases that it holds while it acts.
+    /// Names of the Leases that the agent holds while it acts.
     pub leases: Vec<String>,
-    /// Why it is not ready although it knows its own cluster.
+    /// Reason why the agent is not ready although it knows its own cluster.
     pub blocked: Option<watch::Receiver<Option<String>>>,
 }
 
-/// Reads the addresses of flags; the first that is none is named.
+/// Parses the addresses of flags.
 ///
 /// # Errors
-/// Names the flag and its value.
+/// Names the first flag whose value is no address, and that value.
 pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Vec<BindAddress>, String> {
     flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
 }
 
-/// Runs an agent until it is told to stop: exit code 0, or 1 with the cause as the last line of the log. Settings with
-/// which there is no client to be had end it before it logs anything: one line and exit code 2.
+/// Runs an agent until it is stopped. The exit code is 0, or 1 with the cause as the last line of the log. If the
+/// settings allow no client, it prints one line before it logs anything, and the exit code is 2.
 pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
 where
     L: Logic,
@@ -76,13 +76,13 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return refuse(&error);
     }
-    // One thread: from the watch over the owner loop to the writer nothing has to be woken on another processor, which on
-    // a busy machine takes longer than all the work between. What an agent has to do in memory is far below what one can.
+    // One thread: waking another CPU for each step from watch to writer takes longer on a busy machine than the work
+    // itself. The work of an agent in memory is far below the capacity of one CPU.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
     };
-    // The process may have a default already only where a test runs two agents in it.
+    // Only a test that runs two agents in one process has a default already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let part = match runtime.block_on(part(registry.clone())) {
@@ -130,8 +130,8 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     Ok(runner.run(shutdown).await?)
 }
 
-/// Ready is who knows all of its own cluster and is not blocked. The state of other clusters is shown: an agent that cannot reach the hub
-/// works on with what it knows, and a restart would not help it.
+/// Returns the readiness. An agent is ready once it knows all of its own cluster and is not blocked. Other clusters
+/// are shown only: without the hub, the agent works with what it knows, and a restart does not help.
 fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {
@@ -172,7 +172,7 @@ mod tests {
             (own, false, Unwatched, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
-            // What is optional is shown, and a restart would not bring it; nor the hub.
+            // An optional watch or a watch of the hub is shown, but a restart would not bring it back.
             (own, true, Incomplete, false, true),
             (own, true, Unknown, false, true),
             (hub, false, Incomplete, false, true),

@@ -1,7 +1,7 @@
-//! What the hub agent and the member agent share: the way from core's plans to the runtime's requests and back, and the
-//! flags that both take.
+//! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process,
+//! common flags and metrics.
 //!
-//! The agents never know each other; what either of them needs of this crate is here, and nothing else.
+//! Neither agent depends on the other. This crate has only what both of them need.
 
 pub mod flags;
 pub mod glue;

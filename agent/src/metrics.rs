@@ -1,8 +1,8 @@
-//! Histograms and counters that both agents' processes register.
+//! Registration of histograms and counters.
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
-/// A registered histogram.
+/// Creates and registers a histogram.
 pub fn histogram(
     registry: &Registry,
     name: &str,
@@ -15,7 +15,7 @@ pub fn histogram(
     Ok(histogram)
 }
 
-/// A registered counter.
+/// Creates and registers a counter.
 pub fn counter(
     registry: &Registry,
     name: &str,
