@@ -1,11 +1,11 @@
-//! Addresses of pods as slices have them: of one family, in one form, and such that the API takes them.
+//! Addresses of pods in the form that slices need: one family, canonical, and accepted by the API.
 
 use crate::model::AddressType;
 use crate::text::Text;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A family of addresses that slices are made for.
+/// Address family that slices are made for.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Family {
     /// IPv4.
@@ -15,7 +15,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The address type of its slices.
+    /// Returns the address type of slices of this family.
     #[must_use]
     pub const fn address_type(self) -> AddressType {
         match self {
@@ -25,23 +25,22 @@ impl Family {
     }
 }
 
-/// Why an address cannot stand in a slice.
+/// Reason why an address is not valid in a slice.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum BadAddress {
-    /// It is no address.
+    /// The text is not an IP address.
     Unreadable,
-    /// The API refuses addresses of this range in slices, and would refuse the whole slice: unspecified, loopback,
-    /// link-local and multicast ones.
+    /// The address is unspecified, loopback, link-local or multicast. The API rejects a slice with such an address.
     Forbidden,
 }
 
-/// The family of `text` and its one form (RFC 5952; an IPv4 address in IPv6 form is IPv4). The text itself where it has
-/// that form, as nearly every one does.
+/// Returns the family and the canonical form of `text` (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Text that is
+/// canonical already, as nearly always, is returned without a copy.
 ///
 /// # Errors
-/// Why it cannot stand in a slice.
+/// Returns the reason why the address is not valid in a slice.
 pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
-    // The standard library reads IPv4 addresses in their one form only.
+    // The standard library parses only canonical IPv4 addresses.
     if let Ok(address) = text.parse() {
         return if is_forbidden_v4(address) { Err(BadAddress::Forbidden) } else { Ok((Family::V4, text.clone())) };
     }
@@ -53,7 +52,7 @@ pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
     }
 }
 
-/// The family of `text`, if it is an address.
+/// Returns the family of `text`, if it is an address.
 #[must_use]
 pub fn family(text: &str) -> Option<Family> {
     Some(if parse(text)?.is_ipv4() { Family::V4 } else { Family::V6 })
@@ -67,7 +66,7 @@ fn parse(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Kubernetes takes `010.001.002.003`, which old network plugins report, and reads it as decimal.
+/// Parses `010.001.002.003` as decimal, like Kubernetes. Old network plugins report such addresses.
 fn with_leading_zeros(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];
@@ -86,7 +85,7 @@ fn is_forbidden_v6(address: Ipv6Addr) -> bool {
     address.is_unspecified() || address.is_loopback() || address.is_unicast_link_local() || address.is_multicast()
 }
 
-/// `address` as text: `given` where it reads so already, which costs no allocation.
+/// Returns `address` as text, without an allocation if `given` is equal.
 fn printed(address: Ipv6Addr, given: &Text) -> Text {
     let mut rest = Matching(given);
     if write!(rest, "{address}").is_ok() && rest.0.is_empty() {
@@ -95,7 +94,7 @@ fn printed(address: Ipv6Addr, given: &Text) -> Text {
     address.to_string().into()
 }
 
-/// Takes what is written off the beginning of a text, and fails where they differ.
+/// Consumes the written text from the beginning of a text, and fails if they differ.
 struct Matching<'a>(&'a str);
 
 impl std::fmt::Write for Matching<'_> {

@@ -1,12 +1,12 @@
-//! Carrying out a plan.
+//! Application of a plan.
 //!
 //! ```text
 //!  each address type:  creates ─► updates ─► deletes       a phase begins when the one before it went well
 //!  all went well:      deletes of address types that the Service does not have any more
 //! ```
 //!
-//! So nothing is removed if an addition failed. The writes of one phase do not depend on one another: some of them are
-//! under way at once, and one that fails does not keep the others from being made.
+//! So nothing is removed if an addition failed. The writes of one phase do not depend on one another, so several run at once. A
+//! write that fails does not stop the others of its phase.
 
 use crate::model::{AddressType, EndpointSlice};
 use crate::plan::{Draft, Plan, ServiceName, Update};
@@ -18,34 +18,36 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What writes slices: an API server's client, or memory in a test.
+/// Writer of slices: an API server's client, or memory in a test.
 pub trait SliceWriter: Sync {
-    /// Why a write failed.
+    /// Error of a write that failed.
     type Error: std::error::Error + Send + 'static;
 
-    /// Creates `slice`, which has `generateName` instead of a name, and answers what was stored.
+    /// Creates `slice`, which has `generateName` instead of a name, and returns the stored object.
     fn create(&self, slice: &EndpointSlice) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Makes the slice as `update` says and answers what was stored: with [`Update::merge_patch`], which leaves alone
-    /// what others wrote on it meanwhile, or by replacing it with [`Update::after`].
+    /// Updates the slice to the content of `update` and returns the stored object.
+    ///
+    /// Either send [`Update::merge_patch`], which leaves alone what others wrote on the slice meanwhile, or replace the slice
+    /// with [`Update::after`].
     fn update(&self, update: &Update) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Deletes `slice`; its UID is the precondition. Whether one that is gone already is an error is the writer's to say.
+    /// Deletes `slice` with its UID as the precondition. The writer decides if it is an error that the slice is gone already.
     fn delete(&self, slice: &EndpointSlice) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Whether a create failed because its namespace is being deleted (cause `NamespaceTerminating`): nothing can be
-    /// created there any more and what is there goes by itself.
+    /// True if a create failed because its namespace is being deleted (cause `NamespaceTerminating`). Nothing can be created in
+    /// that namespace any more, and the existing objects are removed with it.
     fn is_namespace_terminating(&self, error: &Self::Error) -> bool;
 }
 
-/// What came of a plan.
+/// Result of applying a plan.
 #[derive(Debug)]
 pub struct Applied<E> {
     /// The writes that were made.
     pub written: Vec<Written>,
-    /// The address types for which everything was done.
+    /// Address types for which every write succeeded.
     pub completed: Vec<AddressType>,
-    /// Whether it was given up because the namespace is being deleted, which is no error.
+    /// True if the application stopped because the namespace is being deleted. This is not an error.
     pub namespace_terminating: bool,
     /// The writes that failed.
     pub errors: Vec<ApplyError<E>>,
@@ -68,7 +70,7 @@ pub enum Written {
     Deleted(Arc<EndpointSlice>),
 }
 
-/// A write that failed. The texts are kube-controller-manager's, which people look for in events.
+/// Write that failed. The texts are those of kube-controller-manager, because people search for them in Events.
 #[derive(Debug, Error)]
 pub enum ApplyError<E> {
     /// A slice could not be created.
@@ -76,43 +78,43 @@ pub enum ApplyError<E> {
     Create {
         /// The Service.
         service: ServiceName,
-        /// Why.
+        /// Error of the writer.
         cause: E,
     },
     /// A slice could not be updated.
     #[error("failed to update {slice} EndpointSlice for Service {}/{}: {cause}", service.namespace, service.name)]
     Update {
-        /// The slice's name.
+        /// Name of the slice.
         slice: crate::Text,
         /// The Service.
         service: ServiceName,
-        /// Why.
+        /// Error of the writer.
         cause: E,
     },
     /// A slice could not be deleted.
     #[error("failed to delete {slice} EndpointSlice for Service {}/{}: {cause}", service.namespace, service.name)]
     Delete {
-        /// The slice's name.
+        /// Name of the slice.
         slice: crate::Text,
         /// The Service.
         service: ServiceName,
-        /// Why.
+        /// Error of the writer.
         cause: E,
     },
-    /// A slice of an address type that the Service does not have any more could not be deleted.
+    /// A slice of an address type that the Service no longer has could not be deleted.
     #[error("error deleting {slice} EndpointSlice for Service {}/{}: {cause}", service.namespace, service.name)]
     DeleteUnsupported {
-        /// The slice's name.
+        /// Name of the slice.
         slice: crate::Text,
         /// The Service.
         service: ServiceName,
-        /// Why.
+        /// Error of the writer.
         cause: E,
     },
 }
 
 impl<E> Applied<E> {
-    /// Whether everything was done, as far as it can be.
+    /// True if no write failed. A plan that stopped because its namespace is being deleted is a success too.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.errors.is_empty()
@@ -126,21 +128,20 @@ impl<E> Applied<E> {
     }
 }
 
-/// Carries out `plan`, with at most `parallelism` writes of each address type under way at once.
+/// Applies `plan`, with at most `parallelism` writes of each address type at once.
 pub async fn apply<W: SliceWriter>(plan: &Plan, writer: &W, parallelism: NonZeroUsize) -> Applied<W::Error> {
     let run = Run { service: &plan.service, writer, parallelism: parallelism.get() };
     let mut applied = Applied::default();
     for family in join_all(plan.families.iter().map(|family| run.family(&family.draft))).await {
         applied.absorb(family);
     }
-    // The slices of another address type may be all that consumers have until the new ones are there.
+    // Consumers may have only the slices of the other address type until the new slices exist.
     if applied.is_success() && !applied.namespace_terminating {
         applied.absorb(run.unsupported(&plan.unsupported).await);
     }
     applied
 }
 
-/// One application of a plan.
 struct Run<'a, W> {
     service: &'a ServiceName,
     writer: &'a W,
@@ -148,7 +149,6 @@ struct Run<'a, W> {
 }
 
 impl<W: SliceWriter> Run<'_, W> {
-    /// The phases of one address type.
     async fn family(&self, draft: &Draft) -> Applied<W::Error> {
         let mut applied = self.creates(&draft.creates).await;
         if !applied.is_success() || applied.namespace_terminating {

@@ -1,4 +1,4 @@
-//! [`Backend`]: what serves a Service, from a pod or from anything else.
+//! [`Backend`]: an address that serves a Service, of a pod or of anything else.
 
 mod pods;
 
@@ -12,29 +12,30 @@ use crate::text::Text;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Something that serves a Service. Controllers whose backends are not pods make these themselves.
+/// Backend of a Service. Controllers whose backends are not pods construct these themselves.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Backend {
-    /// Its IPv4 addresses, in their one form ([`crate::address::canonical`]).
+    /// IPv4 addresses in canonical form ([`crate::address::canonical`]).
     pub ipv4: Addresses,
-    /// Its IPv6 addresses, as well.
+    /// IPv6 addresses in canonical form.
     pub ipv6: Addresses,
-    /// Whether it may be sent to.
+    /// Readiness and termination, for the endpoint's conditions.
     pub conditions: Conditions,
-    /// Its name in a headless Service.
+    /// DNS name of the backend in a headless Service.
     pub hostname: Option<Text>,
-    /// What stands behind it.
+    /// Reference to the object behind the backend, for example a pod.
     pub target_ref: Option<Arc<TargetRef>>,
-    /// Where it runs.
+    /// Node that the backend runs on.
     pub node_name: Option<Text>,
-    /// The zone of that Node.
+    /// Zone of that Node.
     pub zone: Option<Text>,
-    /// The ports that it serves. Backends that share a list are told apart faster.
+    /// Ports that the backend serves. Comparing is faster for backends that share one list.
     pub ports: PortList,
 }
 
 impl Backend {
-    /// What an endpoint of `family` in a slice of these ports says of it: for one of which nothing else is known.
+    /// Returns the backend that an endpoint of `family` in a slice with these ports describes. Used when nothing else is known of
+    /// the backend.
     #[must_use]
     pub fn of_endpoint(endpoint: &Endpoint, family: Family, ports: &[EndpointPort]) -> Self {
         let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: _ } = endpoint.clone();
@@ -45,7 +46,7 @@ impl Backend {
         Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, ports: ports.into() }
     }
 
-    /// Its addresses of `family`.
+    /// Addresses of `family`.
     #[must_use]
     pub const fn addresses(&self, family: Family) -> &Addresses {
         match family {
@@ -54,7 +55,7 @@ impl Backend {
         }
     }
 
-    /// Its endpoint in slices of `family`; none if it has no address of it.
+    /// Returns the endpoint for slices of `family`, or `None` if the backend has no address of that family.
     #[must_use]
     pub fn endpoint(&self, family: Family) -> Option<Endpoint> {
         let addresses = self.addresses(family);
@@ -69,7 +70,7 @@ impl Backend {
         })
     }
 
-    /// What its endpoint in slices of `family` is known by, without making it.
+    /// Returns the key of the endpoint for slices of `family` without constructing the endpoint.
     #[must_use]
     pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
         let addresses = self.addresses(family);
@@ -77,7 +78,7 @@ impl Backend {
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
-    /// Whether `endpoint`, which has its key, can stay as it is ([`Item::stands_for`]).
+    /// True if `endpoint`, which has the same key, can stay as it is ([`Item::stands_for`]).
     #[must_use]
     pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
         endpoint.conditions == self.conditions
@@ -86,7 +87,7 @@ impl Backend {
             && same_target(endpoint.target_ref.as_deref(), self.target_ref.as_deref())
     }
 
-    /// As [`Self::endpoint`], where the backend is not needed afterwards.
+    /// Like [`Self::endpoint`], but consumes the backend.
     #[must_use]
     pub fn into_endpoint(self, family: Family) -> Option<Endpoint> {
         let Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, .. } = self;
@@ -99,9 +100,10 @@ impl Backend {
     }
 }
 
-/// What makes two endpoints the same one: addresses in any order, hostname, and namespace and name of the target. Its UID,
-/// Node, zone and conditions may change: a pod made anew under the same name and address stays in its place. Pods that
-/// share an address are several endpoints (#115907).
+/// Identity of an endpoint: addresses in any order, hostname, and namespace and name of the target.
+///
+/// The target's UID, Node, zone and conditions may change: a pod recreated with the same name and address keeps its position.
+/// Pods that share an address are several endpoints (kubernetes/kubernetes #115907).
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointKey<'a> {
     addresses: &'a [Text],
@@ -119,7 +121,7 @@ impl PartialEq for EndpointKey<'_> {
 impl Eq for EndpointKey<'_> {}
 
 impl EndpointKey<'_> {
-    /// Hostname, and namespace and name of the target; what is not there is as if it were empty.
+    /// Hostname, and namespace and name of the target. An absent field counts as empty.
     fn names(&self) -> [Option<&Text>; 3] {
         let target = self.target;
         let names = [target.map(|it| &it.name), self.hostname, target.map(|it| &it.namespace)];
@@ -128,7 +130,7 @@ impl EndpointKey<'_> {
 }
 
 impl Hash for EndpointKey<'_> {
-    /// Over what tells nearly all endpoints apart; the rest is compared.
+    /// Hashes only the fields that distinguish nearly all endpoints. Equality compares the rest.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.target.map_or("", |target| &target.name).as_bytes());
         state.write_usize(self.addresses.len());
@@ -158,8 +160,8 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
-    /// What makes them the same endpoint is not looked at again. Hints are not looked at: they are decided afterwards. Nor is the version of the target, which changes with
-    /// everything about it.
+    /// The fields of the key are equal already, so they are not compared. Hints are decided later. The target's resourceVersion
+    /// changes with everything about the target, so it is not compared either.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name

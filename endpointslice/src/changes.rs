@@ -1,4 +1,4 @@
-//! What an event calls for: which Services to plan again.
+//! Services to plan again after an event.
 
 use crate::model::{EndpointSlice, Pod};
 use crate::names::LABEL_SERVICE_NAME;
@@ -7,18 +7,18 @@ use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// What is other about a pod, as far as slices are concerned.
+/// Changes of a pod that are relevant to slices.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PodChange {
-    /// Its endpoint: addresses, readiness, deletion, or that it has ended (which upstream does not notice).
+    /// Endpoint: addresses, readiness, deletion, or that the pod has ended (upstream ignores the last).
     pub endpoint: bool,
-    /// Its labels, hostname or subdomain: other Services may have it now.
+    /// Labels, hostname or subdomain: other Services may select the pod now.
     pub labels: bool,
 }
 
 impl PodChange {
-    /// What is other in `new`. A change of the Node or version alone is none: a pod does not move, and what else its
-    /// version tells is compared.
+    /// Returns the changes from `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not move between
+    /// Nodes, and every other field is compared itself.
     #[must_use]
     pub fn between(old: &Pod, new: &Pod) -> Self {
         let endpoint = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
@@ -31,7 +31,7 @@ impl PodChange {
         Self { endpoint, labels }
     }
 
-    /// The Services to plan again, of those that selected the pod as it was and those that select it as it is.
+    /// Returns the Services to plan again, of those that selected the old pod and those that select the new pod.
     #[must_use]
     pub fn services(self, old: BTreeSet<Text>, new: BTreeSet<Text>) -> BTreeSet<Text> {
         match self {
@@ -42,16 +42,16 @@ impl PodChange {
     }
 }
 
-/// A slice that does not say which Service it belongs to.
+/// Error for a slice that does not name its Service.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("EndpointSlice missing {LABEL_SERVICE_NAME} label")]
 pub struct NoServiceName;
 
 impl ServiceName {
-    /// The Service that `slice` belongs to.
+    /// Returns the Service that `slice` belongs to.
     ///
     /// # Errors
-    /// It has no service-name label, or an empty one.
+    /// Returns an error if the slice has no service-name label, or an empty one.
     pub fn of_slice(slice: &EndpointSlice) -> Result<Self, NoServiceName> {
         let name = slice.metadata.labels.get(LABEL_SERVICE_NAME).and_then(Text::non_empty).ok_or(NoServiceName)?;
         Ok(Self { namespace: slice.metadata.namespace.clone(), name: name.clone() })

@@ -1,76 +1,76 @@
-//! [`Config`]: what may differ from one controller to another.
+//! [`Config`]: settings that may differ between controllers.
 
 use crate::names::CONTROLLER_NAME;
 use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// The smallest and largest number of endpoints that a slice can be limited to: the API refuses more than 1000.
+/// Smallest and largest limit of endpoints in a slice. The API rejects slices with more than 1000 endpoints.
 pub const MAX_ENDPOINTS_RANGE: std::ops::RangeInclusive<usize> = 1..=1000;
 
-/// How slices are made. The defaults are those of kube-controller-manager 1.35, except that what others wrote on a slice
-/// survives when the slice is used for something else.
+/// Settings of a controller. The defaults are those of kube-controller-manager 1.35, with one exception: metadata that others
+/// wrote on a slice survives when the slice is recycled.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     controller_name: Text,
     max_endpoints_per_slice: usize,
-    /// What a Service without endpoints has.
+    /// Slices of a Service without endpoints.
     pub placeholder: Placeholder,
-    /// Whether a slice that would be deleted is used for one that would be created: one write instead of two.
+    /// True to reuse a slice that would be deleted for one that would be created: one write instead of two.
     pub recycle: bool,
-    /// Whether a slice that is recycled keeps the annotations and finalizers that others gave it (kubernetes/kubernetes
-    /// #108267: they are lost upstream).
+    /// True to keep the annotations and finalizers of others on a slice that is recycled. Upstream loses them
+    /// (kubernetes/kubernetes #108267).
     pub keep_foreign_metadata: bool,
-    /// Labels that somebody else adds to slices of this controller, a hook for example: they are neither removed nor
-    /// taken for a difference, unless the Service has them too.
+    /// Labels that others add to slices of this controller, for example a hook. They are neither removed nor counted as a
+    /// difference, unless the Service has them too.
     pub foreign_labels: BTreeSet<Text>,
-    /// Whether the headless label of a slice is put right when nothing else changes.
+    /// True to repair the headless label of a slice when nothing else changes.
     pub repair_headless_label: bool,
-    /// Whether the slices of a Service that has no selector any more are removed (#118376).
+    /// True to remove the slices of a Service that no longer has a selector (kubernetes/kubernetes #118376).
     pub clean_up_without_selector: bool,
-    /// Whether the slices of a Service that became an ExternalName are removed.
+    /// True to remove the slices of a Service that became an ExternalName.
     pub clean_up_external_name: bool,
-    /// Whether pods that lack a port which the Service names are left out, rather than put in a slice with fewer ports
+    /// True to leave out pods that lack a port which the Service names. Otherwise they are in a slice with fewer ports
     /// (kubernetes/ingress-nginx #9141).
     pub leave_out_pods_without_named_port: bool,
-    /// Who decides about hints.
+    /// Owner of the hints.
     pub hints: HintPolicy,
 }
 
-/// What a Service without endpoints has.
+/// Slices of a Service without endpoints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Placeholder {
-    /// One slice of each address type, without ports and endpoints: consumers see that it has been dealt with.
+    /// One slice of each address type, without ports and endpoints: consumers see that the Service was processed.
     Always,
     /// No slice.
     Never,
 }
 
-/// Who decides about hints.
+/// Owner of the hints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HintPolicy {
     /// This library: hints that the Service does not ask for are removed.
     Managed,
-    /// Nobody: an endpoint that is written anew has none, a slice is never written because of them.
+    /// Somebody else: new endpoints have no hints, and hints alone never cause a write.
     Ignored,
 }
 
-/// A value that a [`Config`] cannot have.
+/// Invalid value for a [`Config`].
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ConfigError {
-    /// A limit that the API or the algorithm cannot work with.
+    /// A limit that the API or the algorithm does not support.
     #[error("a slice may be limited to 1 to 1000 endpoints, not to {0}")]
     MaxEndpoints(usize),
-    /// A name that cannot stand in the managed-by label.
+    /// A name that is not valid as the managed-by label.
     #[error("`{0}` cannot be the name of a controller: it must be a label value of 1 to 63 letters")]
     ControllerName(Text),
 }
 
 impl Config {
-    /// The controller that puts `controller_name` in the managed-by label, with the defaults for everything else.
+    /// Returns the settings of the controller that puts `controller_name` in the managed-by label, with all defaults.
     ///
     /// # Errors
-    /// The name is no label value, or empty.
+    /// Returns an error if the name is empty or not a valid label value.
     pub fn new(controller_name: impl Into<Text>) -> Result<Self, ConfigError> {
         let controller_name = controller_name.into();
         if !is_label_value(&controller_name) {
@@ -79,10 +79,10 @@ impl Config {
         Ok(Self { controller_name, ..Self::default() })
     }
 
-    /// The same with at most `endpoints` in a slice.
+    /// Limits slices to `endpoints` endpoints.
     ///
     /// # Errors
-    /// The limit is not in [`MAX_ENDPOINTS_RANGE`].
+    /// Returns an error if the limit is not in [`MAX_ENDPOINTS_RANGE`].
     pub fn with_max_endpoints_per_slice(mut self, endpoints: usize) -> Result<Self, ConfigError> {
         if !MAX_ENDPOINTS_RANGE.contains(&endpoints) {
             return Err(ConfigError::MaxEndpoints(endpoints));
@@ -91,13 +91,13 @@ impl Config {
         Ok(self)
     }
 
-    /// The value of the managed-by label.
+    /// Value of the managed-by label.
     #[must_use]
     pub const fn controller_name(&self) -> &Text {
         &self.controller_name
     }
 
-    /// How many endpoints a slice may get. One that has more, from before, keeps them.
+    /// Largest number of endpoints of a slice. A slice that already has more keeps them.
     #[must_use]
     pub const fn max_endpoints_per_slice(&self) -> usize {
         self.max_endpoints_per_slice

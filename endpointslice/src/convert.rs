@@ -1,5 +1,5 @@
-//! Conversions from and to the types of k8s-openapi, for programs that hold those already. Who watches objects for this
-//! library alone reads them into [`crate::model`] at once and never has the large ones.
+//! Conversions from and to the types of k8s-openapi, for programs that use those types already. A program that watches objects
+//! only for this library reads them into [`crate::model`] directly and never holds the larger types.
 
 mod slice;
 
@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
 
-/// A text that stands in many objects; "" if it is absent.
+/// Text shared by many objects; "" if absent.
 fn shared(text: Option<&String>) -> Text {
     text.map_or_else(Text::default, |text| Text::shared(text))
 }
@@ -37,7 +37,7 @@ fn time(time: Option<&Time>) -> Option<Timestamp> {
     time.map(|Time(time)| *time)
 }
 
-/// What of a condition matters: its type, its status, and since when.
+/// Fields of a condition that matter: type, status, and time of the last change.
 type Condition<'a> = (&'a str, &'a str, Option<&'a Time>);
 
 fn readiness<'a>(conditions: impl Iterator<Item = Condition<'a>>) -> Readiness {

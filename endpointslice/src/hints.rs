@@ -1,14 +1,14 @@
-//! Hints: which clients should prefer an endpoint.
+//! Hints: clients that should prefer an endpoint.
 //!
-//! A Service asks for them in one of two ways, of which the annotation wins:
+//! A Service asks for hints in one of two ways. The annotation has priority:
 //!
 //! | the Service has | hints | by |
 //! |---|---|---|
-//! | the annotation `service.kubernetes.io/topology-mode: Auto` (KEP-2433) | every zone gets endpoints for its share of the cluster's processors, its own first | [`Topology`] |
+//! | the annotation `service.kubernetes.io/topology-mode: Auto` (KEP-2433) | every zone gets endpoints for its share of the cluster's CPU, its own endpoints first | [`Topology`] |
 //! | `spec.trafficDistribution` (KEP-4444, KEP-3015) | every endpoint is for its own zone, or Node | [`TrafficDistribution`] |
-//! | neither | none; those that a slice has are removed | [`TrafficDistribution`] |
+//! | neither | none; existing hints are removed | [`TrafficDistribution`] |
 //!
-//! [`ServiceHints`] chooses. All three are [`AssignHints`] for [`crate::plan::plan`].
+//! [`ServiceHints`] chooses. All three implement [`AssignHints`] for [`crate::plan::plan`].
 
 mod allocation;
 mod event;
@@ -27,37 +27,37 @@ use crate::model::{Endpoint, EndpointSlice, Node, Service};
 use crate::names::{ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE};
 use crate::plan::{AssignHints, Draft, ServiceName};
 
-/// Which of the two ways a Service asks for, and nothing else if it asks for none.
+/// Hints in the way that the Service asks for; none if it does not ask.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
-    /// The shares of zones. Without them `Auto` in the annotation only turns hints off, those of a traffic distribution
-    /// too.
+    /// Hints by the shares of zones. If this is `None`, the annotation value `Auto` turns off all hints, including those of a
+    /// traffic distribution.
     pub topology: Option<Topology>,
-    /// By each endpoint's own place.
+    /// Hints by the place of each endpoint.
     pub traffic_distribution: TrafficDistribution,
 }
 
 impl ServiceHints {
-    /// Both ways. Zones have no shares before [`Topology::set_nodes`].
+    /// Supports both ways. Zones have no shares before [`Topology::set_nodes`].
     #[must_use]
     pub fn new() -> Self {
         Self { topology: Some(Topology::default()), ..Self::default() }
     }
 
-    /// As [`Topology::set_nodes`]: takes note of all Nodes, and answers which Services must be planned again.
+    /// Records all Nodes and returns the Services to plan again, like [`Topology::set_nodes`].
     #[must_use]
     pub fn set_nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<ServiceName> {
         self.topology.as_mut().map(|topology| topology.set_nodes(nodes)).unwrap_or_default()
     }
 
-    /// Forgets a Service that is gone, or whose slices are no longer made.
+    /// Forgets a Service that is gone, or whose slices are no longer managed.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         if let Some(topology) = &mut self.topology {
             topology.forget(namespace, service);
         }
     }
 
-    /// What has happened to hints since the last call.
+    /// Returns the changes of hints since the last call.
     pub fn take_events(&mut self) -> Vec<HintEvent> {
         self.topology.as_mut().map(Topology::take_events).unwrap_or_default()
     }
@@ -74,14 +74,14 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// The share of a zone is one of all endpoints, so that its hints depend on all slices.
+    /// The share of a zone is a part of all endpoints, so its hints depend on all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }
 }
 
-/// Whether `service` asks for hints by the shares of zones: `Auto` or `auto` and no other value. The annotation's old name
-/// wins over its new one, also with a value that turns it off.
+/// True if `service` asks for hints by the shares of zones, with the value `Auto` or `auto`. The annotation's old name has
+/// priority over its new one, also with a value that turns hints off.
 #[must_use]
 pub fn is_topology_aware(service: &Service) -> bool {
     let annotations = &service.metadata.annotations;
@@ -89,7 +89,7 @@ pub fn is_topology_aware(service: &Service) -> bool {
     mode.is_some_and(|mode| matches!(mode.as_str(), "Auto" | "auto"))
 }
 
-/// Takes all hints away.
+/// Removes all hints.
 pub(crate) fn strip(draft: &mut Draft) {
     for slice in draft.written_mut() {
         for endpoint in &mut slice.endpoints {

@@ -1,4 +1,4 @@
-//! [`Incremental`]: plans that cost what changed, not what there is.
+//! [`Incremental`]: plans with a cost in proportion to the change, not to the size of the Service.
 //!
 //! ```text
 //!  set_pod, remove_pod ─────┐                    ┌─► touched slices and unplaced endpoints ─► packer ─┐
@@ -6,15 +6,20 @@
 //!  set_service ─────────────┘   fill levels      └─► what is out of the ordinary ─► full plan ────────┘
 //! ```
 //!
-//! For one Service it remembers what each pod should be as an endpoint, which slice holds it, and how full slices are.
-//! A change touches the slices that hold the pod; only touched slices and endpoints that no slice holds are looked at,
-//! with the same packer and the same last steps as [`crate::plan()`]. It makes the very plan that a full one over the
-//! same pods and slices in the order of their names makes (slices that nothing happened to are not listed as unchanged),
-//! and takes the full one where the ordinary case ends: a pod in two slices, slices of ports that no pod serves, of
-//! earlier Services or other address types, placeholders, hints that depend on all slices.
+//! For one Service the state is: the desired endpoint of each pod, the slice that has it, and the number of endpoints of each
+//! slice. A change of a pod touches the slices that have its endpoint. Only touched slices and endpoints without a slice are
+//! compared, with the same packer and the same last steps as [`crate::plan()`].
 //!
-//! It remembers no writes: what was written comes back as [`Incremental::set_slice`], from the answer of the API server
-//! or the watch, and until then the same plan comes again.
+//! The result equals a full plan over the same pods and over slices sorted by name. It only does not list untouched slices as
+//! unchanged. A full plan is made in these cases:
+//!
+//! - A pod has endpoints in two slices.
+//! - A slice has ports that no pod serves, belongs to an earlier Service, or has another address type.
+//! - A placeholder is needed or must be removed.
+//! - Hints depend on all slices.
+//!
+//! Writes are not recorded. A written slice comes back through [`Incremental::set_slice`], from the answer of the API server or
+//! from the watch. Until then the same plan is returned again.
 
 mod family;
 mod keys;
@@ -35,15 +40,15 @@ use keys::PortKeys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The state of one Service from which its slices are planned change by change.
+/// State of one Service from which its slices are planned change by change.
 #[derive(Debug)]
 pub struct Incremental {
     service: Arc<Service>,
     config: Arc<Config>,
     pods: HashMap<Text, KnownPod>,
-    /// Pods of which something is left out.
+    /// Pods that are left out, or of which an address is left out.
     skipped: BTreeSet<Text>,
-    /// One of each list of ports, so that equal ones are seldom compared.
+    /// One instance of each list of ports, so that equal lists are seldom compared.
     keys: PortKeys,
     families: Vec<FamilyState>,
     /// Slices of address types that the Service does not have.
@@ -51,7 +56,7 @@ pub struct Incremental {
     full_plans: u64,
 }
 
-/// What is known of a pod.
+/// State of a pod.
 #[derive(Debug, PartialEq)]
 struct KnownPod {
     backend: Option<Backend>,
@@ -59,11 +64,11 @@ struct KnownPod {
     skipped: Vec<Skipped>,
 }
 
-/// The pods of a Service by name.
+/// Pods of a Service by name.
 type Pods = HashMap<Text, KnownPod>;
 
 impl Incremental {
-    /// A Service without pods and slices.
+    /// Returns the state of a Service without pods and slices.
     #[must_use]
     pub fn new(service: Arc<Service>, config: Arc<Config>) -> Self {
         let families = plan::families(&service).into_iter().map(FamilyState::new).collect();
@@ -79,19 +84,19 @@ impl Incremental {
         }
     }
 
-    /// The Service as it is known.
+    /// Service as last set.
     #[must_use]
     pub const fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// How many of its plans were full ones.
+    /// Number of full plans so far.
     #[must_use]
     pub const fn full_plans(&self) -> u64 {
         self.full_plans
     }
 
-    /// The Service changed: all of its pods are read anew, all of its slices looked at again.
+    /// Sets the changed Service. All of its pods are converted again, and all of its slices compared again.
     pub fn set_service<'a>(
         &mut self,
         service: Arc<Service>,
@@ -108,13 +113,13 @@ impl Incremental {
         }
     }
 
-    /// More labels are known to be others': `config` differs in [`Config::foreign_labels`] alone, and has all of them that
-    /// there were.
+    /// Sets a configuration with more labels of others. `config` may differ only in [`Config::foreign_labels`], which must
+    /// contain all previous ones.
     pub fn set_foreign_labels(&mut self, config: Arc<Config>) {
         self.config = config;
     }
 
-    /// A pod that the Service selects is new or changed, or its Node is.
+    /// Sets a pod that the Service selects: a new or changed pod, or one whose Node changed.
     pub fn set_pod(&mut self, pod: &Pod, nodes: &NodeZones) {
         let service = Arc::clone(&self.service);
         let mut backends = PodBackends::new(&service, nodes, &self.config);
@@ -124,8 +129,8 @@ impl Incremental {
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
-    /// A pod is there that cannot be read: its endpoints stay as slices have them, until it is set or removed. True if there
-    /// are any.
+    /// Keeps the endpoints of a pod that cannot be decoded as slices have them, until the pod is set or removed. Returns true if
+    /// there are any.
     pub fn keep_pod(&mut self, name: &Text) -> bool {
         let mut shown = self.families.iter().filter_map(|family| family.shown(name));
         let Some(mut backend) = shown.next() else { return false };
@@ -155,7 +160,7 @@ impl Incremental {
         self.pods.insert(name.clone(), known);
     }
 
-    /// A pod is gone, or the Service does not select it any more.
+    /// Removes a pod that is gone or that the Service no longer selects.
     pub fn remove_pod(&mut self, name: &str) {
         let Some((name, known)) = self.pods.remove_entry(name) else { return };
         self.skipped.remove(&name);
@@ -166,8 +171,8 @@ impl Incremental {
         }
     }
 
-    /// A slice is new or changed, by this controller or another. One that is not this controller's, or not any more, and
-    /// one that is being deleted count as gone.
+    /// Sets a slice that is new or changed, by this controller or another. A slice that is being deleted, or that this controller
+    /// does not manage, counts as removed.
     pub fn set_slice(&mut self, slice: Arc<EndpointSlice>) {
         let name = &slice.metadata.name;
         if self.held(name).is_some_and(|held| is_same_version(held, &slice)) {
@@ -197,7 +202,7 @@ impl Incremental {
         }
     }
 
-    /// A slice is gone.
+    /// Removes a slice that is gone.
     pub fn remove_slice(&mut self, name: &str) {
         for family in &mut self.families {
             family.remove_slice(name, &self.pods);
@@ -205,7 +210,7 @@ impl Incremental {
         self.unsupported.remove(name);
     }
 
-    /// The slices as they are known.
+    /// Slices as last set, sorted by name.
     #[must_use]
     pub fn slices(&self) -> Vec<Arc<EndpointSlice>> {
         let mut slices: Vec<_> = self.families.iter().flat_map(FamilyState::slices).cloned().collect();
@@ -214,7 +219,7 @@ impl Incremental {
         slices
     }
 
-    /// What should be done, as [`crate::plan_pods`] says it.
+    /// Returns the plan that [`crate::plan_pods`] would return.
     pub fn plan(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
         let mut leave = LeaveHints;
         let hints = plan::in_charge(&self.config, hints, &mut leave);
@@ -229,7 +234,7 @@ impl Incremental {
         plan
     }
 
-    /// The plan of what was touched; none where that is not enough to tell.
+    /// Returns the plan for touched slices and endpoints, or `None` if a full plan is needed.
     fn plan_touched(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);
@@ -269,7 +274,7 @@ impl Incremental {
     }
 }
 
-/// Whether two slices are known to be equal: an echo of what is held.
+/// True if two slices are known to be equal: a repeated watch event of the cached version.
 fn is_same_version(held: &Arc<EndpointSlice>, slice: &Arc<EndpointSlice>) -> bool {
     let (one, other) = (&held.metadata, &slice.metadata);
     Arc::ptr_eq(held, slice)

@@ -1,8 +1,8 @@
-//! Which EndpointSlices a Service should have, apart from writing them.
+//! Plans the EndpointSlices that a Service should have, separately from writing them.
 //!
-//! Kubernetes publishes the backends of a Service in EndpointSlices. The controller in kube-controller-manager that makes
-//! them from pods computes and writes in one go. Here the two are apart, as KEP-3685 asks for: a **plan** is a value that
-//! can be read, changed, refused or thrown away, and then **applied**.
+//! Kubernetes publishes the backends of a Service in EndpointSlices. The controller in kube-controller-manager that makes them
+//! from pods computes and writes in one step. Here the two are separate, as KEP-3685 proposes: a **plan** is a value that you
+//! can inspect, change, veto or drop, and then **apply**.
 //!
 //! ```text
 //!    Pod ──┐                            ┌──────────────── Config
@@ -15,26 +15,29 @@
 //!                         └── Incremental: the same plan from what changed
 //! ```
 //!
-//! - [`plan_pods`] goes from the pods that a Service selects to a [`Plan`]; [`plan()`] does so from [`Backend`]s that
-//!   are not pods. Both are pure: no clock, no I/O, no random order. The plan of a settled world is empty.
-//! - Endpoints go into slices by [`packer`], which knows nothing of Kubernetes: items into bounded buckets, so that few
-//!   buckets change.
-//! - A plan can be printed ([`std::fmt::Display`]), given more metadata ([`Plan::change_metadata`]) and told what not to
-//!   do ([`Plan::veto`]).
+//! - [`plan_pods`] returns a [`Plan`] for the pods that a Service selects. [`plan()`] does so for [`Backend`]s that are not
+//!   pods. Both are pure: no clock, no I/O, no random order. The plan is empty if the slices are up to date.
+//! - [`packer`] assigns endpoints to slices. It is independent of Kubernetes: it packs items into bounded buckets and changes
+//!   few buckets.
+//! - A plan can be printed ([`std::fmt::Display`]) and given more metadata ([`Plan::change_metadata`]). A hook can remove
+//!   writes from it ([`Plan::veto`]).
 //! - [`apply`](apply()) writes it through a [`SliceWriter`] in phases: creates, updates, deletes. Nothing is removed if an
-//!   addition failed. An update comes as a merge patch of owned fields, so that what others wrote on a slice survives.
-//! - [`Incremental`] keeps the state of one Service and plans from what changed: one pod of thousands costs the one slice
-//!   that it is in.
-//! - Beside the way, each of its own: [`hints`] (topology), [`trigger`] (when the change was made), [`tracker`] (own
-//!   writes that the watch has not shown yet), and metrics behind the feature `metrics`.
-//! - [`model`] is read straight from the API server's JSON. With the feature `k8s-openapi` there are conversions from and
-//!   to the types of that crate.
+//!   addition failed. An update is a merge patch of owned fields, so data that others wrote on a slice survives.
+//! - [`Incremental`] keeps the state of one Service and plans from changes. A change of one pod among thousands costs the one
+//!   slice that has its endpoint.
+//! - Independent parts: [`hints`] (topology), [`trigger`] (time of the change), [`tracker`] (own writes that the watch has not
+//!   shown yet), and metrics behind the feature `metrics`.
+//! - [`model`] is deserialized directly from the API server's JSON. The feature `k8s-openapi` adds conversions from and to the
+//!   types of that crate.
 //!
-//! Behaviour is that of Kubernetes 1.35, down to the number of writes. Where it differs, it is on purpose: placement is
-//! deterministic; a list of ports that is null is an empty one (kubernetes/kubernetes #133474); slices that are recycled
-//! keep the annotations and finalizers of others (#108267); addresses that the API would refuse are left out instead of
-//! blocking the Service; slices of an address type that the Service lost stay until the new ones are there; a placeholder
-//! of an earlier Service of the same name is not taken for this one's.
+//! Behaviour is that of Kubernetes 1.35, including the number of writes. The differences are intentional:
+//!
+//! - Placement is deterministic.
+//! - A list of ports that is null equals an empty one (kubernetes/kubernetes #133474).
+//! - Recycled slices keep the annotations and finalizers of others (kubernetes/kubernetes #108267).
+//! - Addresses that the API would reject are left out instead of blocking the Service.
+//! - Slices of an address type that the Service no longer has stay until the new ones exist.
+//! - A placeholder of an earlier Service of the same name does not count as a placeholder of the current one.
 //!
 //! # Example
 //!
@@ -47,7 +50,7 @@
 //! use serde_json::{from_value, json};
 //! use std::{convert::Infallible, num::NonZeroUsize, sync::Arc, sync::Mutex};
 //!
-//! /// Writes to memory what a real one sends to an API server.
+//! /// Writer to memory, in place of one that sends requests to an API server.
 //! #[derive(Default)]
 //! struct Memory(Mutex<Vec<EndpointSlice>>);
 //!
@@ -79,7 +82,7 @@
 //!     }
 //! }
 //!
-//! // Objects as a watch brings them.
+//! // Objects as a watch delivers them.
 //! let service: Service = from_value(json!({
 //!     "metadata": {"namespace": "shop", "name": "web", "uid": "5f1c", "labels": {"app": "web"}},
 //!     "spec": {"clusterIP": "10.96.0.7", "ipFamilies": ["IPv4"], "selector": {"app": "web"},
@@ -108,7 +111,7 @@
 //!   + 10.0.0.2 web-2 not ready
 //! ");
 //!
-//! // Between plan and apply: more metadata, and a rule of one's own.
+//! // Between plan and apply: more metadata, and a rule of your own.
 //! plan.change_metadata(|metadata| {
 //!     metadata.annotations.insert("example.com/made-for", "web");
 //! });
@@ -117,12 +120,12 @@
 //!     Write::Create(_) | Write::Update(_) => Veto::Allow,
 //! });
 //!
-//! // Apply. The writes of memory are done at once; elsewhere this is awaited.
+//! // Apply. Writes to memory complete at once; elsewhere, await this.
 //! let memory = Memory::default();
 //! let applied = apply(&plan, &memory, NonZeroUsize::MIN).now_or_never().expect("memory is at hand");
 //! assert!(applied.is_success());
 //!
-//! // What is as it should be costs nothing.
+//! // Slices that are up to date cause no write.
 //! let existing: Vec<_> = memory.0.lock().unwrap().iter().cloned().map(Arc::new).collect();
 //! assert_eq!(existing[0].endpoints[0].zone.as_deref(), Some("a"));
 //! let request = PlanRequest { existing: &existing, ..request };

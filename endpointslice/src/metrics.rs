@@ -1,7 +1,7 @@
 //! [`Metrics`]: the metrics of kube-controller-manager's EndpointSlice controller, under the same names.
 //!
-//! Dashboards and alerts that are written for it go on working. Names, help texts, labels and buckets are those of
-//! Kubernetes 1.35, where all of them are alpha; [`DualStackCount`] is the one number that differs.
+//! Existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35, where all
+//! of them are alpha. Only the count that [`DualStackCount`] sets differs.
 //!
 //! ```
 //! use endpointslice::Config;
@@ -10,7 +10,7 @@
 //! let registry = prometheus::Registry::new();
 //! let mut metrics = Metrics::new(&registry, &Config::default(), MetricsOptions::default())?;
 //! // For every Service that is planned: `metrics.planned(&service, &plan)`, then
-//! // `metrics.applied(&service, &plan, &applied)`, and at the end what came of it:
+//! // `metrics.applied(&service, &plan, &applied)`, and at the end the result:
 //! metrics.synced(SyncResult::Success);
 //! # Ok::<(), prometheus::Error>(())
 //! ```
@@ -33,12 +33,12 @@ use prometheus::{
 
 const PREFIX: &str = "endpoint_slice_controller";
 
-/// What may differ from one controller to another.
+/// Settings that may differ between controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MetricsOptions {
-    /// How Services of two address types are counted.
+    /// Counting of Services with two address types.
     pub dual_stack: DualStackCount,
-    /// Whether topology-aware hints are served: otherwise no change counts as made with them.
+    /// True if topology-aware hints are supported. If false, every change counts as made without them.
     pub topology_hints: bool,
 }
 
@@ -48,24 +48,24 @@ impl Default for MetricsOptions {
     }
 }
 
-/// How endpoints and slices of a Service of two address types are counted.
+/// Counting of endpoints and slices of a Service with two address types.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DualStackCount {
-    /// Those of both.
+    /// Count both address types.
     #[default]
     Both,
-    /// Those of the last only, as upstream (kubernetes/kubernetes #126004).
+    /// Count only the last address type, as upstream does (kubernetes/kubernetes #126004).
     Last,
 }
 
-/// What was done to a slice.
+/// Kind of write of a slice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Operation {
-    /// It was made.
+    /// The slice was created.
     Create,
-    /// It was changed.
+    /// The slice was updated.
     Update,
-    /// It was removed.
+    /// The slice was deleted.
     Delete,
 }
 
@@ -79,19 +79,19 @@ impl Operation {
     }
 }
 
-/// What came of a sync.
+/// Result of a sync.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SyncResult {
-    /// Everything is as it should be.
+    /// All writes succeeded, or none was needed.
     Success,
-    /// Nothing was planned: the cache lacks an own write.
+    /// Nothing was planned, because the cache lacks an own write.
     Stale,
     /// A write failed, or a pod had to be left out for now.
     Error,
 }
 
 impl SyncResult {
-    /// The value of the label `result`.
+    /// Value of the label `result`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ impl SyncResult {
     }
 }
 
-/// The metrics of one controller.
+/// Metrics of one controller.
 #[derive(Debug)]
 pub struct Metrics {
     options: MetricsOptions,
@@ -119,10 +119,10 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Makes the metrics and registers them.
+    /// Creates the metrics and registers them.
     ///
     /// # Errors
-    /// The registry has one of their names already, as it has when it is used for a second controller.
+    /// Returns an error if the registry already has one of their names, for example of a second controller.
     pub fn new(registry: &Registry, config: &Config, options: MetricsOptions) -> Result<Self, Error> {
         let metrics = Self {
             options,
@@ -178,14 +178,15 @@ impl Metrics {
         ]
     }
 
-    /// A Service was planned. To be called before the plan is carried out: it counts whether or not that goes well.
+    /// Records that a Service was planned. Call this before the plan is applied, because the plan counts also if a write fails.
     pub fn planned(&mut self, service: &Service, plan: &Plan) {
         self.sync_begun(plan);
         self.counted(service, plan);
     }
 
-    /// A sync begins with this plan: for who does not carry out every plan to its end before the next, with
-    /// [`Metrics::counted`] for all of its plans.
+    /// Records that a sync begins with this plan.
+    ///
+    /// For controllers that make a new plan before the last one is fully applied. They call [`Metrics::counted`] for every plan.
     pub fn sync_begun(&self, plan: &Plan) {
         for FamilyPlan { stats, .. } in &plan.families {
             self.endpoints_added.observe(stats.added as f64);
@@ -193,7 +194,7 @@ impl Metrics {
         }
     }
 
-    /// Sets the gauges to what there is of a Service once this plan is carried out.
+    /// Sets the gauges to the state of a Service after this plan is applied.
     pub fn counted(&mut self, service: &Service, plan: &Plan) {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
         let counted = match self.options.dual_stack {
@@ -206,7 +207,7 @@ impl Metrics {
         self.publish();
     }
 
-    /// A plan was carried out, in whole or in part.
+    /// Records that a plan was applied, fully or in part.
     pub fn applied<E>(&self, service: &Service, plan: &Plan, applied: &Applied<E>) {
         for written in &applied.written {
             self.changed(match written {
@@ -219,29 +220,29 @@ impl Metrics {
         self.completed(service, plan.families.iter().filter(is_complete));
     }
 
-    /// A slice was written: for who carries plans out in another way than [`crate::apply`].
+    /// Records a write of a slice, for controllers that do not use [`crate::apply`].
     pub fn changed(&self, operation: Operation) {
         self.changes.with_label_values(&[operation.as_str()]).inc();
     }
 
-    /// All that was planned for these address types was carried out: as [`Metrics::changed`].
+    /// Records that all planned writes of these address types succeeded, for controllers that do not use [`crate::apply`].
     pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
         let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
         for FamilyPlan { draft, suppressed_creates, .. } in families {
-            // Upstream counts slices that it would have created, were their Service not being deleted.
+            // Upstream also counts the slices that it does not create because the Service is being deleted.
             let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
             self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);
         }
     }
 
-    /// A sync has ended.
+    /// Records the end of a sync.
     pub fn synced(&self, result: SyncResult) {
         self.syncs.with_label_values(&[result.as_str()]).inc();
     }
 
-    /// Forgets a Service, which is gone.
+    /// Forgets a Service that is gone.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.counts.forget(namespace, service);
         self.publish();
@@ -258,7 +259,7 @@ impl Metrics {
     }
 }
 
-/// The traffic distribution that a Service's hints follow, if they follow one.
+/// Traffic distribution that the Service's hints follow, if any.
 fn traffic_distribution(service: &Service) -> Option<&Text> {
     let is_followed = Preference::of(service).is_some() && !is_topology_aware(service);
     service.spec.traffic_distribution.as_ref().filter(|_| is_followed)
@@ -276,7 +277,7 @@ fn histogram_opts(name: &str, help: &str) -> HistogramOpts {
     HistogramOpts::new(format!("{PREFIX}_{name}"), format!("[ALPHA] {help}"))
 }
 
-/// 2, 4, 8 and so on to 32768.
+/// Histogram with buckets 2, 4, 8 and so on to 32768.
 fn added_or_removed(name: &str, help: &str) -> Result<Histogram, Error> {
     Histogram::with_opts(histogram_opts(name, help).buckets(exponential_buckets(2.0, 2.0, 15)?))
 }

@@ -1,8 +1,7 @@
-//! The objects of Kubernetes that a slice is made from and the slice itself: the fields that matter, cheap to copy.
+//! Relevant fields of EndpointSlices and of the Kubernetes objects that they are made from, cheap to clone.
 //!
-//! Each type reads the JSON of the API server as it comes from a watch. What is not needed is skipped while reading and
-//! takes no memory; null, absent and empty are the same wherever the API takes them for the same; no value that the API
-//! server may hold is refused.
+//! Each type deserializes from the JSON of the API server, for example of a watch. Other fields are skipped and take no memory.
+//! Null, absent and empty are equal where the API treats them as equal. Every value that the API server may store is accepted.
 
 mod endpoint;
 mod lenient;

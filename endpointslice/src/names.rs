@@ -1,23 +1,24 @@
-//! The labels, annotations and values that the EndpointSlice controllers of Kubernetes agree on.
+//! Labels, annotations and values that the EndpointSlice controllers of Kubernetes share.
 //!
 //! Source: `k8s.io/api/discovery/v1` and `k8s.io/api/core/v1`, and the reference of well-known labels in Kubernetes' docs.
 
-/// The manager of slices that the controller in kube-controller-manager makes, and the default of [`crate::Config`].
+/// Managed-by value of the controller in kube-controller-manager, and the default of [`crate::Config`].
 pub const CONTROLLER_NAME: &str = "endpointslice-controller.k8s.io";
 
-/// Label of a slice: the Service that it belongs to.
+/// Label of a slice: the Service of the slice.
 pub const LABEL_SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Label of a slice: who makes and removes it.
+/// Label of a slice: the controller that manages it.
 pub const LABEL_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 /// Label of a slice whose Service has no cluster IP; its value is empty.
 pub const LABEL_HEADLESS: &str = "service.kubernetes.io/headless";
 
-/// Annotation of a slice: when the change was made that the latest write brought (RFC 3339 with up to nanoseconds, UTC).
+/// Annotation of a slice: time of the change that the latest write published (RFC 3339 with up to nanoseconds, UTC).
 pub const ANNOTATION_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Annotation of a Service: topology-aware hints, under the name of Kubernetes 1.21 to 1.26. It wins over the newer one.
+/// Annotation of a Service: topology-aware hints, under the name of Kubernetes 1.21 to 1.26. This name has priority over the
+/// newer one.
 pub const ANNOTATION_TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// Annotation of a Service: topology-aware hints.
@@ -26,13 +27,13 @@ pub const ANNOTATION_TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode"
 /// Label of a Node: its zone.
 pub const LABEL_ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Labels of Nodes whose processors do not count for a zone.
+/// Labels of Nodes whose CPU does not count for a zone.
 pub const LABELS_CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
-/// The cluster IP of a Service that wants none.
+/// Value of `clusterIP` of a headless Service.
 pub const CLUSTER_IP_NONE: &str = "None";
 
-/// Whether `key` is a label of slices that this library decides about, whatever the Service has under it.
+/// True if this library alone sets the label `key` on slices, and a Service cannot override it.
 #[must_use]
 pub fn is_reserved_label(key: &str) -> bool {
     matches!(key, LABEL_SERVICE_NAME | LABEL_MANAGED_BY | LABEL_HEADLESS)

@@ -1,40 +1,44 @@
-//! Items into bounded buckets, so that few buckets change.
+//! Packs items into bounded buckets and changes few buckets.
 //!
-//! Fan-out of any kind has this problem: many items are published in objects of limited size, each write of an object
-//! costs every reader, and items come and go one at a time. [`pack`] keeps every item where it is, fills buckets that
-//! must be written anyway, opens at most one bucket that need not be, and makes new ones for the rest. It never moves an
-//! item and never rebalances. These are the three steps of KEP-752's algorithm.
+//! The problem occurs in any kind of fan-out: many items are published in objects of limited size. Each write of an object
+//! costs every reader, and items are added and removed one at a time.
 //!
-//! It is deterministic: the same items and buckets in the same order give the same packing.
+//! [`pack`] follows the three steps of KEP-752's algorithm. It never moves an item and never rebalances:
+//!
+//! 1. Keep every item where it is.
+//! 2. Fill buckets that must be written anyway.
+//! 3. Fill at most one bucket that need not be written, and create new buckets for the rest.
+//!
+//! The packing is deterministic: the same items and buckets in the same order give the same result.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher as _, Hash};
 
-/// What is put in buckets.
+/// Content of a bucket.
 pub trait Item: Clone {
-    /// What tells one item from another. It borrows from the item, so that none is built.
+    /// Identity of an item. It borrows from the item to avoid allocations.
     type Key<'a>: Eq + Hash
     where
         Self: 'a;
 
-    /// Its key.
+    /// Returns the identity of the item.
     fn key(&self) -> Self::Key<'_>;
 
-    /// Whether the bucket that holds `self` can stay as it is where `wanted`, an item of the same key, should be.
+    /// True if a bucket that has `self` can stay as it is when `wanted`, an item of the same key, should be there.
     fn stands_for(&self, wanted: &Self) -> bool;
 }
 
-/// A bucket as it is.
+/// Existing bucket.
 #[derive(Debug)]
 pub struct Bucket<'a, I> {
-    /// What is in it.
+    /// Items of the bucket.
     pub items: &'a [I],
-    /// Whether it must be written whatever becomes of its items.
+    /// True if the bucket must be written, even with the same items.
     pub must_change: bool,
 }
 
 impl<I> Bucket<'_, I> {
-    /// What becomes of it, given whether its items are touched and what it should then hold.
+    /// Returns the fate of the bucket. `touched` says if its items change, `kept` returns the items that it should have then.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
         if !touched && !self.must_change {
             return Fate::Unchanged;
@@ -44,37 +48,37 @@ impl<I> Bucket<'_, I> {
     }
 }
 
-/// What becomes of a bucket.
+/// Result for an existing bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Fate<I> {
-    /// Nothing.
+    /// The bucket stays as it is.
     Unchanged,
-    /// It should hold these.
+    /// The bucket should have these items.
     Changed(Vec<I>),
-    /// None of its items is wanted any more.
+    /// None of the items is needed any more.
     Emptied,
 }
 
-/// What should be done so that all items are in buckets.
+/// Changes that put every item in a bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Packing<I> {
-    /// What becomes of each bucket, in the order in which they were given.
+    /// Fate of each bucket, in the order of the input.
     pub fates: Vec<Fate<I>>,
     /// New buckets.
     pub created: Vec<Vec<I>>,
-    /// How many items were in no bucket.
+    /// Number of items that were in no bucket.
     pub added: usize,
-    /// How many places of items in buckets were given up.
+    /// Number of items removed from buckets.
     pub removed: usize,
-    /// How many items there are, each key counted once.
+    /// Number of items, each key counted once.
     pub wanted: usize,
 }
 
-/// Packs `wanted` into `buckets` of at most `max` items; one that has more keeps them. Of items with the same key the
-/// last counts.
+/// Packs `wanted` into `buckets` of at most `max` items. A bucket that has more keeps them. Of items with the same key the last
+/// counts.
 ///
 /// # Panics
-/// If `max` is 0: no bucket could hold anything.
+/// Panics if `max` is 0, because no bucket could have an item.
 #[must_use]
 pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> Packing<I> {
     assert!(max > 0, "a bucket that holds nothing");
@@ -107,7 +111,7 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
     (fates.collect(), removed)
 }
 
-/// Steps 2 and 3: the rest fills buckets that change anyway, then at most one that would not, then new ones.
+/// Steps 2 and 3: fills buckets that change anyway, then at most one other, then new ones.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],
@@ -145,7 +149,7 @@ fn fullest_first<I>(fates: &mut [Fate<I>]) -> Vec<&mut Vec<I>> {
     changed
 }
 
-/// The unchanged bucket that all of what is left fits into with the least room to spare.
+/// Returns the unchanged bucket with the least room among those that fit all remaining items.
 fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize, max: usize) -> Option<usize> {
     let unchanged = fates.iter().zip(buckets).enumerate().filter(|(_, (fate, _))| matches!(fate, Fate::Unchanged));
     let fitting = unchanged.filter_map(|(index, (_, bucket))| {
@@ -155,7 +159,7 @@ fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize,
     fitting.min().map(|(_, index)| index)
 }
 
-/// The items that should be in buckets, found by key.
+/// Items that should be in buckets, by key.
 struct Wanted<I> {
     items: Vec<I>,
     taken: Vec<bool>,
@@ -182,7 +186,7 @@ impl<I: Item> Wanted<I> {
         Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
-    /// The wanted item of the same key, unless another bucket has it already.
+    /// Takes the wanted item of the same key, unless another bucket has it already.
     fn take(&mut self, item: &I) -> Option<usize> {
         let key = item.key();
         let hash = self.hasher.hash_one(&key);
@@ -198,7 +202,8 @@ impl<I: Item> Wanted<I> {
     }
 }
 
-/// `items` without those that come `again`, as pairs of the first and the later place; the last one takes the first place.
+/// Returns `items` without repetitions. `again` has pairs of the first and a later position. The last item moves to the first
+/// position.
 fn without_repetition<I: Clone>(mut items: Vec<I>, again: &[(usize, usize)]) -> Vec<I> {
     for &(first, later) in again {
         items[first] = items[later].clone();

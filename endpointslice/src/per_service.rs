@@ -1,10 +1,10 @@
-//! [`PerService`]: what is remembered about each Service.
+//! [`PerService`]: values by Service.
 
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// Something about each of some Services. It is looked up without copying a name, holds nothing for a namespace without
-/// Services and goes through them in the order of their names.
+/// Map from Services to values. A lookup copies no name, a namespace without Services takes no memory, and iteration is in
+/// order of names.
 #[derive(Clone, Debug)]
 pub(crate) struct PerService<T>(BTreeMap<Text, BTreeMap<Text, T>>);
 
@@ -39,12 +39,12 @@ impl<T> PerService<T> {
         removed
     }
 
-    /// Namespace, name and what is remembered.
+    /// Namespace, name and value of each Service.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Text, &Text, &T)> {
         self.0.iter().flat_map(|(namespace, names)| names.iter().map(move |(name, value)| (namespace, name, value)))
     }
 
-    /// Keeps what `keep` says, given namespace, name and what is remembered.
+    /// Keeps the values for which `keep` returns true, given namespace, name and value.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Text, &Text, &mut T) -> bool) {
         self.0.retain(|namespace, names| {
             names.retain(|name, value| keep(namespace, name, value));

@@ -1,4 +1,4 @@
-//! What should be done about the slices of one Service.
+//! Plan of the slices of one Service.
 //!
 //! ```text
 //!  pods ─► backends ─► groups by ports ─► draft per address type ─► placeholder ─► hints ─► finalize ─► Plan
@@ -6,8 +6,8 @@
 //!                          existing slices ────┘
 //! ```
 //!
-//! [`plan`] is a pure function: the same request, backends and hints give the same plan, and the plan of a world that has
-//! been brought to its last plan is empty.
+//! [`plan`] is a pure function: the same request, backends and hints give the same plan. After a plan is applied, the next one
+//! is empty unless the input changed.
 
 mod diff;
 mod draft;
@@ -32,79 +32,79 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What a plan is made for.
+/// Input of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'a> {
     /// The Service.
     pub service: &'a Service,
-    /// The slices that there are. Those of other managers and Services and those that are being deleted are not looked
-    /// at (#108267), so that giving too many does no harm.
+    /// Existing slices. Those of other managers and Services, and those that are being deleted, are ignored
+    /// (kubernetes/kubernetes #108267), so extra slices do no harm.
     pub existing: &'a [Arc<EndpointSlice>],
-    /// When the change was made that this plan publishes; none takes that annotation off every slice that is written
-    /// (#74294).
+    /// Time of the change that this plan publishes. `None` removes the annotation from every slice that is written
+    /// (kubernetes/kubernetes #74294).
     pub trigger_time: Option<Timestamp>,
-    /// How slices are made.
+    /// Settings of the controller.
     pub config: &'a Config,
 }
 
-/// What should be done about the slices of one Service.
+/// Changes that bring the slices of one Service up to date.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The Service.
     pub service: ServiceName,
-    /// What should be done, by address type: they do not depend on one another.
+    /// Changes by address type. The address types are independent of each other.
     pub families: Vec<FamilyPlan>,
-    /// Slices of address types that the Service does not have any more. They go when all families are done.
+    /// Slices of address types that the Service no longer has. They are deleted after all families succeeded.
     pub unsupported: Vec<Arc<EndpointSlice>>,
     /// Pods and addresses that were left out.
     pub skipped: Vec<Skipped>,
-    /// Writes that a hook has taken out.
+    /// Writes that a hook removed.
     pub vetoed: Vec<Vetoed>,
 }
 
 /// Namespace and name of a Service.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServiceName {
-    /// Its namespace.
+    /// Namespace of the Service.
     pub namespace: Text,
-    /// Its name.
+    /// Name of the Service.
     pub name: Text,
 }
 
-/// What should be done about the slices of one address type.
+/// Changes of the slices of one address type.
 #[derive(Clone, Debug, Default)]
 pub struct FamilyPlan {
-    /// Creates, updates, deletes in the order in which they may be carried out, and what stays as it is.
+    /// Creates, updates and deletes in the order of application, and unchanged slices.
     pub draft: Draft,
-    /// How many slices are not created because the Service is being deleted (#91287).
+    /// Number of slices that are not created because the Service is being deleted (kubernetes/kubernetes #91287).
     pub suppressed_creates: usize,
-    /// What it tells about itself.
+    /// Figures of the plan.
     pub stats: Stats,
 }
 
-/// Figures about the plan of one address type.
+/// Figures of the plan of one address type.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
     /// Endpoints that were in no slice.
     pub added: usize,
     /// Endpoints that left slices whose ports are still served.
     pub removed: usize,
-    /// What there will be, by ports.
+    /// Figures after the plan, by ports.
     pub groups: Vec<GroupStats>,
 }
 
-/// Figures about the slices of one list of ports.
+/// Figures of the slices of one list of ports.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupStats {
-    /// The ports, in the order of the first slice or backend.
+    /// Ports, in the order of the first slice or backend.
     pub ports: Arc<[EndpointPort]>,
-    /// How many endpoints there should be.
+    /// Number of endpoints that there should be.
     pub endpoints: usize,
-    /// In how many slices, a placeholder included.
+    /// Number of slices, including a placeholder.
     pub slices: usize,
 }
 
-/// How many writes there are.
+/// Number of writes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WriteCounts {
     /// Slices to create.
@@ -115,19 +115,19 @@ pub struct WriteCounts {
     pub deletes: usize,
 }
 
-/// What keeps a plan from being the last word: it should be carried out, and made again later.
+/// Problem of a plan. Apply the plan anyway, and plan again later.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum PlanError {
     /// A pod is left out until its Node is known.
     #[error("skipping Pod {pod} for Service {namespace}/{service}: Node {node} Not Found")]
     NodeMissing {
-        /// The pod.
+        /// Name of the pod.
         pod: Text,
-        /// The Service's namespace.
+        /// Namespace of the Service.
         namespace: Text,
-        /// The Service's name.
+        /// Name of the Service.
         service: Text,
-        /// The Node.
+        /// Name of the Node.
         node: Text,
     },
 }
@@ -163,8 +163,10 @@ pub fn plan(
     }
 }
 
-/// Plans the slices of a Service from the pods that it selects. A Service without a selector and an ExternalName keep
-/// what slices they have, unless the configuration wants them removed: somebody else may make them.
+/// Plans the slices of a Service from the pods that it selects.
+///
+/// A Service without a selector and an ExternalName keep their slices unless the configuration removes them, because another
+/// controller may manage them.
 #[must_use]
 pub fn plan_pods<'a>(
     request: &PlanRequest<'_>,
@@ -182,7 +184,7 @@ pub fn plan_pods<'a>(
     plan
 }
 
-/// Who decides about hints under this configuration.
+/// Returns the owner of the hints under this configuration.
 pub(crate) fn in_charge<'a>(
     config: &Config,
     hints: &'a mut dyn AssignHints,
@@ -194,7 +196,7 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Whether slices are not made for `service` from pods, and then whether those that there are should go.
+/// Returns `None` if slices of `service` are made from pods. Otherwise returns true if the existing ones are removed.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     if service.spec.is_external_name() {
         Some(config.clean_up_external_name)
@@ -205,7 +207,8 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// The plan of a Service that slices are not made for: nothing, or to remove every slice that this controller has for it.
+/// Returns the plan of a Service whose slices are not made from pods. The plan is empty, or removes every slice that this
+/// controller manages for it.
 pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     if !clean_up {
         return Plan::nothing(request.service);
@@ -215,8 +218,8 @@ pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
 }
 
-/// The address families of a Service, in its order of preference: those that it says, else that of its address, else
-/// both.
+/// Returns the address families of a Service, in its order of preference: the declared ones, else the family of its address,
+/// else both.
 #[must_use]
 pub fn families(service: &Service) -> Vec<Family> {
     let mut families = Vec::with_capacity(2);
@@ -238,7 +241,7 @@ pub fn families(service: &Service) -> Vec<Family> {
 }
 
 impl Plan {
-    /// A plan to leave everything as it is.
+    /// Returns a plan without writes.
     #[must_use]
     pub fn nothing(service: &Service) -> Self {
         let metadata = &service.metadata;
@@ -246,13 +249,13 @@ impl Plan {
         Self { service, ..Self::default() }
     }
 
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts() == WriteCounts::default()
     }
 
-    /// How many writes there are.
+    /// Returns the number of writes.
     #[must_use]
     pub fn counts(&self) -> WriteCounts {
         let mut counts = WriteCounts { deletes: self.unsupported.len(), ..WriteCounts::default() };
@@ -264,13 +267,13 @@ impl Plan {
         counts
     }
 
-    /// When the change was made that this plan publishes: for who can tell only once it is made
+    /// Sets the time of the change that this plan publishes, for callers that know it only after planning
     /// ([`crate::trigger::TriggerTimes::planned`]).
     pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
         self.families.iter_mut().for_each(|family| family.draft.set_trigger_time(time));
     }
 
-    /// What keeps this plan from being the last word.
+    /// Problems for which the Service must be planned again.
     pub fn errors(&self) -> impl Iterator<Item = PlanError> {
         self.skipped.iter().filter_map(|skipped| match &skipped.reason {
             SkipReason::NodeMissing(node) => Some(PlanError::NodeMissing {

@@ -1,14 +1,15 @@
-//! Which ports a pod serves for a Service, and which lists of ports are the same.
+//! Ports that a pod serves for a Service, and comparison of lists of ports.
 
 use crate::model::{ContainerPort, EndpointPort, Pod, Service, ServicePort, TargetPort};
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// A list of ports that endpoints share.
+/// List of ports that endpoints share.
 pub type PortList = Arc<[EndpointPort]>;
 
-/// What makes two lists of ports the same: their order does not matter, and a list that is not there is an empty one.
-/// Slices that kube-controller-manager made have their ports in the order of a hash, and null for none (#133474).
+/// Identity of a list of ports. The order does not matter, and an absent list equals an empty one.
+///
+/// On slices of kube-controller-manager the order is that of a hash, and no ports are null (kubernetes/kubernetes #133474).
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialOrd)]
 #[expect(clippy::derived_hash_with_manual_eq, reason = "one list is equal to itself without a look at it")]
 pub struct PortKey(PortList);
@@ -20,12 +21,12 @@ impl PartialEq for PortKey {
 }
 
 impl PortKey {
-    /// Whether anybody else has this very list.
+    /// True if another reference to this list exists.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Whether this is that very list.
+    /// True if both are the same allocation.
     #[cfg(test)]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -46,11 +47,11 @@ impl From<&[EndpointPort]> for PortKey {
     }
 }
 
-/// Finds the ports of pods for one Service. Pods that serve the same numbers get one list.
+/// Resolver of the ports of pods for one Service. Pods with the same port numbers share one list.
 #[derive(Debug)]
 pub(crate) struct PortResolver<'a> {
     ports: &'a [ServicePort],
-    /// The list of every pod, where no port is found by name.
+    /// List of every pod, if no port is found by name.
     fixed: Option<PortList>,
     known: HashMap<Vec<Option<i32>>, PortList>,
     last: (Vec<Option<i32>>, Option<PortList>),
@@ -65,7 +66,7 @@ impl<'a> PortResolver<'a> {
         Self { ports, fixed, known: HashMap::new(), last: (Vec::new(), None), numbers: Vec::new() }
     }
 
-    /// The ports that `pod` serves. A port whose name it does not have is left out, which [`Self::is_complete`] tells.
+    /// Returns the ports that `pod` serves. A named port that the pod lacks is left out, which [`Self::is_complete`] detects.
     pub(crate) fn resolve(&mut self, pod: &Pod) -> PortList {
         if let Some(fixed) = &self.fixed {
             return Arc::clone(fixed);
@@ -84,14 +85,16 @@ impl<'a> PortResolver<'a> {
         found
     }
 
-    /// Whether `list`, which [`Self::resolve`] answered, has all of the Service's ports.
+    /// True if `list`, a result of [`Self::resolve`], has all ports of the Service.
     pub(crate) fn is_complete(&self, list: &PortList) -> bool {
         list.len() == self.ports.len()
     }
 }
 
-/// The number of `port` at `pod`: of a named one that of the first container's port with its name and protocol, then of
-/// the first sidecar's (an init container that always restarts, KEP-753).
+/// Returns the number of `port` at `pod`.
+///
+/// A named port is searched by name and protocol in containers, then in sidecars (init containers that always restart,
+/// KEP-753). The first match counts.
 #[must_use]
 pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
     let name = match &port.target_port {

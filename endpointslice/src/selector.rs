@@ -1,19 +1,20 @@
-//! Which pods a Service selects, and which Services select a pod.
+//! Matching of Services and pods by selector.
 
 use crate::text::Text;
 use crate::text_map::TextMap;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 
-/// Whether `selector` selects what has `labels`. An empty selector selects nothing: for a Service it means that somebody
-/// else makes its slices.
+/// True if `selector` selects an object with `labels`. An empty selector selects nothing: another controller manages the slices
+/// of such a Service.
 #[must_use]
 pub fn selects(selector: &TextMap, labels: &TextMap) -> bool {
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// The selectors of one namespace, so that finding those that select a pod costs what it finds, not what there is. Each
-/// selector lies under the one of its labels that the fewest others lie under.
+/// Index of the selectors of one namespace. A lookup costs in proportion to the matches, not to the number of selectors.
+///
+/// Each selector is indexed under one of its labels: the one with the fewest other selectors.
 #[derive(Clone, Debug, Default)]
 pub struct SelectorIndex {
     selectors: HashMap<Text, TextMap>,
@@ -21,7 +22,7 @@ pub struct SelectorIndex {
 }
 
 impl SelectorIndex {
-    /// Takes note of the selector of a Service, in place of the one that it had.
+    /// Sets the selector of a Service and replaces its previous one.
     pub fn insert(&mut self, service: &Text, selector: &TextMap) {
         self.remove(service);
         let Some((key, value)) = selector.iter().min_by_key(|(key, value)| self.under(key, value)) else { return };
@@ -46,7 +47,7 @@ impl SelectorIndex {
         }
     }
 
-    /// The Services that select what has `labels`.
+    /// Returns the Services that select an object with `labels`.
     #[must_use]
     pub fn selecting(&self, labels: &TextMap) -> BTreeSet<Text> {
         let candidates = labels.iter().filter_map(|(key, value)| self.by_label.get(key)?.get(value)).flatten();

@@ -1,4 +1,4 @@
-//! [`SliceTemplate`]: what all slices of one Service have in common.
+//! [`SliceTemplate`]: common properties of all slices of one Service.
 
 use crate::config::{Config, Placeholder};
 use crate::model::{AddressType, EndpointSlice, Metadata, OwnerReference, Service};
@@ -7,7 +7,7 @@ use crate::ports::PortList;
 use crate::text::Text;
 use crate::text_map::TextMap;
 
-/// What all slices of one Service have in common: labels, owner, how their names begin.
+/// Common properties of all slices of one Service: labels, owner, and prefix of names.
 #[derive(Clone, Debug)]
 pub struct SliceTemplate<'a> {
     config: &'a Config,
@@ -18,7 +18,7 @@ pub struct SliceTemplate<'a> {
 }
 
 impl<'a> SliceTemplate<'a> {
-    /// For the slices of `service`.
+    /// Returns the template for slices of `service`.
     #[must_use]
     pub fn new(service: &Service, config: &'a Config) -> Self {
         let Metadata { name, namespace, uid, .. } = &service.metadata;
@@ -34,14 +34,14 @@ impl<'a> SliceTemplate<'a> {
         Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
     }
 
-    /// The labels of a slice: the Service's and those that say whose it is. What the Service itself has under the
-    /// reserved names counts for nothing.
+    /// Labels of a new slice: those of the Service, and those that identify Service and manager. Reserved labels of the Service
+    /// itself are ignored.
     #[must_use]
     pub const fn labels(&self) -> &TextMap {
         &self.labels
     }
 
-    /// The labels that `slice` should have, with those that it has from others.
+    /// Returns the desired labels of `slice`, including those of others.
     #[must_use]
     pub fn labels_for(&self, slice: &EndpointSlice) -> TextMap {
         let mut labels = self.labels.clone();
@@ -53,8 +53,8 @@ impl<'a> SliceTemplate<'a> {
         labels
     }
 
-    /// Whether `slice` must be written for its labels alone. As upstream, a wrong headless label is no such reason,
-    /// unless [`Config::repair_headless_label`] says so.
+    /// True if `slice` must be written for its labels alone. As upstream, a wrong headless label is not enough unless
+    /// [`Config::repair_headless_label`] is set.
     #[must_use]
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
@@ -65,14 +65,14 @@ impl<'a> SliceTemplate<'a> {
         !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
     }
 
-    /// Whether `slice` is one of this controller's for this Service, or for an earlier one of the same name.
+    /// True if this controller manages `slice` for this Service, or for an earlier one of the same name.
     #[must_use]
     pub fn manages(&self, slice: &EndpointSlice) -> bool {
         let same = |key| slice.metadata.labels.get(key) == self.labels.get(key);
         slice.metadata.namespace == self.namespace && same(LABEL_MANAGED_BY) && same(LABEL_SERVICE_NAME)
     }
 
-    /// Whether `slice` goes with this very Service, not with an earlier one of the same name (#94720).
+    /// True if this Service owns `slice`, not an earlier one of the same name (kubernetes/kubernetes #94720).
     #[must_use]
     pub fn owns(&self, slice: &EndpointSlice) -> bool {
         let OwnerReference { api_version, kind, uid, .. } = &self.owner;
@@ -80,7 +80,7 @@ impl<'a> SliceTemplate<'a> {
         owners.any(|owner| owner.uid == *uid && owner.kind == *kind && owner.api_version == *api_version)
     }
 
-    /// A new slice without endpoints.
+    /// Returns a new slice without endpoints.
     #[must_use]
     pub fn slice(&self, address_type: AddressType, ports: &PortList) -> EndpointSlice {
         let metadata = Metadata {
@@ -93,12 +93,12 @@ impl<'a> SliceTemplate<'a> {
         EndpointSlice { metadata, address_type, endpoints: Vec::new(), ports: ports.to_vec() }
     }
 
-    /// Whether a Service without endpoints has a slice.
+    /// True if a Service without endpoints has a slice.
     pub(crate) fn placeholders_are_wanted(&self) -> bool {
         self.config.placeholder == Placeholder::Always
     }
 
-    /// Whether `slice` is what a Service without endpoints has. Name, annotations and owners do not matter for that.
+    /// True if `slice` equals the slice of a Service without endpoints. Name, annotations and owners do not matter.
     #[must_use]
     pub fn is_placeholder(&self, slice: &EndpointSlice) -> bool {
         slice.endpoints.is_empty()
@@ -119,7 +119,7 @@ fn labels(service: &Service, config: &Config) -> TextMap {
     labels
 }
 
-/// What names of slices begin with: `<service>-`, or `<service>` should that be no beginning of a name.
+/// Prefix of slice names: `<service>-`, or `<service>` if the former is not a valid prefix.
 fn generate_name(service: &Text) -> Text {
     let begins_a_name = |prefix: &str| {
         prefix.len() <= 253

@@ -1,8 +1,7 @@
-//! [`Text`]: a string that many objects share.
+//! [`Text`]: string that many objects share.
 //!
-//! A node's name stands in its Node, in every pod on it and in every endpoint of every slice; a copy of a slice copies
-//! pointers. Two texts of one allocation are equal without a look at their letters, which is what nearly every comparison
-//! of a settled world is.
+//! The name of a Node is also in every pod on it and in every endpoint of these pods; cloning a slice clones pointers. Two
+//! texts of one allocation are equal without comparing bytes, the usual case when nothing changed.
 
 use hashbrown::DefaultHashBuilder;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -15,25 +14,27 @@ use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An immutable string whose clones share one allocation.
+/// Immutable string whose clones share one allocation.
 #[derive(Clone, Default)]
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// `text`, in the allocation of an equal one that this thread has asked for lately: for what stands in many objects,
-    /// such as namespaces, names of Nodes, zones and labels. It saves memory, and comparing what was read apart.
+    /// Returns `text`, in the allocation of an equal text that this thread requested recently.
+    ///
+    /// For texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. This saves memory and makes
+    /// comparisons of separately decoded objects faster.
     #[must_use]
     pub fn shared(text: &str) -> Self {
         RECENT.with_borrow_mut(|recent| recent.share(text))
     }
 
-    /// The letters.
+    /// Returns the text as a string slice.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// This text if it has a letter: Kubernetes writes "" and absence for the same thing in most fields.
+    /// Returns `None` for "": in most fields of Kubernetes "" and absence are equal.
     #[must_use]
     pub fn non_empty(&self) -> Option<&Self> {
         (!self.0.is_empty()).then_some(self)
@@ -44,14 +45,14 @@ thread_local! {
     static RECENT: RefCell<Recent> = RefCell::new(Recent::new());
 }
 
-/// The texts that were lately asked for, each in the one place that its hash says: a newer one takes it.
+/// Recently requested texts. Each has the one position that its hash determines, and a newer text replaces it.
 struct Recent {
     texts: Box<[Text]>,
     hasher: DefaultHashBuilder,
 }
 
 impl Recent {
-    /// Enough for the Nodes and labels of a large cluster, in 64 KiB a thread.
+    /// Enough for the Nodes and labels of a large cluster, in 64 KiB per thread.
     const PLACES: usize = 4096;
 
     fn new() -> Self {
@@ -175,18 +176,18 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// Reads a text that stands in many objects ([`Text::shared`]).
+/// Deserializes a text that occurs in many objects ([`Text::shared`]).
 pub(crate) fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
     Ok(shared_option(deserializer)?.unwrap_or_default())
 }
 
-/// The same for one that may be absent.
+/// Deserializes an optional text that occurs in many objects.
 pub(crate) fn shared_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Text>, D::Error> {
     let text: Option<SharedText> = Option::deserialize(deserializer)?;
     Ok(text.map(|SharedText(text)| text))
 }
 
-/// A text that stands in many objects.
+/// Text that occurs in many objects.
 pub(crate) struct SharedText(pub(crate) Text);
 
 impl<'de> Deserialize<'de> for SharedText {
@@ -211,7 +212,7 @@ impl<'de> Deserialize<'de> for SharedText {
     }
 }
 
-/// Takes null for "" and a number for its digits: an object that the API server holds is never unreadable.
+/// Accepts null as "" and a number as its digits, so every stored object can be decoded.
 struct TextVisitor;
 
 impl Visitor<'_> for TextVisitor {

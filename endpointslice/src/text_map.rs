@@ -5,31 +5,31 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// A map from text to text, sorted by key. It has one allocation, where a tree would have a node of 11 places for the
-/// two labels of a pod.
+/// Map from text to text, sorted by key. It has one allocation; a tree would have a node of 11 entries for the two labels of a
+/// pod.
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TextMap(Vec<(Text, Text)>);
 
 impl TextMap {
-    /// A map of nothing.
+    /// Returns an empty map.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Text> {
         self.find(key).ok().map(|at| &self.0[at].1)
     }
 
-    /// Whether it has `key`, with whatever value.
+    /// True if the map contains `key`, with any value.
     #[must_use]
     pub fn contains_key(&self, key: &str) -> bool {
         self.find(key).is_ok()
     }
 
-    /// Sets `key` to `value` and answers what it was.
+    /// Sets `key` to `value` and returns the previous value.
     pub fn insert(&mut self, key: impl Into<Text>, value: impl Into<Text>) -> Option<Text> {
         let key = key.into();
         match self.find(&key) {
@@ -41,23 +41,23 @@ impl TextMap {
         }
     }
 
-    /// Takes `key` out and answers what it was.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Text> {
         self.find(key).ok().map(|at| self.0.remove(at).1)
     }
 
-    /// Its pairs, by key.
+    /// Returns the pairs, sorted by key.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Text, &Text)> + Clone {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
-    /// How many pairs it has.
+    /// Returns the number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has no pair.
+    /// True if the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -69,7 +69,7 @@ impl TextMap {
 }
 
 impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for TextMap {
-    /// A key that comes twice has the later value.
+    /// A repeated key gets the later value.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut map = Self::new();
         for (key, value) in pairs {

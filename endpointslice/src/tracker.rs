@@ -1,11 +1,10 @@
-//! [`SliceTracker`]: which slice events are echoes of one's own writes, and whether a cache has seen those writes yet.
+//! [`SliceTracker`]: distinguishes own writes from those of others in watch events, and detects a cache that lacks own writes.
 //!
-//! A controller that plans from a watched cache needs both answers. It must not plan while the cache lacks what it has
-//! written itself, or it writes everything twice; and it must plan when somebody else has changed or deleted a slice of
-//! its, but not because of itself.
+//! A controller that plans from a watched cache needs both. It must not plan while the cache lacks its own writes, or it writes
+//! everything twice. It must plan when somebody else changed or deleted one of its slices, but not after its own writes.
 //!
-//! A write is announced before it is sent and settled when its answer is there, since the watch may be faster than the
-//! answer. What the watch shows in between is judged then, when it is certain whose it was:
+//! A write is announced before it is sent and settled when its answer arrives, because the watch may be faster than the answer.
+//! Events in between are judged at the answer, when their origin is certain:
 //!
 //! ```text
 //!  begin_update ──► PUT ──► the watch shows generation 8 ──► answer: generation 8 ──► stored: it was ours, nothing to do
@@ -13,10 +12,13 @@
 //!                                    └► changed: false for now
 //! ```
 //!
-//! It differs from upstream's tracker where that has holes: a slice that is deleted while its update is answered leaves
-//! nothing behind (kubernetes/kubernetes #141592: no slices for that Service until the controller restarts); an expected
-//! deletion is forgotten however event and answer are ordered; a deletion by others is told even of a slice that was never
-//! written by this process; and a slice that waits for its finalizers does not make the cache look stale (#108267).
+//! Four cases differ from upstream's tracker:
+//!
+//! - A slice that is deleted before the answer to its update leaves no state. Upstream writes no slices for its Service until
+//!   the controller restarts (kubernetes/kubernetes #141592).
+//! - An expected deletion is forgotten in any order of event and answer.
+//! - A deletion by others is reported also for a slice that this process never wrote.
+//! - A slice that waits for its finalizers does not make the cache look stale (kubernetes/kubernetes #108267).
 //!
 //! ```
 //! use endpointslice::model::{EndpointSlice, Service};
@@ -25,7 +27,7 @@
 //! # let (service, before, answer): (Service, EndpointSlice, EndpointSlice) = Default::default();
 //! let mut tracker = SliceTracker::default();
 //! let write = tracker.begin_update(&service, &before);
-//! // Send it. Meanwhile the watch goes on: `tracker.changed(&slice)`, `tracker.deleted(&slice)`.
+//! // Send it. Meanwhile the watch continues: `tracker.changed(&slice)`, `tracker.deleted(&slice)`.
 //! let plan_again = tracker.stored(write, &answer);
 //! ```
 //!
@@ -44,21 +46,21 @@ use crate::text::Text;
 use std::borrow::Borrow;
 use tracked::Tracked;
 
-/// What one process has written of slices and not seen again yet.
+/// Slice writes of one process that its watch has not shown yet.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTracker {
     services: PerService<Tracked>,
     eras: u64,
 }
 
-/// A write that was announced. It ends with [`SliceTracker::stored`], [`SliceTracker::removed`] or
-/// [`SliceTracker::failed`], also if it is given up.
+/// Announced write. It ends with [`SliceTracker::stored`], [`SliceTracker::removed`] or [`SliceTracker::failed`]; call the last
+/// also for a write that is given up.
 #[derive(Debug)]
 #[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being told"]
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// A Service that was forgotten meanwhile, or another under its name, takes no answers of this write.
+    /// Era of the Service. Answers of this write are ignored if the Service was forgotten or recreated meanwhile.
     era: u64,
     kind: Kind,
 }
@@ -78,7 +80,7 @@ impl SliceTracker {
         write
     }
 
-    /// Announces that `slice`, as the plan knew it, will be updated.
+    /// Announces that `slice`, in the version of the plan, will be updated.
     pub fn begin_update(&mut self, service: &Service, slice: &EndpointSlice) -> PendingWrite {
         let (uid, generation) = (slice.metadata.uid.clone(), slice.metadata.generation);
         let (tracked, write) = self.begin(service, Kind::Update { uid: uid.clone(), generation });
@@ -107,26 +109,31 @@ impl SliceTracker {
         (tracked, write)
     }
 
-    /// Settles a create or update: the API server answered with `slice`. True if somebody else has written to slices of
-    /// the Service meanwhile, so that it must be planned again.
+    /// Settles a create or update that the API server answered with `slice`.
+    ///
+    /// Returns true if somebody else wrote to slices of the Service meanwhile, so that the Service must be planned again.
     #[must_use]
     pub fn stored(&mut self, write: PendingWrite, slice: &EndpointSlice) -> bool {
         self.settle(&write, |tracked| {
             tracked.record(slice);
-            // Every write counts one up, or none if it changed nothing: more than one up, and somebody came between.
+            // Every write that changes something increases the generation by one. A larger increase means that somebody else
+            // wrote too.
             matches!(write.kind, Kind::Update { generation, .. } if slice.metadata.generation > generation + 1)
         })
     }
 
-    /// Settles a delete: the API server accepted it, and the watch will show it. (Where the answer was that there is no
-    /// such slice, that is [`Self::failed`]: no event may come.) True as in [`Self::stored`].
+    /// Settles a delete that the API server accepted, and that the watch will show. Returns true in the same case as
+    /// [`Self::stored`].
+    ///
+    /// If the API server answered that the slice does not exist, call [`Self::failed`]: no event may follow.
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
-        // The deletion is awaited since its announcement; the watch may have shown it already.
+        // The deletion is expected since its announcement; the watch may have shown it already.
         self.settle(&write, |_| false)
     }
 
-    /// Settles a write that failed, was given up, or found nothing to delete or update. True as in [`Self::stored`].
+    /// Settles a write that failed, was given up, or found no slice to delete or update. Returns true in the same case as
+    /// [`Self::stored`].
     #[must_use]
     pub fn failed(&mut self, write: PendingWrite) -> bool {
         self.settle(&write, |tracked| {
@@ -156,14 +163,17 @@ impl SliceTracker {
         overtaken || found
     }
 
-    /// The watch shows `slice`, new or changed. True if its Service must be planned again: it is not known to be one's own
-    /// write. While a write is under way that may have made it, the answer to that write decides.
+    /// Handles a watch event of `slice`, new or changed. Returns true if its Service must be planned again, because the change is
+    /// not known to be an own write.
+    ///
+    /// If a pending write may have made the change, the answer to that write decides.
     #[must_use]
     pub fn changed(&mut self, slice: &EndpointSlice) -> bool {
         self.of_mut(slice).is_none_or(|tracked| tracked.changed(slice))
     }
 
-    /// The watch shows that `slice` is gone. True if its Service must be planned again: nobody here has deleted it.
+    /// Handles a deletion that the watch shows. Returns true if the Service must be planned again, because this process did not
+    /// delete `slice`.
     #[must_use]
     pub fn deleted(&mut self, slice: &EndpointSlice) -> bool {
         let Some(service) = slice.metadata.labels.get(LABEL_SERVICE_NAME) else { return true };
@@ -176,8 +186,9 @@ impl SliceTracker {
         !was_expected
     }
 
-    /// Whether a cache that has these slices of `service`, those included that are being deleted, lacks something that
-    /// was written here. Such a Service is planned when the cache has caught up: ask again at each event of its slices.
+    /// True if a cache with these slices of `service` lacks an own write. Include slices that are being deleted.
+    ///
+    /// Plan such a Service when the cache has caught up: ask again at each event of its slices.
     #[must_use]
     pub fn is_stale<S: Borrow<EndpointSlice>>(&self, service: &Service, slices: impl IntoIterator<Item = S>) -> bool {
         let metadata = &service.metadata;
@@ -185,7 +196,7 @@ impl SliceTracker {
         tracked.is_some_and(|tracked| tracked.service_uid == metadata.uid && tracked.is_ahead_of(slices))
     }
 
-    /// Whether it remembers `slice`.
+    /// True if the tracker has state of `slice`.
     #[must_use]
     pub fn contains(&self, slice: &EndpointSlice) -> bool {
         let service = slice.metadata.labels.get(LABEL_SERVICE_NAME);
@@ -193,9 +204,10 @@ impl SliceTracker {
         tracked.is_some_and(|tracked| tracked.contains(&slice.metadata.uid))
     }
 
-    /// The watch had a gap and began anew with a list of all slices, as of `resource_version`. What was written before
-    /// that and is not listed (which `is_listed` says of a UID) is gone, and no event will tell: such slices are forgotten
-    /// and their Services answered, to be planned again.
+    /// Handles a new list of all slices, as of `resource_version`, after a gap in the watch.
+    ///
+    /// A slice that was written before and is not listed is gone, and no event will follow. The tracker forgets such slices and
+    /// returns their Services, which must be planned again. `is_listed` is true for a UID in the list.
     #[must_use]
     pub fn relisted(&mut self, resource_version: &str, is_listed: impl Fn(&str) -> bool) -> Vec<ServiceName> {
         let Some(listed_at) = version(resource_version) else { return Vec::new() };
@@ -209,12 +221,12 @@ impl SliceTracker {
         bereft
     }
 
-    /// Forgets a Service, which is gone. Answers to writes that are still under way are ignored.
+    /// Forgets a Service that is gone. Answers to its pending writes are ignored.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
 
-    /// Whether it remembers nothing.
+    /// True if the tracker has no state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -226,7 +238,7 @@ impl SliceTracker {
     }
 }
 
-/// Versions of one resource can be ordered as numbers (KEP-5504); should they be no numbers, nothing is concluded.
+/// Resource versions of one resource can be ordered as numbers (KEP-5504). Versions that are not numbers are not compared.
 fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

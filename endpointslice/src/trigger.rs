@@ -1,13 +1,15 @@
-//! [`TriggerTimes`]: when the change was made that a write of slices publishes.
+//! [`TriggerTimes`]: time of the change that a write of slices publishes.
 //!
-//! Consumers measure from it how long a change takes to reach them: the "network programming latency" of Kubernetes'
-//! service level objectives, for which slices carry the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
+//! Consumers measure from it how long a change takes to reach them: the "network programming latency" of Kubernetes' service
+//! level objectives. Slices carry the time in the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
 //!
-//! A change has a time if it is the creation of a Service or a change of a pod's readiness. Deletions and changes of a
-//! Service's ports or labels have none (kubernetes/kubernetes #81360). Where upstream forgets the time of a change whose
-//! write failed, so that the retry that publishes it carries none, a time is kept here until it is published.
+//! The creation of a Service and a change of a pod's readiness have a time. Deletions and changes of a Service's ports or
+//! labels have none (kubernetes/kubernetes #81360).
 //!
-//! Who writes a plan as a whole says when all of it went well:
+//! Upstream forgets the time of a change whose write failed, so the retry carries none. Here a time is kept until it is
+//! published.
+//!
+//! A controller that waits for all writes of a plan reports when all of them succeeded:
 //!
 //! ```
 //! use endpointslice::model::{Pod, Service};
@@ -16,14 +18,16 @@
 //! # let (service, pods): (Service, Vec<Pod>) = Default::default();
 //! let mut times = TriggerTimes::default();
 //! let trigger_time = times.observe(&service, &pods);
-//! // Plan with that time and write. When all of it went well:
+//! // Plan with that time and write. When all writes succeeded:
 //! times.published(&service.metadata.namespace, &service.metadata.name);
 //! ```
 //!
-//! Who plans again while writes are under way asks for the time of each plan once it is made ([`TriggerTimes::planned`]),
-//! and says which writes leave ([`TriggerTimes::send`]) and how they have ended ([`TriggerTimes::ended`]). Then the
-//! time is that of the oldest change that the plan's writes publish for the first time, also of a Service that never comes
-//! to rest, and also while one of its pods waits for its Node.
+//! A controller that plans again while writes are pending asks for the time of each plan after planning
+//! ([`TriggerTimes::planned`]). It reports each write that it sends ([`TriggerTimes::send`]) and its end
+//! ([`TriggerTimes::ended`]).
+//!
+//! The time is then that of the oldest change that the plan's writes publish for the first time. This also works for a Service
+//! that changes all the time, and while one of its pods waits for its Node.
 
 use crate::model::{EndpointSlice, Pod, Service};
 use crate::per_service::PerService;
@@ -33,31 +37,33 @@ use hashbrown::HashMap;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// When the changes were made that slices do not show yet, by Service.
+/// Times of the changes that slices do not show yet, by Service.
 #[derive(Clone, Debug, Default)]
 pub struct TriggerTimes {
     services: PerService<Seen>,
 }
 
-/// What has been seen of one Service.
+/// State of one Service.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// A Service of the same name that was made anew is another.
+    /// UID of the Service. A recreated Service of the same name starts with new state.
     uid: Text,
     created: Option<Timestamp>,
-    /// By name, when the readiness of each of its pods last changed. One that has no such time is not in it.
+    /// Time of the last change of readiness, by pod. Pods without such a time are absent.
     pods: HashMap<Text, LastChange>,
-    /// The number of the latest look at all pods.
+    /// Number of the last call with all pods.
     round: u32,
-    /// The creation of the Service, until a slice without endpoints says so. Others have it from the pods that it began with.
+    /// Time of the Service's creation, until a slice without endpoints publishes it. Slices with endpoints get it from the first
+    /// pods.
     service: Option<Timestamp>,
-    /// By pod, the earliest change that is neither published nor on its way.
+    /// Earliest change of each pod that is neither published nor in a pending write.
     waiting: HashMap<Text, Timestamp>,
-    /// The pods of each write that is under way: what a plan makes of their later changes, the answers may change.
+    /// Pods of each pending write. If such a write fails, its times wait again, so a plan must not forget the pods' later
+    /// changes.
     underway: Vec<Arc<[Text]>>,
 }
 
-/// A write under way, with the times of what it publishes.
+/// Pending write, with the times that it publishes.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     service: Option<Timestamp>,
@@ -68,14 +74,15 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct LastChange {
     at: Timestamp,
-    /// The latest look at all pods that found the pod.
+    /// Number of the last call with all pods that contained the pod.
     round: u32,
 }
 
 impl TriggerTimes {
-    /// Takes note of a Service and all the pods that it selects, ended ones included, and answers when the earliest change
-    /// was made that is not published yet; none if there is none that has a time. Of a Service that is seen for the first
-    /// time this is its creation, whatever its pods say.
+    /// Records a Service and all pods that it selects, including ended ones. Returns the time of the earliest change that is not
+    /// published yet, if any has a time.
+    ///
+    /// For a Service seen for the first time this is its creation, independent of its pods.
     pub fn observe<'a>(&mut self, service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Timestamp> {
         let metadata = &service.metadata;
         let seen = self.services.get_or_default(&metadata.namespace, &metadata.name);
@@ -97,8 +104,9 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Takes note of one pod of a Service whose others are as they were, and answers as [`Self::observe`] does: for those
-    /// who plan one pod's change without looking at the others. A Service that was never observed has no time yet.
+    /// Records one pod of a Service whose other pods are unchanged, and returns the same as [`Self::observe`].
+    ///
+    /// For callers that plan the change of one pod without listing the others. A Service that was never observed has no time.
     pub fn observe_pod(&mut self, namespace: &str, service: &str, pod: &Pod) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         let newer = seen.note(pod);
@@ -106,8 +114,8 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Takes note that a Service has lost one pod, and answers as [`Self::observe`] does. A deletion itself has no time;
-    /// a later pod of that name starts anew.
+    /// Records that a Service lost one pod, and returns the same as [`Self::observe`]. A deletion itself has no time, and a later
+    /// pod of that name starts with new state.
     pub fn observe_removal(&mut self, namespace: &str, service: &str, pod: &str) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         seen.pods.remove(pod);
@@ -115,7 +123,7 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Takes note that everything seen so far is published, or needed no write.
+    /// Records that every change so far is published or needed no write.
     pub fn published(&mut self, namespace: &str, service: &str) {
         if let Some(seen) = self.services.get_mut(namespace, service) {
             seen.service = None;
@@ -123,9 +131,10 @@ impl TriggerTimes {
         }
     }
 
-    /// Takes note of a plan over all that was observed, and answers when the oldest change was made that its writes publish
-    /// for the first time. Of a pod that is in none of them all is published, or on its way, or not to be, and forgotten; a
-    /// pod that waits for its Node keeps its time for the write that publishes it.
+    /// Records a plan over everything observed. Returns the time of the oldest change that its writes publish for the first time.
+    ///
+    /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node. Times of all
+    /// other pods are dropped, because their changes are published or need no write.
     pub fn planned(&mut self, plan: &Plan) -> Option<Timestamp> {
         let seen = self.services.get_mut(&plan.service.namespace, &plan.service.name)?;
         if seen.waiting.is_empty() && seen.service.is_none() {
@@ -146,8 +155,8 @@ impl TriggerTimes {
         time
     }
 
-    /// A write leaves, of a slice with endpoints of these pods ([`pods_of`]). What it publishes is on its way: later plans
-    /// have later times.
+    /// Records that a write of a slice with endpoints of these pods ([`pods_of`]) is sent. Its changes no longer count for later
+    /// plans.
     pub fn send(&mut self, namespace: &str, service: &str, pods: Arc<[Text]>) -> Sent {
         let Some(seen) = self.services.get_mut(namespace, service) else { return Sent::default() };
         let times = pods.iter().filter_map(|pod| seen.waiting.remove_entry(pod)).collect();
@@ -155,7 +164,7 @@ impl TriggerTimes {
         Sent { times, service: seen.service.take_if(|_| pods.is_empty()), pods }
     }
 
-    /// That write has ended. If it was not carried out, as far as is known, what it was to publish is yet to be.
+    /// Records the end of that write. If `is_done` is false, its changes wait to be published again.
     pub fn ended(&mut self, namespace: &str, service: &str, sent: Sent, is_done: bool) {
         let Some(seen) = self.services.get_mut(namespace, service) else { return };
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
@@ -167,12 +176,12 @@ impl TriggerTimes {
         }
     }
 
-    /// Forgets a Service, which is gone.
+    /// Forgets a Service that is gone.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
 
-    /// Whether it remembers no Service.
+    /// True if no Service is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -180,7 +189,7 @@ impl TriggerTimes {
 }
 
 impl Seen {
-    /// Remembers when the readiness of `pod` last changed, and answers that if it is later than what was remembered.
+    /// Records the last change of the readiness of `pod`. Returns its time if it is later than the recorded one.
     fn note(&mut self, pod: &Pod) -> Option<Timestamp> {
         let at = pod.status.readiness.since?;
         let round = self.round;
@@ -209,7 +218,7 @@ impl Seen {
     }
 }
 
-/// The pods whose endpoints a slice has.
+/// Returns the pods of the endpoints of a slice.
 pub fn pods_of(slice: &EndpointSlice) -> impl Iterator<Item = &Text> {
     slice.endpoints.iter().filter_map(|endpoint| endpoint.target_ref.as_ref().map(|target| &target.name))
 }

@@ -1,4 +1,4 @@
-//! From pods to backends.
+//! Conversion of pods to backends.
 
 use super::Backend;
 use crate::address::{self, BadAddress, Family};
@@ -9,33 +9,33 @@ use crate::ports::PortResolver;
 use crate::text::Text;
 use std::sync::Arc;
 
-/// A pod that is left out, or an address of it.
+/// Pod, or address of a pod, that is left out.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Skipped {
-    /// The pod's name; it is in the Service's namespace.
+    /// Name of the pod, which is in the Service's namespace.
     pub pod: Text,
-    /// Why.
+    /// Reason for leaving it out.
     pub reason: SkipReason,
 }
 
-/// Why a pod is left out, or an address of it.
+/// Reason for leaving out a pod or one of its addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SkipReason {
-    /// It has ended for good. It is never published, whatever the Service says (#110115).
+    /// The pod has ended for good. Such a pod is never published, whichever options the Service sets (kubernetes/kubernetes
+    /// #110115).
     Ended,
-    /// It has no address yet.
+    /// The pod has no address yet.
     NoAddress,
-    /// The Node that it runs on is not known, so its zone cannot be told. To be planned again when that Node comes.
+    /// The pod's Node, and so its zone, is not known. Plan the Service again when that Node appears.
     NodeMissing(Text),
-    /// Not the pod but this address of it is left out: it would make the API refuse the whole slice.
+    /// The address is invalid. Only this address is left out, because the API would reject the whole slice.
     BadAddress(Text, BadAddress),
-    /// It lacks a port that the Service names, and such pods are not wanted
-    /// ([`Config::leave_out_pods_without_named_port`]).
+    /// The pod lacks a port that the Service names, and [`Config::leave_out_pods_without_named_port`] is set.
     NamedPortMissing,
 }
 
-/// Whether a pod can be an endpoint: it has not ended and has an address. Pods that are being deleted can: their endpoint
-/// says so (KEP-1672).
+/// True if a pod can be an endpoint: it has not ended and has an address. A pod that is being deleted can be one, and its
+/// endpoint is marked as terminating (KEP-1672).
 #[must_use]
 pub fn is_eligible(pod: &Pod) -> bool {
     why_not_eligible(pod).is_none()
@@ -51,7 +51,7 @@ fn why_not_eligible(pod: &Pod) -> Option<SkipReason> {
     }
 }
 
-/// Makes backends of the pods of one Service.
+/// Converter of the pods of one Service to backends.
 #[derive(Debug)]
 pub struct PodBackends<'a> {
     service: &'a Service,
@@ -62,15 +62,16 @@ pub struct PodBackends<'a> {
 }
 
 impl<'a> PodBackends<'a> {
-    /// For the pods of `service`, which run on `nodes`.
+    /// Returns a converter for the pods of `service`, which run on `nodes`.
     #[must_use]
     pub fn new(service: &'a Service, nodes: &'a NodeZones, config: &Config) -> Self {
         let leave_out_incomplete = config.leave_out_pods_without_named_port;
         Self { service, nodes, leave_out_incomplete, ports: PortResolver::new(service), skipped: Vec::new() }
     }
 
-    /// The backend of `pod`, if it can be one. A backend without addresses only says that its ports are served, which
-    /// keeps a slice for them: so it is for a pod whose Node is not known.
+    /// Returns the backend of `pod`, if it can be one.
+    ///
+    /// The backend of a pod whose Node is not known has no addresses, only ports. These keep a slice for the ports.
     pub fn convert(&mut self, pod: &Pod) -> Option<Backend> {
         if let Some(reason) = why_not_eligible(pod) {
             self.skip(pod, reason);
@@ -100,13 +101,13 @@ impl<'a> PodBackends<'a> {
         })
     }
 
-    /// What was left out of the pods that were converted.
+    /// Pods and addresses that the converter left out.
     #[must_use]
     pub fn into_skipped(self) -> Vec<Skipped> {
         self.skipped
     }
 
-    /// What was left out since the last call.
+    /// Returns what the converter left out since the last call.
     pub fn take_skipped(&mut self) -> Vec<Skipped> {
         std::mem::take(&mut self.skipped)
     }
@@ -132,7 +133,7 @@ impl<'a> PodBackends<'a> {
                 Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
             }
         }
-        // As upstream: which of them the kubelet names first makes no difference.
+        // Sorted as upstream does, so the order in which the kubelet lists addresses makes no difference.
         ipv4.sort_unstable();
         ipv6.sort_unstable();
         (ipv4.into_iter().collect(), ipv6.into_iter().collect())
@@ -156,7 +157,7 @@ fn target(pod: &Pod) -> TargetRef {
     }
 }
 
-/// The name of `pod` in `service`: only the Service that the pod names as its subdomain gives it one.
+/// Hostname of `pod` in `service`. Only the Service that the pod names as its subdomain gives it one.
 fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
     let hostname = pod.spec.hostname.non_empty()?;
     let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;

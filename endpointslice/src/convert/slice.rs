@@ -1,4 +1,4 @@
-//! Slices, both ways.
+//! Conversion of slices in both directions.
 
 use super::{own, shared};
 use crate::model::{
@@ -77,7 +77,7 @@ impl From<&v1::EndpointHints> for Hints {
     }
 }
 
-/// None for what is empty.
+/// `None` if `text` is empty.
 fn some(text: &Text) -> Option<String> {
     text.non_empty().map(ToString::to_string)
 }
@@ -92,7 +92,7 @@ fn list<'a, T: 'a, U>(items: &'a [T], convert: impl Fn(&'a T) -> U) -> Option<Ve
 }
 
 impl From<&EndpointSlice> for v1::EndpointSlice {
-    /// Endpoints and ports are there even if they are empty: the API wants a list of endpoints.
+    /// Sets endpoints and ports also when they are empty, because the API requires the list of endpoints.
     fn from(slice: &EndpointSlice) -> Self {
         Self {
             metadata: ObjectMeta::from(&slice.metadata),

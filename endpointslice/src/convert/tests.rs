@@ -1,4 +1,4 @@
-//! What comes of an object of k8s-openapi is what comes of its JSON.
+//! An object of k8s-openapi and its JSON give the same model.
 
 use crate::model::{EndpointSlice, Node, Pod, Service};
 use k8s_openapi::api::core::v1;

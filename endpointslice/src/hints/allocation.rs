@@ -1,7 +1,7 @@
-//! [`Allocation`]: how many endpoints each zone should have.
+//! [`Allocation`]: number of endpoints that each zone should have.
 //!
-//! Parts of endpoints are counted in whole units, as many to the endpoint as the cluster has thousandths of processors:
-//! nothing is rounded before it is decided.
+//! Fractions of endpoints are counted in whole units. An endpoint has as many units as the cluster has thousandths of CPUs, so
+//! nothing is rounded before the decision.
 
 use super::event::Refusal;
 use super::shares::{ZoneShares, minimum};
@@ -9,28 +9,28 @@ use crate::model::{Endpoint, EndpointSlice};
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// Endpoints by zone.
+/// Number of endpoints by zone.
 pub(super) type Counts = BTreeMap<Text, usize>;
 
-/// How many endpoints each zone should have.
+/// Number of endpoints that each zone should have.
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     zones: BTreeMap<Text, Quota>,
-    /// How many units make an endpoint.
+    /// Units of one endpoint.
     unit: i128,
 }
 
-/// How many endpoints one zone should have.
+/// Number of endpoints that one zone should have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Quota {
-    /// In units.
+    /// Share of the zone, in units.
     pub(super) desired: i128,
-    /// What is left of all endpoints when the other zones have their minimum.
+    /// Endpoints that remain if every other zone has its minimum.
     pub(super) maximum: usize,
 }
 
 impl Allocation {
-    /// Shares `endpoints` out by the processors of zones, or says why that cannot be done.
+    /// Divides `endpoints` by the CPU of zones, or returns the reason why that is impossible.
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, Refusal> {
         let shares = shares.ok_or(Refusal::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
@@ -48,14 +48,19 @@ impl Allocation {
         Ok(Self { zones: quotas.collect(), unit })
     }
 
-    /// The endpoints of a slice by the zones that they are hinted to, if its hints can stay as they are, given those of
-    /// slices that stay already. They cannot if an endpoint that is ready has none, or some for a zone that needs none, or
-    /// if a zone would get so many that another has less than its minimum.
+    /// Counts the ready endpoints of a slice by the zones of their hints, if the hints can stay. `staying` has the counts of
+    /// slices that stay already.
+    ///
+    /// The hints cannot stay in three cases:
+    ///
+    /// - A ready endpoint has no hint.
+    /// - A hint is for a zone that needs no endpoint.
+    /// - A zone would exceed its maximum, which leaves another zone below its minimum.
     pub(super) fn counts_of(&self, slice: &EndpointSlice, staying: &Counts) -> Option<Counts> {
         let mut counts = Counts::new();
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
             let hints = endpoint.hints.as_deref().filter(|hints| !hints.for_zones.is_empty())?;
-            // Hints for a Node come from a traffic distribution that is not in use any more.
+            // Hints for a Node come from a traffic distribution that is no longer in use.
             if !hints.for_nodes.is_empty() {
                 return None;
             }
@@ -71,7 +76,7 @@ impl Allocation {
         counts.iter().all(fits).then_some(counts)
     }
 
-    /// Which zones should give endpoints to which, given how many each has.
+    /// Returns the transfers between zones, given the number of endpoints of each zone.
     pub(super) fn transfers(&self, counts: &Counts) -> Transfers {
         let surplus = self.zones.iter().map(|(zone, quota)| {
             let count = counts.get(zone).copied().unwrap_or_default();
@@ -81,7 +86,7 @@ impl Allocation {
     }
 }
 
-/// How many endpoints zones give to and get from others, by zone. Nobody does both.
+/// Number of endpoints that zones give and receive, by zone. No zone does both.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Transfers {
     pub(super) giving: Counts,
@@ -89,9 +94,11 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Moves one endpoint after the other from the zone with the largest surplus to that with the largest lack, as long as
-    /// one of them makes up for a whole endpoint and the other for half of one: a zone keeps its own endpoints rather than
-    /// share them out to the last fraction. Of equal zones the first by name is taken.
+    /// Moves one endpoint at a time from the zone with the largest surplus to the zone with the largest deficit. Among equal
+    /// zones the first by name is taken.
+    ///
+    /// Stops when both are less than a whole endpoint, or one of them is less than half of one. So a zone keeps its own endpoints
+    /// instead of sharing them down to the last fraction.
     fn balancing<'a>(surplus: impl Iterator<Item = (&'a Text, i128)>, unit: i128) -> Self {
         let (mut surpluses, mut lacks): (Vec<_>, Vec<_>) = surplus.partition(|(_, surplus)| *surplus > 0);
         for (_, lack) in &mut lacks {
@@ -110,9 +117,11 @@ impl Transfers {
         transfers
     }
 
-    /// Takes one transfer away that starts in `zone` and answers where it leads: to the first zone by name, and on to the
-    /// next when that has all it gets. Where slices that stay hold so many endpoints that not all transfers can be made,
-    /// upstream's order is random; of those that could be chosen, this one leaves most slices as they are next time.
+    /// Removes one transfer that starts in `zone` and returns its target: the first receiving zone by name that still lacks
+    /// endpoints.
+    ///
+    /// If slices that stay have too many endpoints, not all transfers are possible. The order is random upstream. This order
+    /// leaves most slices unchanged in the next plan.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;
         let receiver = self.receiving.keys().next()?.clone();
@@ -121,7 +130,7 @@ impl Transfers {
         Some(receiver)
     }
 
-    /// Goes through ready endpoints and has `rehint` send those that a zone gives away to their new zone.
+    /// Passes the ready endpoints that a zone gives away to `rehint`, with their new zone.
     pub(super) fn carry_out<'a>(
         mut self,
         endpoints: impl Iterator<Item = &'a mut Endpoint>,
@@ -142,9 +151,9 @@ impl Transfers {
     }
 }
 
-/// The first of those that have most, if one has anything.
+/// First zone with the largest amount, if that amount is positive.
 fn most<'a, 'b>(zones: &'b mut [(&'a Text, i128)]) -> Option<&'b mut (&'a Text, i128)> {
-    // Of equal ones `max_by_key` takes the last.
+    // `max_by_key` returns the last of equal items.
     zones.iter_mut().rev().max_by_key(|(_, amount)| *amount).filter(|(_, amount)| *amount > 0)
 }
 

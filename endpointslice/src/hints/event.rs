@@ -1,81 +1,81 @@
-//! [`HintEvent`]: what a user should know about the hints of a Service.
+//! [`HintEvent`]: change of the hints of a Service that a user should know.
 
 use crate::model::AddressType;
 use crate::plan::ServiceName;
 use std::fmt;
 use thiserror::Error;
 
-/// Hints of a Service have come or gone. Upstream tells at every sync that there are none, which clusters had to silence
-/// (openshift/kubernetes #1513); here an event is a change.
+/// Event for hints that were added or removed. Upstream reports missing hints at every sync, which clusters had to silence
+/// (openshift/kubernetes #1513). Here each event is a change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HintEvent {
     /// The Service.
     pub service: ServiceName,
-    /// The address type of the slices: those of the other type have hints of their own.
+    /// Address type of the slices. Each address type has hints of its own.
     pub address_type: AddressType,
-    /// What has happened.
+    /// Change of the hints.
     pub change: HintChange,
 }
 
-/// What has happened to hints.
+/// Change of the hints of a Service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HintChange {
-    /// There are hints now.
+    /// The Service has hints now.
     Enabled,
-    /// The Service asks for hints, but cannot have them now, or not for the reason that was told before.
+    /// The Service asks for hints but cannot have them now, or the reason changed.
     Refused(Refusal),
-    /// The Service does not ask for them any more.
+    /// The Service no longer asks for hints.
     TurnedOff,
 }
 
-/// Why a Service that asks for hints does not get them. The texts are kube-controller-manager's.
+/// Reason why a Service that asks for hints does not get them. The texts are those of kube-controller-manager.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum Refusal {
-    /// A Node that is ready has no zone or no processors, or all that are ready are in one zone.
+    /// A ready Node has no zone or no CPU, or all ready Nodes are in one zone.
     #[error("Insufficient Node information: allocatable CPU or zone not specified on one or more nodes")]
     InsufficientNodes,
-    /// Not every zone can have an endpoint.
+    /// The Service has fewer endpoints than the cluster has zones.
     #[error("Insufficient number of endpoints ({endpoints} endpoints, {zones} zones)")]
     TooFewEndpoints {
-        /// How many endpoints are ready.
+        /// Number of ready endpoints.
         endpoints: usize,
-        /// How many zones there are.
+        /// Number of zones.
         zones: usize,
     },
-    /// However endpoints are shared out, those of one zone would get more than 20 % beyond their part.
+    /// No division of the endpoints avoids that those of one zone get more than 20 % beyond their share.
     #[error(
         "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold \
          ({endpoints} endpoints, {zones} zones)"
     )]
     Overload {
-        /// How many endpoints are ready.
+        /// Number of ready endpoints.
         endpoints: usize,
-        /// How many zones there are.
+        /// Number of zones.
         zones: usize,
     },
-    /// An endpoint that is ready has no zone.
+    /// A ready endpoint has no zone.
     #[error("One or more endpoints do not have a zone specified")]
     EndpointWithoutZone,
 }
 
 impl Refusal {
-    /// Whether it is for the same reason, with whatever numbers: a Service that scales is not refused anew at each step.
+    /// True if the reason is the same, with any numbers. So a Service that scales does not emit an event at each step.
     pub(super) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
-/// The `type` of an event in the API.
+/// Value of `type` of an Event in the API.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Severity {
-    /// As the user wanted it.
+    /// The change that the user asked for.
     Normal,
-    /// Something for the user to look at.
+    /// A problem for the user to look at.
     Warning,
 }
 
 impl Severity {
-    /// Its name in the API.
+    /// Name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Severity {
 }
 
 impl HintEvent {
-    /// Its severity.
+    /// Severity of the event.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self.change {
@@ -95,7 +95,7 @@ impl HintEvent {
         }
     }
 
-    /// Its reason, as kube-controller-manager has it.
+    /// Reason of the event, as in kube-controller-manager.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self.change {
@@ -104,7 +104,7 @@ impl HintEvent {
         }
     }
 
-    /// Its message, as kube-controller-manager has it.
+    /// Message of the event, as in kube-controller-manager.
     #[must_use]
     pub fn message(&self) -> String {
         self.to_string()

@@ -7,7 +7,7 @@ use crate::names::LABEL_ZONE;
 use crate::plan::{Draft, Update};
 use std::sync::Arc;
 
-/// A ready Node; "" for no zone.
+/// Ready Node; "" for no zone.
 pub(super) fn node(zone: &str, cpu: &str) -> Node {
     let mut metadata = Metadata::default();
     if !zone.is_empty() {
@@ -27,12 +27,12 @@ pub(super) fn control_plane(mut node: Node) -> Node {
     node
 }
 
-/// Nodes of zones with those thousandths of a processor each.
+/// Nodes of zones with these thousandths of a CPU each.
 pub(super) fn nodes(milli_by_zone: &[(&str, u32)]) -> Vec<Node> {
     milli_by_zone.iter().map(|(zone, milli)| node(zone, &format!("{milli}m"))).collect()
 }
 
-/// A Service with that annotation under its old name.
+/// Service with this annotation under its old name.
 pub(super) fn annotated(mode: &str) -> Service {
     let mut service = Service::default();
     service.metadata.namespace = "ns".into();
@@ -49,7 +49,7 @@ pub(super) fn preferring(traffic_distribution: Option<&str>) -> Service {
     service
 }
 
-/// A ready endpoint; "" for no zone.
+/// Ready endpoint; "" for no zone.
 pub(super) fn in_zone(zone: &str) -> Endpoint {
     Endpoint {
         addresses: Addresses::One("10.1.2.3".into()),
@@ -79,7 +79,7 @@ pub(super) fn slice(endpoints: Vec<Endpoint>) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// A draft of slices to create, to update and to leave.
+/// Draft of slices to create, to update and to leave unchanged.
 pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, unchanged: Vec<Vec<Endpoint>>) -> Draft {
     Draft {
         creates: creates.into_iter().map(slice).collect(),
@@ -89,7 +89,7 @@ pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, un
     }
 }
 
-/// The hints of an endpoint: zones, and Nodes behind an `@`; `-` for none.
+/// Hints of an endpoint: zones, and Nodes behind an `@`; `-` for none.
 pub(super) fn shown(endpoint: &Endpoint) -> String {
     let Some(hints) = &endpoint.hints else { return "-".to_owned() };
     let names = |names: &[crate::Text]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join("+");
@@ -101,7 +101,7 @@ fn shown_slice(slice: &EndpointSlice) -> String {
     slice.endpoints.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
-/// The hints of slices: to create, to update, left alone.
+/// Hints of slices: created, updated, unchanged.
 pub(super) fn shown_draft(draft: &Draft) -> [Vec<String>; 3] {
     [
         draft.creates.iter().map(shown_slice).collect(),

@@ -5,21 +5,21 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// How many Nodes are remembered: some more than the largest clusters have. A cluster whose Nodes come and go for long
-/// enough starts anew.
+/// Limit of cached Nodes, above the size of the largest clusters. The cache is cleared when it is full, which happens only
+/// after many Nodes were replaced.
 const MAX_NODES: usize = 16_384;
 const MAX_ZONES: usize = 1024;
 
-/// Gives endpoints of one place the same hints, so that a plan allocates none that an earlier one has made.
+/// Cache that gives endpoints of one place the same hints, so a plan does not allocate hints that an earlier plan made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: HashMap<Text, Arc<Hints>>,
-    /// By Node, with a zone or without.
+    /// By Node, and by zone if there is one.
     nodes: HashMap<Text, Arc<Hints>>,
 }
 
 impl HintInterner {
-    /// The hints for clients in `zone`.
+    /// Returns the hints for clients in `zone`.
     pub(super) fn zone(&mut self, zone: &Text) -> Arc<Hints> {
         if let Some(hints) = self.zones.get(zone) {
             return Arc::clone(hints);
@@ -29,7 +29,7 @@ impl HintInterner {
         hints
     }
 
-    /// The hints for clients on `node`, and in `zone` if there is one.
+    /// Returns the hints for clients on `node`, and in `zone` if there is one.
     pub(super) fn node(&mut self, node: &Text, zone: Option<&Text>) -> Arc<Hints> {
         if let Some(hints) = self.nodes.get(node).filter(|hints| hints.for_zones.first() == zone) {
             return Arc::clone(hints);

@@ -1,11 +1,11 @@
-//! Quantities of Kubernetes (`8`, `7910m`, `1.5`, `2k`, `1e3`), read exactly.
+//! Quantities of Kubernetes (`8`, `7910m`, `1.5`, `2k`, `1e3`), parsed exactly.
 //!
 //! Source: `k8s.io/apimachinery/pkg/api/resource`.
 
 const NANO: u128 = 1_000_000_000;
 const MILLI_IN_NANO: u128 = NANO / 1000;
 
-/// `text` in thousandths, rounded up as upstream does; none if it is no quantity, negative, or too large to be one.
+/// Returns `text` in thousandths, rounded up as upstream does, or `None` if it is negative, too large or not a quantity.
 pub(super) fn milli(text: &str) -> Option<u64> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let digits_end = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
@@ -21,7 +21,7 @@ pub(super) fn milli(text: &str) -> Option<u64> {
     u64::try_from(nano.div_ceil(MILLI_IN_NANO)).ok()
 }
 
-/// What a suffix multiplies and divides by.
+/// Factor and divisor of a suffix.
 fn scale(suffix: &str) -> Option<(u128, u128)> {
     Some(match suffix {
         "" => (1, 1),

@@ -1,4 +1,4 @@
-//! [`ZoneShares`]: how much of the cluster's processors each zone has.
+//! [`ZoneShares`]: share of the cluster's CPU that each zone has.
 
 use super::quantity;
 use crate::model::Node;
@@ -6,17 +6,19 @@ use crate::names::LABELS_CONTROL_PLANE;
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// How much of the cluster's processors each zone has. Numbers are whole thousandths, so that shares are exact.
+/// Share of the cluster's CPU that each zone has. Numbers are whole thousandths, so shares are exact.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ZoneShares {
-    /// Thousandths of a processor by zone, two zones or more.
+    /// Thousandths of a CPU by zone, of at least two zones.
     milli_by_zone: BTreeMap<Text, u64>,
     total_milli: u64,
 }
 
 impl ZoneShares {
-    /// The shares of the zones of `nodes`, of which those count that are ready and no part of the control plane. None if
-    /// one of them has no zone or no processors, or if they are all in one zone: then no traffic can be kept in its zone.
+    /// Returns the shares of the zones of `nodes`. Only Nodes count that are ready and not part of the control plane.
+    ///
+    /// Returns `None` if one of them has no zone or no CPU. Returns `None` also if all are in one zone, because hints cannot
+    /// change anything then.
     #[must_use]
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Option<Self> {
         let mut milli_by_zone = BTreeMap::<Text, u64>::new();
@@ -30,19 +32,19 @@ impl ZoneShares {
         (milli_by_zone.len() > 1).then_some(Self { milli_by_zone, total_milli })
     }
 
-    /// Zones by name, with thousandths of a processor.
+    /// Zones by name, with thousandths of a CPU.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Text, u64)> {
         self.milli_by_zone.iter().map(|(zone, milli)| (zone, *milli))
     }
 
-    /// Thousandths of a processor in all zones.
+    /// Thousandths of a CPU in all zones.
     #[must_use]
     pub const fn total_milli(&self) -> u64 {
         self.total_milli
     }
 
-    /// Whether endpoints shared out like that, by zone, would leave a zone with so few that they get more than 20 % beyond
-    /// their part.
+    /// True if this division of endpoints by zone leaves a zone with too few: its endpoints get more than 20 % beyond their
+    /// share.
     #[must_use]
     pub fn overloads(&self, endpoints_by_zone: &BTreeMap<Text, usize>) -> bool {
         let endpoints: usize = endpoints_by_zone.values().sum();
@@ -53,8 +55,8 @@ impl ZoneShares {
     }
 }
 
-/// How many of `endpoints` a zone with that share needs at least, so that none gets more than 20 % beyond its part:
-/// its part divided by 1.2 and rounded up.
+/// Returns the smallest number of `endpoints` for a zone with that share, so that none gets more than 20 % beyond its share.
+/// This is the share of the zone divided by 1.2 and rounded up.
 pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
     let needed = (5 * u128::from(milli) * endpoints as u128).div_ceil(6 * u128::from(total_milli));
     usize::try_from(needed).unwrap_or(usize::MAX)
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_minimum_is_exact_where_floating_point_is_not() {
-        // A part of 6 divided by 1.2 is 5, not a little more.
+        // A share of 6 divided by 1.2 is 5, not a little more.
         assert_eq!(minimum(1, 2, 12), 5);
         assert_eq!(minimum(1, 3, 9), 3);
         assert_eq!(minimum(1, 3, 36), 10);

@@ -1,4 +1,4 @@
-//! Who asks for hints by the shares of zones.
+//! Services that ask for hints by the shares of zones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! [`Topology`]: every zone gets endpoints for its share of the cluster's processors.
+//! [`Topology`]: every zone gets endpoints for its share of the cluster's CPU.
 
 use super::allocation::{Allocation, Counts, add};
 use super::event::{HintChange, HintEvent, Refusal};
@@ -10,16 +10,17 @@ use crate::per_service::PerService;
 use crate::plan::{AssignHints, Draft, ServiceName, families};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many events are kept for one who does not take them; the oldest are dropped.
+/// Limit of stored events if nobody takes them. The oldest are dropped.
 const MAX_EVENTS: usize = 1024;
 
-/// Hints by the shares of zones (KEP-2433): an endpoint is for clients in its own zone, unless another zone has too few
-/// for its share of the cluster's processors and gets some that are elsewhere.
+/// Hints by the shares of zones (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its
+/// share of the cluster's CPU gets some of other zones.
 ///
-/// Where endpoints cannot be shared out well, a Service has no hints at all. Three things differ from upstream: events
-/// tell changes only, for each address type on its own; a Service that was refused its hints is planned again when Nodes
-/// change (kubernetes/kubernetes #114215); and the numbers are exact and ties are broken by name, so that the same world
-/// has the same hints.
+/// If the endpoints cannot be divided well, the Service has no hints at all. Three things differ from upstream:
+///
+/// - Events report only changes, for each address type separately.
+/// - A Service whose hints were refused is planned again when Nodes change (kubernetes/kubernetes #114215).
+/// - Numbers are exact and ties are resolved by name, so the same state gives the same hints.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     shares: Option<ZoneShares>,
@@ -28,18 +29,19 @@ pub struct Topology {
     events: VecDeque<HintEvent>,
 }
 
-/// How it stands with the hints of one address type.
+/// State of the hints of one address type.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum State {
-    /// Ready endpoints by the zone that they are hinted to.
+    /// Number of ready endpoints by the zone of their hints.
     Hinted(Counts),
     Refused(Refusal),
 }
 
 impl Topology {
-    /// Takes note of all Nodes, and answers which Services must be planned again: those with hints whose zones would be
-    /// overloaded now, and those without that may have them now. To be called when a Node comes, goes, or changes its
-    /// readiness, zone, role or processors.
+    /// Records all Nodes and returns the Services to plan again. These are Services with hints whose zones are overloaded now,
+    /// and Services without hints that may have them now.
+    ///
+    /// Call this when a Node is added or removed, or changes its readiness, zone, role or CPU.
     #[must_use]
     pub fn set_nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<ServiceName> {
         let shares = ZoneShares::of(nodes);
@@ -47,37 +49,37 @@ impl Topology {
         self.shares = shares;
         let must_sync = |state: &State| match state {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
-            // The zone of an endpoint is that of its Node, whether or not that Node counts for the shares.
+            // An endpoint has the zone of its Node, also if the Node does not count for the shares.
             State::Refused(why) => has_changed || *why == Refusal::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
         affected.map(|(namespace, name, _)| ServiceName { namespace: namespace.clone(), name: name.clone() }).collect()
     }
 
-    /// What has happened to hints since the last call.
+    /// Returns the changes of hints since the last call.
     pub fn take_events(&mut self) -> Vec<HintEvent> {
         self.events.drain(..).collect()
     }
 
-    /// Whether `service` has hints by this for slices of `address_type`.
+    /// True if `service` has hints of this kind on slices of `address_type`.
     #[must_use]
     pub fn has_hints(&self, service: &Service, address_type: &AddressType) -> bool {
         let states = self.services.get(&service.metadata.namespace, &service.metadata.name);
         matches!(states.and_then(|states| states.get(address_type)), Some(State::Hinted(_)))
     }
 
-    /// Forgets a Service that is gone, or whose slices are no longer made.
+    /// Forgets a Service that is gone, or whose slices are no longer managed.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
     }
 
-    /// Whether it remembers no Service.
+    /// True if no Service is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
     }
 
-    /// Takes note that `service` does not ask for hints any more.
+    /// Records that `service` no longer asks for hints.
     pub(super) fn turned_off(&mut self, service: &Service, address_type: &AddressType) {
         let metadata = &service.metadata;
         let Some(states) = self.services.get_mut(&metadata.namespace, &metadata.name) else { return };
@@ -116,8 +118,10 @@ impl Topology {
         self.events.push_back(HintEvent { service, address_type: address_type.clone(), change });
     }
 
-    /// Gives hints to the endpoints of `draft`, or says why they cannot have any; what it has changed then is to be
-    /// stripped. Slices that would stay as they are do so if their hints are good enough.
+    /// Sets the hints of the endpoints of `draft`, or returns the reason why they cannot have any. On an error the caller removes
+    /// the hints that were already set.
+    ///
+    /// Unchanged slices stay unchanged if their hints are good enough.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {
         let allocation = Allocation::new(self.shares.as_ref(), ready_endpoints(draft))?;
         let mut counts = Counts::new();
@@ -143,7 +147,7 @@ impl Topology {
         Ok(counts)
     }
 
-    /// Hints `endpoint` to its own zone. One that is not ready has no hints: upstream leaves it those that it had.
+    /// Hints `endpoint` to its own zone. An endpoint that is not ready gets no hints; upstream leaves it the hints that it had.
     fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), Refusal> {
         endpoint.hints = None;
         if endpoint.is_ready() {
@@ -156,7 +160,7 @@ impl Topology {
 }
 
 impl AssignHints for Topology {
-    /// For a Service that asks for it ([`super::is_topology_aware`]); [`super::ServiceHints`] sees to that.
+    /// Only for a Service that asks for these hints ([`super::is_topology_aware`]), which [`super::ServiceHints`] ensures.
     fn assign(&mut self, service: &Service, draft: &mut Draft) {
         let state = match self.hint(draft) {
             Ok(counts) => State::Hinted(counts),
@@ -169,7 +173,7 @@ impl AssignHints for Topology {
     }
 }
 
-/// Forgets address types that the Service does not have any more; `planned` is one that it has.
+/// Forgets address types that the Service no longer has. `planned` is one that it has.
 fn keep_supported(service: &Service, planned: &AddressType, states: &mut BTreeMap<AddressType, State>) {
     if states.keys().any(|address_type| address_type != planned) {
         let supported = families(service);

@@ -1,4 +1,4 @@
-//! [`TrafficDistribution`]: every endpoint is for clients in its own place.
+//! [`TrafficDistribution`]: every endpoint is for clients in its own zone or on its own Node.
 
 use super::interner::HintInterner;
 use super::strip;
@@ -7,27 +7,28 @@ use crate::plan::{AssignHints, Draft};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for its zone, or for its zone and its
-/// Node. It looks at nothing but the endpoint. The hints of an endpoint that is not ready are left alone: nobody uses
-/// them, and it is written anew when it becomes ready. Where the field has no value that is known, hints are removed.
+/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for its zone, or for its zone and its Node.
 ///
-/// It remembers nothing but the hints that it has made, so that endpoints of one place share them.
+/// The hints depend only on the endpoint. An endpoint that is not ready keeps its hints: no client uses them, and its slice is
+/// written again when it becomes ready. Hints are removed if the field has no known value.
+///
+/// The only state is the hints made so far, so that endpoints of one place share them.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficDistribution {
     interner: HintInterner,
 }
 
-/// What `spec.trafficDistribution` can ask for.
+/// Value of `spec.trafficDistribution`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Preference {
-    /// The client's zone: `PreferSameZone`, or by its old name `PreferClose`.
+    /// Prefer the client's zone: `PreferSameZone`, or by its old name `PreferClose`.
     SameZone,
-    /// The client's Node, else its zone: `PreferSameNode`.
+    /// Prefer the client's Node, then its zone: `PreferSameNode`.
     SameNode,
 }
 
 impl Preference {
-    /// What `service` asks for; none if it asks for nothing or for something that is not known.
+    /// Returns the value of `service`, or `None` if it is absent or unknown.
     #[must_use]
     pub fn of(service: &Service) -> Option<Self> {
         match service.spec.traffic_distribution.as_deref()? {
@@ -37,12 +38,12 @@ impl Preference {
         }
     }
 
-    /// Where clients should be that prefer `endpoint`: in which zone, on which Node.
+    /// Returns the zone and the Node of clients that prefer `endpoint`.
     fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 
-    /// Whether `endpoint` has the hints that it should have. One that is not ready always has.
+    /// True if `endpoint` has the right hints. This is always true for an endpoint that is not ready.
     fn is_met(self, endpoint: &Endpoint) -> bool {
         if !endpoint.is_ready() {
             return true;

@@ -1,4 +1,4 @@
-//! [`FamilyState`]: which slice of one address type holds which pod.
+//! [`FamilyState`]: slices of one address type, and the pods whose endpoints they have.
 
 use super::{KnownPod, Pods};
 use crate::address::Family;
@@ -12,36 +12,36 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The slices of one address type.
+/// Slices of one address type.
 #[derive(Debug)]
 pub(super) struct FamilyState {
     pub(super) family: Family,
     pub(super) groups: BTreeMap<PortKey, Group>,
     slices: BTreeMap<Text, HeldSlice>,
-    /// The slices that have an endpoint of a pod.
+    /// Slices that have an endpoint of a pod, by pod.
     holders: HashMap<Text, Holders>,
-    /// How many pods more than one endpoint is of.
+    /// Number of pods with endpoints in several slices.
     multiply_held: usize,
-    /// How many slices belong to an earlier Service of the same name.
+    /// Number of slices that belong to an earlier Service of the same name.
     not_owned: usize,
 }
 
 /// Pods and slices that have the same ports.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// As the pods say them.
+    /// Ports in the order of the pods.
     pub(super) ports: PortList,
-    /// Pods that serve these ports, with an address or without.
+    /// Number of pods that serve these ports, with or without an address.
     pub(super) members: usize,
-    /// Those that have an address.
+    /// Number of those pods that have an address.
     pub(super) endpoints: usize,
-    /// Pods whose endpoint no slice of this group holds.
+    /// Pods whose endpoint is in no slice of this group.
     pub(super) unplaced: BTreeSet<Text>,
-    /// How many slices there are.
+    /// Number of slices.
     pub(super) slices: usize,
-    /// Slices to look at.
+    /// Slices to compare.
     pub(super) touched: BTreeSet<Text>,
-    /// All slices, by how many endpoints they have.
+    /// All slices, by number of endpoints.
     by_fill: BTreeMap<usize, BTreeSet<Text>>,
 }
 
@@ -52,7 +52,7 @@ struct HeldSlice {
     owned: bool,
 }
 
-/// The slices that hold a pod: one, ordinarily.
+/// Slices that have an endpoint of a pod, usually one.
 #[derive(Debug, Default)]
 struct Holders(Option<Text>, Vec<Text>);
 
@@ -102,7 +102,7 @@ impl FamilyState {
         self.slices.get(name).map(|held| &held.slice)
     }
 
-    /// A pod as the first slice shows it that has an endpoint of it.
+    /// Returns the backend that the pod's endpoint describes, from the first slice that has one.
     pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
         let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
         let mut shown = slices.filter_map(|slice| {
@@ -113,12 +113,11 @@ impl FamilyState {
         shown.next()
     }
 
-    /// How many slices there are.
     pub(super) fn len(&self) -> usize {
         self.slices.len()
     }
 
-    /// Whether touched slices and unplaced pods are all that can call for a write.
+    /// True if only touched slices and unplaced pods can require a write.
     pub(super) fn is_ordinary(&self, template: &SliceTemplate<'_>) -> bool {
         let served = |group: &Group| group.members > 0 || group.slices == 0;
         self.multiply_held == 0
@@ -126,8 +125,9 @@ impl FamilyState {
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
 
-    /// The one slice, if it is the placeholder that there should be: no pod has an address of this type, as in a
-    /// dual-stack Service on a cluster whose pods have one family.
+    /// Returns the only slice, if it is the placeholder that there should be.
+    ///
+    /// That is so if no pod has an address of this type, as in a dual-stack Service on a cluster whose pods have one family.
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
         let mut slices = self.slices();
         let (only, None) = (slices.next()?, slices.next()) else { return None };
@@ -137,7 +137,6 @@ impl FamilyState {
         is_settled.then_some(only)
     }
 
-    /// A pod is new.
     pub(super) fn add_pod(&mut self, name: &Text, backend: &Backend, key: &PortKey) {
         let wanted = backend.key(self.family);
         let placed = wanted.as_ref().is_some_and(|wanted| self.is_placed(name, wanted, key));
@@ -153,7 +152,7 @@ impl FamilyState {
         self.touch_holders(name);
     }
 
-    /// A pod is gone; it was this.
+    /// Removes a pod that was added with these values.
     pub(super) fn remove_pod(&mut self, name: &Text, backend: &Backend, key: &PortKey) {
         let group = self.group(key);
         group.members -= 1;
@@ -165,7 +164,7 @@ impl FamilyState {
         self.drop_if_unused(key);
     }
 
-    /// A slice is new or changed.
+    /// Sets a slice that is new or changed.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>, key: &PortKey, owned: bool, pods: &Pods) {
         let old = self.unlink(&slice.metadata.name);
         let name = slice.metadata.name.clone();
@@ -190,14 +189,13 @@ impl FamilyState {
         }
     }
 
-    /// A slice is gone.
     pub(super) fn remove_slice(&mut self, name: &str, pods: &Pods) {
         if let Some(old) = self.unlink(name) {
             self.displace(&old, pods);
         }
     }
 
-    /// Slices that were looked at and can stay as they are.
+    /// Marks slices as compared: they can stay as they are.
     pub(super) fn settle(&mut self, unchanged: &[Arc<EndpointSlice>]) {
         for slice in unchanged {
             let name = &slice.metadata.name;
@@ -209,7 +207,7 @@ impl FamilyState {
         }
     }
 
-    /// A slice holds an endpoint of a pod: if that is what the pod should be, the pod needs no place.
+    /// Records that a slice has this endpoint. The pod is placed if this is its desired endpoint.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
         let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
@@ -220,7 +218,7 @@ impl FamilyState {
         }
     }
 
-    /// A slice held these endpoints: pods of which it holds none any more may need a place.
+    /// Records that a slice no longer has its former endpoints. Pods that lost their endpoint may be unplaced.
     fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
@@ -232,7 +230,7 @@ impl FamilyState {
         self.drop_if_unused(&old.key);
     }
 
-    /// The pod needs a place if it should be an endpoint and no slice of its group holds that.
+    /// Marks the pod as unplaced if it should be an endpoint and no slice of its group has that endpoint.
     fn place_anew(&mut self, pod: &Text, known: &KnownPod) {
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
         if wanted.is_some_and(|wanted| !self.is_placed(pod, &wanted, &known.key)) {
@@ -240,14 +238,14 @@ impl FamilyState {
         }
     }
 
-    /// Whether some slice of the group holds the endpoint.
+    /// True if a slice of the group has the endpoint.
     fn is_placed(&self, pod: &Text, wanted: &EndpointKey<'_>, key: &PortKey) -> bool {
         let Some(holders) = self.holders.get(pod) else { return false };
         let mut slices = holders.iter().filter_map(|name| self.slices.get(name)).filter(|held| held.key == *key);
         slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
-    /// The slices that hold a pod are to be looked at.
+    /// Marks the slices that have an endpoint of the pod for comparison.
     fn touch_holders(&mut self, pod: &Text) {
         let Some(holders) = self.holders.get(pod) else { return };
         for name in holders.iter() {
@@ -300,15 +298,15 @@ impl FamilyState {
 }
 
 impl Group {
-    /// The slice that gets fullest if `left` more endpoints are put in it, of those that they fit in and that `may_open`;
-    /// the first by name of several.
+    /// Returns the slice that becomes fullest with `left` more endpoints, of those with enough room for which `may_open` is true.
+    /// Among several, returns the first by name.
     pub(super) fn closest_to_full(&self, left: usize, max: usize, may_open: impl Fn(&Text) -> bool) -> Option<&Text> {
         let levels = self.by_fill.range(..=max.checked_sub(left)?).rev();
         levels.flat_map(|(_, names)| names).find(|name| may_open(name))
     }
 }
 
-/// The pod that an endpoint is of.
+/// Name of the pod of an endpoint.
 pub(super) fn pod_of(endpoint: &Endpoint) -> Option<&Text> {
     endpoint.target_ref.as_ref().and_then(|target| target.name.non_empty())
 }

@@ -1,22 +1,22 @@
-//! [`PortKeys`]: one of each list of ports.
+//! [`PortKeys`]: one instance of each list of ports.
 
 use crate::ports::PortKey;
 use std::collections::BTreeSet;
 
-/// Below so many, lists that nobody has any more are not looked for.
+/// Below this size, unused lists are not searched for.
 const FEW: usize = 16;
 
-/// The lists of ports of one Service's pods and slices. Lists that none of them has any more go by and by: there are never
-/// more of them than of others, but for a few.
+/// Lists of ports of one Service's pods and slices. Unused lists are removed when the set grows, so its size is at most twice
+/// the lists in use plus `FEW`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
     held: BTreeSet<PortKey>,
-    /// How many were in use when that was last looked at.
+    /// Number of lists in use at the last cleanup.
     used: usize,
 }
 
 impl PortKeys {
-    /// The one that is equal to `key`.
+    /// Returns the shared instance that equals `key`.
     pub(super) fn one_of(&mut self, key: PortKey) -> PortKey {
         if let Some(held) = self.held.get(&key) {
             return held.clone();

@@ -1,4 +1,4 @@
-//! The draft of what was touched.
+//! Draft for touched slices.
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
@@ -12,8 +12,9 @@ use crate::ports::PortKey;
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// What is to become of the touched slices of one address type and of endpoints without a slice. None if nothing would be
-/// left: then there may be a placeholder to make, which needs all slices.
+/// Returns the draft for the touched slices of one address type and for endpoints without a slice.
+///
+/// Returns `None` if no slice would remain: a placeholder may be needed then, and that decision needs all slices.
 pub(super) fn draft(
     state: &FamilyState,
     pods: &Pods,
@@ -37,7 +38,7 @@ pub(super) fn draft(
     some_remain.then_some((draft, stats))
 }
 
-/// Where the endpoints of one group go.
+/// Placement of the endpoints of one group.
 struct GroupPlan<'a> {
     state: &'a FamilyState,
     pods: &'a Pods,
@@ -80,7 +81,7 @@ impl<'a> GroupPlan<'a> {
         stats.groups.push(GroupStats { ports, endpoints: self.group.endpoints, slices: count });
     }
 
-    /// What becomes of a slice if nothing is added to it.
+    /// Returns the fate of a slice if nothing is added to it.
     fn fate(&self, slice: &EndpointSlice, removed: &mut usize) -> Fate<Endpoint> {
         let family = self.state.family;
         let mut kept = Vec::with_capacity(slice.endpoints.len());
@@ -98,12 +99,12 @@ impl<'a> GroupPlan<'a> {
         bucket.fate(touched, || kept.into_iter().filter_map(|wanted| wanted.endpoint(family)).collect())
     }
 
-    /// What a pod should be in this group.
+    /// Returns the desired backend of a pod, if the pod belongs to this group.
     fn wanted(&self, pod: &str) -> Option<&'a Backend> {
         self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
-    /// The slice that nothing happened to and that the packer would open for the rest, if all slices were before it.
+    /// Returns the untouched slice that the packer would fill with the rest if it saw all slices.
     fn to_open(
         &self,
         slices: &[&Arc<EndpointSlice>],

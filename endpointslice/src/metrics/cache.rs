@@ -1,4 +1,4 @@
-//! [`SliceCounts`]: how many endpoints and slices there are in all, kept up to date one Service at a time.
+//! [`SliceCounts`]: total numbers of endpoints and slices, updated one Service at a time.
 
 use crate::config::{Config, Placeholder};
 use crate::per_service::PerService;
@@ -7,39 +7,39 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-/// How many endpoints and slices there are in all, and how many Services use which traffic distribution. A change of one
-/// Service costs what its ports are, however many Services there are (kubernetes/kubernetes #107091).
+/// Total numbers of endpoints and slices, and number of Services by traffic distribution. An update costs as much as its
+/// Service has lists of ports, independent of the number of Services (kubernetes/kubernetes #107091).
 #[derive(Clone, Debug)]
 pub struct SliceCounts {
     max_endpoints_per_slice: usize,
     placeholder: Placeholder,
     services: PerService<Counted>,
     totals: Totals,
-    /// Values that nobody uses any more stay, with no Service.
+    /// Values that no Service uses any more stay, with count 0.
     services_by_distribution: BTreeMap<Text, usize>,
     changed_distributions: Vec<Text>,
 }
 
-/// What one Service adds to the sums.
+/// Contribution of one Service to the totals.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     totals: Totals,
     traffic_distribution: Option<Text>,
 }
 
-/// Endpoints and slices of some Services.
+/// Numbers of endpoints and slices of some Services.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Totals {
-    /// How many endpoints there should be.
+    /// Number of endpoints that there should be.
     pub endpoints: usize,
-    /// How many slices there are.
+    /// Number of slices.
     pub slices: usize,
-    /// In how few slices they would fit.
+    /// Smallest number of slices that the endpoints fit in.
     pub desired_slices: usize,
 }
 
 impl SliceCounts {
-    /// Counts nothing yet; slices are filled as `config` says.
+    /// Returns counts of zero, with the limits of `config`.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
@@ -52,19 +52,19 @@ impl SliceCounts {
         }
     }
 
-    /// All Services together.
+    /// Totals of all Services.
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// How many Services use which traffic distribution, by its value.
+    /// Number of Services by traffic distribution.
     pub fn services_by_traffic_distribution(&self) -> impl Iterator<Item = (&Text, usize)> {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// A Service has these slices now: groups of equal ports, for each of its address types, and how many of their slices
-    /// are not created since the Service is being deleted.
+    /// Sets the slices of a Service. Each address type has its groups of equal ports, and the number of slices not created
+    /// because the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
@@ -81,7 +81,7 @@ impl SliceCounts {
         self.totals += totals;
     }
 
-    /// A Service uses this traffic distribution now, or none.
+    /// Sets the traffic distribution of a Service, or removes it.
     pub fn set_traffic_distribution(&mut self, namespace: &Text, service: &Text, value: Option<&Text>) {
         let counted = self.services.get_or_default(namespace, service);
         if counted.traffic_distribution.as_ref() == value {
@@ -95,7 +95,7 @@ impl SliceCounts {
         }
     }
 
-    /// Forgets a Service, which is gone.
+    /// Forgets a Service that is gone.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         if let Some(Counted { totals, traffic_distribution }) = self.services.remove(namespace, service) {
             self.totals -= totals;
@@ -103,7 +103,7 @@ impl SliceCounts {
         }
     }
 
-    /// The traffic distributions whose Services have changed since the last call, with their number of Services.
+    /// Returns the traffic distributions whose number of Services changed since the last call, with that number.
     pub(super) fn take_changed_distributions(&mut self) -> Vec<(Text, usize)> {
         let changed = std::mem::take(&mut self.changed_distributions);
         let services = |value: &Text| self.services_by_distribution.get(value).copied().unwrap_or_default();
@@ -125,7 +125,7 @@ impl SliceCounts {
             totals.slices += group.slices;
             totals.desired_slices += group.endpoints.div_ceil(self.max_endpoints_per_slice);
         }
-        // However many lists of ports nobody serves, one empty slice says so.
+        // A single placeholder covers any number of lists of ports without endpoints.
         if totals.desired_slices == 0 && self.placeholder == Placeholder::Always {
             totals.desired_slices = 1;
         }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::model::EndpointPort;
 
-    /// Groups of ports 80, and of 80 and 443, with those endpoints and slices.
+    /// Returns groups of port 80, and of ports 80 and 443, with these numbers of endpoints and slices.
     fn groups(counts: [(usize, usize); 2]) -> Vec<GroupStats> {
         let port = |number| EndpointPort { port: Some(number), ..EndpointPort::default() };
         let ports = [vec![port(80)], vec![port(80), port(443)]];
@@ -171,7 +171,7 @@ mod tests {
         counts.set_slices(&"ns1".into(), &service.into(), std::iter::once((groups, 0)));
     }
 
-    /// Upstream's `TestNumEndpointsAndSlices`: desired slices, slices, endpoints after each step.
+    /// Upstream's `TestNumEndpointsAndSlices`: desired slices, slices and endpoints after each step.
     #[test]
     fn the_five_steps_of_endpoints_and_slices() {
         let mut counts = SliceCounts::new(&Config::default());

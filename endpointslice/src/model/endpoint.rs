@@ -1,4 +1,4 @@
-//! [`Endpoint`] and what it is made of.
+//! [`Endpoint`] and its parts.
 
 use super::lenient::{names, null_is_default, write_names};
 use crate::text::{Text, shared, shared_option};
@@ -6,47 +6,47 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// One backend of a Service. A copy copies no text and, save for several addresses, allocates nothing.
+/// Backend of a Service in a slice. A clone copies no text and allocates only if there are several addresses.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// Its addresses, all of the slice's type. Consumers take them for the same thing (KEP-752).
+    /// Addresses of the slice's type. Consumers treat them as equivalent (KEP-752).
     pub addresses: Addresses,
-    /// Whether it may be sent to.
+    /// Readiness and termination.
     #[serde(deserialize_with = "null_is_default")]
     pub conditions: Conditions,
-    /// Its name in a headless Service.
+    /// DNS name of the endpoint in a headless Service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Text>,
-    /// What stands behind it: a pod. Copies of the endpoint share it.
+    /// Object behind the endpoint, for example a pod. Clones of the endpoint share it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub target_ref: Option<Arc<TargetRef>>,
-    /// Where it runs.
+    /// Node that the endpoint runs on.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub node_name: Option<Text>,
-    /// The zone of that Node.
+    /// Zone of that Node.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub zone: Option<Text>,
-    /// Who should prefer it. Endpoints with the same hints share them.
+    /// Clients that should prefer the endpoint. Endpoints with the same hints share them.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub hints: Option<Arc<Hints>>,
 }
 
 impl Endpoint {
-    /// Whether its `ready` condition is set and true.
+    /// True if the `ready` condition is set and true.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.conditions.ready == Some(true)
     }
 }
 
-/// Addresses of an endpoint: nearly always one, which then needs no list.
+/// Addresses of an endpoint. Nearly always there is one, which needs no list.
 #[derive(Clone, Debug, Default)]
 pub enum Addresses {
-    /// None.
+    /// No address.
     #[default]
     None,
-    /// One.
+    /// One address.
     One(Text),
     /// Several.
     Many(Arc<[Text]>),
@@ -96,59 +96,59 @@ impl<'de> Deserialize<'de> for Addresses {
     }
 }
 
-/// Whether an endpoint may be sent to (KEP-1672). Absent is not false: old writers set `ready` only.
+/// Readiness and termination of an endpoint (KEP-1672). An absent condition is not false: old writers set only `ready`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// May get new connections: serving and not terminating, or published in any case.
+    /// True if the endpoint may get new connections: serving and not terminating, or always published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// Could answer, terminating or not.
+    /// True if the endpoint can respond, terminating or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
-    /// Is going.
+    /// True if the endpoint is terminating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
 
-/// The object that stands behind an endpoint.
+/// Reference to the object behind an endpoint.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TargetRef {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: TargetKind,
-    /// Its namespace.
+    /// Namespace of the object.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub namespace: Text,
-    /// Its name.
+    /// Name of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Text,
-    /// Its UID.
+    /// UID of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// Its version, which old controllers wrote. Never compared: it changed with every heartbeat of the pod.
+    /// Resource version that old controllers wrote. It is never compared, because it changed with every heartbeat of the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<Text>,
-    /// Group and version of its kind: not written here, but a slice may have it.
+    /// API version of the object. This library does not write it, but a slice may have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Text>,
-    /// A part of it: as `api_version`.
+    /// Path of a part of the object. This library does not write it, but a slice may have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_path: Option<Text>,
 }
 
-/// The kind of a [`TargetRef`].
+/// Kind of a [`TargetRef`].
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum TargetKind {
-    /// A pod, which it is in every slice that this library makes from pods.
+    /// Pod: the kind in every slice that this library makes from pods.
     #[default]
     Pod,
-    /// Another, or "" for none.
+    /// Another kind, or "" for none.
     Other(Text),
 }
 
 impl TargetKind {
-    /// Its name in the API.
+    /// Name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for TargetKind {
     }
 }
 
-/// Who should prefer an endpoint (KEP-2433, KEP-3015).
+/// Clients that should prefer an endpoint (KEP-2433, KEP-3015).
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hints {

@@ -1,4 +1,4 @@
-//! How fields are read that the API server may leave out, set to null or fill with something newer than this library.
+//! Deserializers of fields that the API server may omit, set to null or fill with values newer than this library.
 
 use super::Readiness;
 use crate::text::{Text, shared};
@@ -8,7 +8,7 @@ use serde::ser::{SerializeSeq as _, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Null for the default.
+/// Reads null as the default.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -17,13 +17,13 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A point in time; one that cannot be read is none.
+/// Reads a timestamp; `None` if it is invalid.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text: Option<Text> = Option::deserialize(deserializer)?;
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// Writes a point in time as Kubernetes does.
+/// Writes a timestamp in the format of Kubernetes.
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
     match time {
@@ -32,7 +32,7 @@ pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S)
     }
 }
 
-/// The `Ready` one of a list of conditions; the others are skipped while reading.
+/// Reads the `Ready` condition of a list of conditions and skips the others.
 pub(super) fn ready<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D::Error> {
     deserializer.deserialize_any(ReadyVisitor)
 }
@@ -88,7 +88,7 @@ impl<'de> Visitor<'de> for ReadyVisitor {
     }
 }
 
-/// A list of objects with a name as the list of their names: the form of hints.
+/// Reads a list of objects with a name as a list of names: the format of hints.
 pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Text>, D::Error> {
     let named: Option<Vec<Named>> = Option::deserialize(deserializer)?;
     Ok(named.unwrap_or_default().into_iter().map(|it| it.name).collect())

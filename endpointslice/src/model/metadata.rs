@@ -1,4 +1,4 @@
-//! [`Metadata`]: what every object says about itself.
+//! [`Metadata`]: metadata common to all objects.
 
 use super::lenient::{null_is_default, time, write_time};
 use crate::text::{Text, shared};
@@ -10,72 +10,72 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Unique among objects of its kind in its namespace; "" on a new object that the API server is to name.
+    /// Name, unique among objects of the kind in the namespace. "" on a new object that the API server names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Text,
-    /// What the API server begins the name with.
+    /// Prefix of a name that the API server generates.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub generate_name: Text,
-    /// "" on what has none, such as a Node.
+    /// Namespace. "" on objects without one, such as a Node.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub namespace: Text,
-    /// Unique over all objects and time; "" on a new object.
+    /// UID, unique over all objects and time. "" on a new object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// The version that a write is to replace; "" for whichever there is.
+    /// Version that a write replaces; "" for any version.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub resource_version: Text,
-    /// Counts the changes outside of metadata and, on slices, of labels.
+    /// Number of changes outside of metadata and, on slices, of labels.
     #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_is_default")]
     pub generation: i64,
-    /// When it was created.
+    /// Time of creation.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time", serialize_with = "write_time")]
     pub creation_timestamp: Option<Timestamp>,
-    /// Since when it is being deleted; what it has as finalizers holds it.
+    /// Time of the deletion request. Finalizers delay the removal.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "time", serialize_with = "write_time")]
     pub deletion_timestamp: Option<Timestamp>,
-    /// What objects are selected by.
+    /// Labels, which selectors match.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub labels: TextMap,
-    /// What tools remark.
+    /// Annotations.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub annotations: TextMap,
-    /// With whom it goes.
+    /// Objects that this one is deleted with.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
-    /// Who must agree before it goes.
+    /// Names that must be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub finalizers: Vec<Text>,
 }
 
 impl Metadata {
-    /// Whether somebody has asked for its deletion.
+    /// True if the deletion of the object was requested.
     #[must_use]
     pub const fn is_terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 }
 
-/// An object that another goes with.
+/// Reference to an object that owns another.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
-    /// Group and version of the owner, `v1` for a Service.
+    /// API version of the owner, `v1` for a Service.
     #[serde(deserialize_with = "shared")]
     pub api_version: Text,
-    /// Its kind.
+    /// Kind of the owner.
     #[serde(deserialize_with = "shared")]
     pub kind: Text,
-    /// Its name.
+    /// Name of the owner.
     #[serde(deserialize_with = "shared")]
     pub name: Text,
-    /// Its UID: an owner of the same name that was made anew is another.
+    /// UID of the owner. A recreated owner with the same name is a different one.
     #[serde(deserialize_with = "shared")]
     pub uid: Text,
-    /// Whether the owner is the one that manages the object.
+    /// True if the owner is the managing controller of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
-    /// Whether a foreground deletion of the owner waits for the object.
+    /// True if a foreground deletion of the owner waits for the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! [`Pod`]: what an endpoint is made from.
+//! [`Pod`]: source of an endpoint.
 
 use super::lenient::{null_is_default, ready, write_ready};
 use super::{Metadata, Protocol};
@@ -10,67 +10,67 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Name, UID, labels.
+    /// Name, UID and labels.
     pub metadata: Metadata,
-    /// Where it runs and what its containers open.
+    /// Node, DNS name and container ports.
     pub spec: PodSpec,
     /// Addresses and readiness.
     pub status: PodStatus,
 }
 
-/// Where a pod runs and what its containers open.
+/// Node, DNS name and container ports of a pod.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
-    /// Its Node; "" before it has one.
+    /// Node of the pod; "" before it is scheduled.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub node_name: Text,
-    /// Its name in the headless Service that `subdomain` names.
+    /// DNS name in the headless Service that `subdomain` names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub hostname: Text,
-    /// The headless Service that gives it a name.
+    /// Headless Service that gives the pod a DNS name.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub subdomain: Text,
-    /// Its containers.
+    /// Containers of the pod.
     #[serde(deserialize_with = "null_is_default")]
     pub containers: Vec<Container>,
-    /// Containers that run before those; some go on beside them.
+    /// Init containers. Sidecars among them keep running beside the containers.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub init_containers: Vec<InitContainer>,
 }
 
-/// The ports of a container.
+/// Ports of a container.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Container {
-    /// What it opens, as far as it says.
+    /// Declared ports.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ContainerPort>,
 }
 
-/// The ports of an init container, and whether it stays.
+/// Ports and restart policy of an init container.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InitContainer {
-    /// `Always` makes it a sidecar (KEP-753).
+    /// Restart policy. `Always` makes the container a sidecar (KEP-753).
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub restart_policy: Text,
-    /// What it opens.
+    /// Declared ports.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ContainerPort>,
 }
 
-/// A port that a container opens.
+/// Port that a container declares.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
-    /// What a Service may call it by; "" if it cannot.
+    /// Name that a Service may refer to; "" if there is none.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
-    /// Its number.
+    /// Port number.
     #[serde(deserialize_with = "null_is_default")]
     pub container_port: i32,
-    /// Its protocol.
+    /// Transport protocol.
     #[serde(deserialize_with = "null_is_default")]
     pub protocol: Protocol,
 }
@@ -79,54 +79,54 @@ pub struct ContainerPort {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
-    /// How far it has come.
+    /// Phase of the pod's life.
     pub phase: Phase,
-    /// Its first address. Endpoints are made from `pod_ips` only, as in Kubernetes since 1.16.
+    /// First address. Endpoints are made only from `pod_ips`, as in Kubernetes since 1.16.
     #[serde(rename = "podIP", skip_serializing_if = "str::is_empty")]
     pub pod_ip: Text,
-    /// Its addresses, of both families.
+    /// Addresses of both families.
     #[serde(rename = "podIPs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub pod_ips: Vec<PodIp>,
-    /// Its `Ready` condition.
+    /// `Ready` condition.
     #[serde(rename = "conditions", deserialize_with = "ready", serialize_with = "write_ready")]
     pub readiness: Readiness,
 }
 
-/// An address of a pod.
+/// Address of a pod.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PodIp {
-    /// As its runtime gave it: old ones are not checked and may have any form.
+    /// Address in the form that the container runtime reported. Old pods may have any form, because the API did not validate it.
     pub ip: Text,
 }
 
-/// The `Ready` condition of a pod or a Node.
+/// `Ready` condition of a pod or a Node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Readiness {
-    /// Whether its status is `True`; `False`, `Unknown` and absence are the same here.
+    /// True if the status is `True`. `False`, `Unknown` and absence are equal here.
     pub is_ready: bool,
-    /// When its status last changed.
+    /// Time of the last change of the status.
     pub since: Option<Timestamp>,
 }
 
-/// How far a pod has come. An absent or unknown phase is [`Phase::Other`] and serves like a running one.
+/// Phase of a pod's life. An absent or unknown phase is [`Phase::Other`], and the pod serves like a running one.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Phase {
     /// Not all of its containers have started.
     Pending,
-    /// Its containers run.
+    /// The containers run.
     Running,
-    /// They all ended well and will not run again.
+    /// All containers ended successfully and will not run again.
     Succeeded,
-    /// They all ended, one of them badly, and will not run again.
+    /// All containers ended, at least one with a failure, and will not run again.
     Failed,
-    /// What else there is: `Unknown`, none yet.
+    /// Any other phase: `Unknown`, or none yet.
     #[default]
     Other,
 }
 
 impl Phase {
-    /// Whether no container of the pod will run again.
+    /// True if no container of the pod will run again.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)

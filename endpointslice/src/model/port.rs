@@ -3,25 +3,25 @@
 use crate::text::{Text, shared_option};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A port that all endpoints of a slice serve.
+/// Port that all endpoints of a slice serve.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
-    /// The name of the Service's port; "" and absent are two things here.
+    /// Name of the Service's port. "" and absent differ here.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub name: Option<Text>,
-    /// Its number at the endpoint.
+    /// Port number at the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
-    /// Its protocol.
+    /// Transport protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// What is spoken over it (KEP-1422).
+    /// Application protocol (KEP-1422).
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub app_protocol: Option<Text>,
 }
 
-/// A transport protocol.
+/// Transport protocol.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
     /// TCP, which is also what an absent protocol means.
@@ -31,12 +31,12 @@ pub enum Protocol {
     Udp,
     /// SCTP.
     Sctp,
-    /// One that this library does not know yet.
+    /// Protocol that this library does not know.
     Other(Text),
 }
 
 impl Protocol {
-    /// Its name in the API.
+    /// Name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! [`Service`]: what slices are made for.
+//! [`Service`]: owner of slices.
 
 use super::lenient::null_is_default;
 use super::{Metadata, Protocol};
@@ -11,59 +11,59 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Service {
-    /// Name, UID, the labels that its slices carry too, annotations about hints.
+    /// Name, UID, labels that its slices carry too, and annotations for hints.
     pub metadata: Metadata,
-    /// What it selects and under which ports.
+    /// Selector, ports and addresses.
     pub spec: ServiceSpec,
 }
 
-/// What a Service selects and under which ports.
+/// Selector, ports and addresses of a Service.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceSpec {
-    /// How it is reached.
+    /// Type of the Service.
     pub r#type: ServiceType,
-    /// Its first address; "" or `None` for a headless one.
+    /// First address; "" or `None` for a headless Service.
     #[serde(rename = "clusterIP", skip_serializing_if = "str::is_empty")]
     pub cluster_ip: Text,
-    /// The families that it has addresses of.
+    /// Address families of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ip_families: Vec<ClusterIpFamily>,
-    /// The labels of its pods. An empty one selects nothing: over JSON it is the same as an absent one.
+    /// Labels of its pods. An empty selector selects nothing: in JSON it equals an absent one.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub selector: TextMap,
-    /// Its ports.
+    /// Ports of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ServicePort>,
-    /// Whether endpoints count as ready whatever their pods say.
+    /// True if endpoints count as ready in any state of their pods.
     #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
     pub publish_not_ready_addresses: bool,
-    /// Which endpoints are preferred (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone`, `PreferSameNode`.
+    /// Preferred endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone`, `PreferSameNode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic_distribution: Option<Text>,
 }
 
 impl ServiceSpec {
-    /// Whether it has no address of its own.
+    /// True if the Service has no address of its own.
     #[must_use]
     pub fn is_headless(&self) -> bool {
         self.cluster_ip.is_empty() || self.cluster_ip == CLUSTER_IP_NONE
     }
 
-    /// Whether it is an alias of a DNS name, which has no endpoints.
+    /// True if the Service is an alias of a DNS name, which has no endpoints.
     #[must_use]
     pub fn is_external_name(&self) -> bool {
         self.r#type == ServiceType::ExternalName
     }
 }
 
-/// How a Service is reached, as far as it matters here.
+/// Type of a Service, as far as slices depend on it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ServiceType {
-    /// By address: `ClusterIP`, `NodePort`, `LoadBalancer`.
+    /// Reached by address: `ClusterIP`, `NodePort`, `LoadBalancer`.
     #[default]
     ByAddress,
-    /// As an alias of a DNS name.
+    /// Alias of a DNS name.
     ExternalName,
 }
 
@@ -83,46 +83,46 @@ impl<'de> Deserialize<'de> for ServiceType {
     }
 }
 
-/// An entry of `ipFamilies`.
+/// Entry of `ipFamilies`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ClusterIpFamily {
     /// IPv4.
     IPv4,
     /// IPv6.
     IPv6,
-    /// What no slice can be made for.
+    /// Unknown family, for which no slice can be made.
     #[serde(other)]
     Other,
 }
 
-/// A port of a Service.
+/// Port of a Service.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServicePort {
-    /// Its name; "" where it is the only one.
+    /// Name of the port; "" if it is the only one.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub name: Text,
-    /// Its number at the Service's address.
+    /// Port number at the Service's address.
     #[serde(deserialize_with = "null_is_default")]
     pub port: i32,
-    /// Its protocol.
+    /// Transport protocol.
     #[serde(deserialize_with = "null_is_default")]
     pub protocol: Protocol,
-    /// Where it leads in a pod.
+    /// Target port in a pod.
     #[serde(deserialize_with = "null_is_default")]
     pub target_port: TargetPort,
-    /// What is spoken over it (KEP-1422).
+    /// Application protocol (KEP-1422).
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub app_protocol: Option<Text>,
 }
 
-/// Where a port of a Service leads in a pod.
+/// Target port in a pod.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum TargetPort {
-    /// To this number.
+    /// Port number.
     Number(i32),
-    /// To the container's port of this name.
+    /// Name of a container's port.
     Name(Text),
 }
 

@@ -7,24 +7,24 @@ use serde::ser::{SerializeStruct as _, Serializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// Some endpoints of a Service that serve the same ports under addresses of one type.
+/// Endpoints of a Service that serve the same ports under addresses of one type.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointSlice {
-    /// Name, labels, owner.
+    /// Name, labels and owner.
     pub metadata: Metadata,
-    /// What its addresses are.
+    /// Type of the addresses.
     pub address_type: AddressType,
     /// The endpoints, at most 1000.
     #[serde(deserialize_with = "null_is_default")]
     pub endpoints: Vec<Endpoint>,
-    /// The ports that each of them serves.
+    /// Ports that each endpoint serves.
     #[serde(deserialize_with = "null_is_default")]
     pub ports: Vec<EndpointPort>,
 }
 
 impl Serialize for EndpointSlice {
-    /// A whole object, with `apiVersion` and `kind`: the body of a create or a replace.
+    /// Serializes a whole object with `apiVersion` and `kind`: the body of a create or a replace.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("EndpointSlice", 6)?;
         object.serialize_field("apiVersion", "discovery.k8s.io/v1")?;
@@ -37,7 +37,7 @@ impl Serialize for EndpointSlice {
     }
 }
 
-/// What the addresses of a slice are.
+/// Type of the addresses of a slice.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum AddressType {
     /// IPv4 addresses.
@@ -45,12 +45,12 @@ pub enum AddressType {
     IPv4,
     /// IPv6 addresses.
     IPv6,
-    /// What this library makes no slices of: `FQDN`, the retired `IP`.
+    /// Type that this library makes no slices of: `FQDN`, or the retired `IP`.
     Other(Text),
 }
 
 impl AddressType {
-    /// Its name in the API.
+    /// Name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

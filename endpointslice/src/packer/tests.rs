@@ -1,8 +1,8 @@
-//! Packing letters and numbers: nothing here knows Kubernetes.
+//! Packing of letters and numbers, independent of Kubernetes.
 
 use super::*;
 
-/// A key and a content.
+/// Key and content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Thing(u32, char);
 
@@ -27,7 +27,7 @@ fn packed(wanted: Vec<Thing>, buckets: &[Vec<Thing>], max: usize) -> Packing<Thi
     pack(wanted, &buckets, max)
 }
 
-/// The length that each bucket should have: none if it stays as it is.
+/// Returns the desired length of each bucket, or `None` if it stays as it is.
 fn lengths(packing: &Packing<Thing>) -> (Vec<Option<usize>>, Vec<usize>) {
     let changed = packing.fates.iter().map(|fate| match fate {
         Fate::Unchanged => None,

@@ -1,4 +1,4 @@
-//! A plan as text: what a dry run shows.
+//! Text form of a plan, for a dry run.
 
 use super::draft::Update;
 use super::{FamilyPlan, Plan};
@@ -8,7 +8,8 @@ use hashbrown::HashSet;
 use std::fmt::{self, Display, Formatter};
 
 impl Display for Plan {
-    /// One line for each write, and under it one for each endpoint that comes (`+`), goes (`-`) or changes (`~`).
+    /// Writes one line for each write. Below it is one line for each endpoint that is added (`+`), removed (`-`) or changed
+    /// (`~`).
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for FamilyPlan { draft, .. } in &self.families {
             for slice in &draft.creates {

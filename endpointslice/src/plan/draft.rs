@@ -1,34 +1,33 @@
-//! [`Draft`]: what is to become of the slices of one address type, while it is still being decided; and the seam where
-//! hints come in.
+//! [`Draft`]: changes of the slices of one address type before hints and recycling, and [`AssignHints`], which sets the hints.
 
 use crate::model::{AddressType, Endpoint, EndpointSlice, Service};
 use crate::names::ANNOTATION_TRIGGER_TIME;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// What is to become of the slices of one address type.
+/// Changes of the slices of one address type.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// The type of their addresses.
+    /// Type of the addresses.
     pub address_type: AddressType,
-    /// Slices that there should be beside the existing ones. They have no name yet.
+    /// Slices to create. They have no name yet.
     pub creates: Vec<EndpointSlice>,
-    /// Slices that should become other than they are.
+    /// Slices to update.
     pub updates: Vec<Update>,
-    /// Slices that should go.
+    /// Slices to delete.
     pub deletes: Vec<Arc<EndpointSlice>>,
-    /// Slices that are as they should be.
+    /// Slices that stay as they are.
     pub unchanged: Vec<Arc<EndpointSlice>>,
 }
 
 impl Draft {
-    /// The slices that will be written and may still be changed: creates, then updates.
+    /// Slices that will be written and may still be changed: creates, then updates.
     pub fn written_mut(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         let updates = self.updates.iter_mut().map(|update| &mut update.after);
         self.creates.iter_mut().chain(updates)
     }
 
-    /// Every slice that is written says when the change was made that this publishes, or says nothing of that.
+    /// Sets or removes the time of the published change on every slice that is written.
     pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
         let time = time.map(|time| time.to_string());
         for slice in self.written_mut() {
@@ -39,8 +38,8 @@ impl Draft {
         }
     }
 
-    /// Gives unchanged slices other endpoints, which makes updates of them: `revise` answers none for a slice that can
-    /// stay as it is. The order of the others is kept.
+    /// Replaces the endpoints of unchanged slices, which makes them updates. `revise` returns `None` for a slice that can stay as
+    /// it is. The order of the other slices is kept.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
         self.unchanged.retain(|slice| {
@@ -51,19 +50,19 @@ impl Draft {
     }
 }
 
-/// A slice that should become other than it is.
+/// Change of an existing slice.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// As it is.
+    /// Slice before the update.
     pub before: Arc<EndpointSlice>,
-    /// As it should be, whole.
+    /// Complete slice after the update.
     pub after: EndpointSlice,
-    /// Whether it is a slice that was to be deleted and takes the place of one that was to be created.
+    /// True if the update reuses a slice that would have been deleted for one that would have been created.
     pub recycled: bool,
 }
 
 impl Update {
-    /// `slice` with other endpoints.
+    /// Returns an update of `slice` to these endpoints.
     #[must_use]
     pub fn of(slice: &Arc<EndpointSlice>, endpoints: Vec<Endpoint>) -> Self {
         let EndpointSlice { metadata, address_type, ports, .. } = &**slice;
@@ -73,22 +72,22 @@ impl Update {
     }
 }
 
-/// Who decides about the hints of endpoints. It comes after endpoints have their slices and placeholders are decided, and
-/// before slices are recycled, as upstream.
+/// Assigns hints to endpoints. This step runs after packing and placeholders, and before recycling, as upstream.
 pub trait AssignHints {
-    /// Gives the endpoints of `draft` the hints that they should have, and takes away those that they should not have.
-    /// Endpoints of creates and updates come without hints, save for those of slices that merely got more endpoints.
+    /// Sets the right hints of the endpoints of `draft` and removes the others.
+    ///
+    /// Endpoints of creates and updates have no hints yet, except those of slices that only got more endpoints.
     fn assign(&mut self, service: &Service, draft: &mut Draft);
 
-    /// Whether the hints of a slice of `service` depend on that slice and the Service alone. Only then can one slice be
-    /// planned without the others; otherwise every change is planned in full.
+    /// True if the hints of a slice of `service` depend only on that slice and the Service. Only then can one slice be planned
+    /// without the others. Otherwise every change needs a full plan.
     fn is_local(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 }
 
-/// Leaves hints alone: endpoints that are written anew have none, and no slice is written because of its hints.
+/// Leaves hints alone: new endpoints have none, and hints alone never cause a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaveHints;
 

@@ -1,4 +1,4 @@
-//! The last step of a plan: slices that would go take the place of slices that would come.
+//! Last step of a plan: recycling of slices that would be deleted.
 
 use super::draft::{Draft, Update};
 use super::{FamilyPlan, PlanRequest, Stats};
@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// Makes the plan of one address type of its draft.
+/// Returns the plan of one address type for its draft.
 pub(crate) fn finalize(
     request: &PlanRequest<'_>,
     template: &SliceTemplate<'_>,
@@ -25,8 +25,10 @@ pub(crate) fn finalize(
     FamilyPlan { draft, suppressed_creates, stats }
 }
 
-/// The last create takes the first delete's place, and so on: one write in place of two, and consumers see one slice
-/// change instead of two come and go. Only slices of this very Service are used: another's would go with its owner.
+/// Puts the last create in place of the first delete, and so on. This saves a write, and consumers see one slice change instead
+/// of one deleted and one created.
+///
+/// Only slices that this Service owns are reused: others would be deleted with their owner.
 fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
     let deletes = std::mem::take(&mut draft.deletes);
     for slice in deletes {
@@ -47,7 +49,7 @@ fn recycled(
     let metadata = if keep_foreign {
         Metadata { labels: template.labels_for(&before), ..before.metadata.clone() }
     } else {
-        // No version: it replaces whatever there is under the name, as upstream.
+        // Without a resourceVersion the write replaces any version of the slice, as upstream.
         Metadata { name: before.metadata.name.clone(), ..create.metadata }
     };
     Update { before, after: EndpointSlice { metadata, ..create }, recycled: true }

@@ -1,4 +1,4 @@
-//! Groups: endpoints and slices that have the same ports.
+//! Groups: endpoints and slices with the same ports.
 
 use super::draft::{Draft, Update};
 use super::{GroupStats, Stats};
@@ -12,24 +12,24 @@ use crate::template::SliceTemplate;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// The endpoints that there should be, by family and ports.
+/// Desired endpoints by family and ports.
 pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
     by_key: HashMap<PortKey, usize>,
-    /// The same by where the list lies. They are held, so that no other list can come to lie there.
+    /// Index of the groups by address of the port list. Holding the list ensures that no other list gets its address.
     by_place: HashMap<*const crate::model::EndpointPort, (PortList, usize)>,
     last: Option<(PortList, usize)>,
 }
 
-/// Endpoints that have the same ports.
+/// Endpoints with the same ports.
 pub(super) struct Group {
     key: PortKey,
     ports: PortList,
     endpoints: Vec<Vec<Endpoint>>,
 }
 
-/// Endpoints of one family that have the same ports.
+/// Endpoints of one family with the same ports.
 pub(super) struct FamilyGroup {
     pub(super) key: PortKey,
     pub(super) ports: PortList,
@@ -46,7 +46,7 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// A backend without addresses makes a group all the same: its ports are served, if by nobody right now.
+    /// A backend without addresses makes a group too: its ports are served, even if nobody serves them now.
     fn add(&mut self, backend: Backend) {
         let index = self.index(&backend.ports);
         let lists = &mut self.groups[index].endpoints;
@@ -84,7 +84,7 @@ impl<'a> Groups<'a> {
         index
     }
 
-    /// Groups are in the order of their ports, so that the plan does not depend on which backend came first.
+    /// Sorts groups by ports, so that the plan does not depend on the order of backends.
     pub(super) fn into_families(mut self) -> Vec<(Family, Vec<FamilyGroup>)> {
         self.groups.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut families: Vec<_> = self.families.iter().map(|&family| (family, Vec::new())).collect();
@@ -97,7 +97,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Compares what there should be of one address type with what there is.
+/// Compares the desired and the existing slices of one address type.
 pub(super) fn draft<'a>(
     template: &SliceTemplate<'_>,
     config: &Config,
@@ -162,14 +162,14 @@ fn place(
     stats.groups.push(GroupStats { ports: group.ports, endpoints: packing.wanted, slices: count });
 }
 
-/// `slice` with other endpoints, and with the labels that it should have.
+/// Returns an update of `slice` to these endpoints and to the right labels.
 pub(crate) fn changed(template: &SliceTemplate<'_>, slice: &Arc<EndpointSlice>, endpoints: Vec<Endpoint>) -> Update {
     let mut update = Update::of(slice, endpoints);
     update.after.metadata.labels = template.labels_for(slice);
     update
 }
 
-/// Sees to it that there is a slice. If one of those that would go is the placeholder, it stays.
+/// Ensures that a slice remains. If one of the slices to delete is the placeholder, it stays.
 fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut Stats) {
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;

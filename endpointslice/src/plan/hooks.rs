@@ -1,4 +1,4 @@
-//! Hooks: what a controller may do to a plan before it is carried out.
+//! Hooks: changes that a controller makes to a plan before it is applied.
 
 use super::Plan;
 use super::draft::Update;
@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// A write of a plan.
+/// Write of a plan.
 #[derive(Clone, Copy, Debug)]
 pub enum Write<'a> {
     /// A slice to create.
@@ -17,28 +17,29 @@ pub enum Write<'a> {
     Delete(&'a EndpointSlice),
 }
 
-/// What a hook says of a write.
+/// Decision of a hook about a write.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Veto {
-    /// It may be made.
+    /// The write may be made.
     Allow,
-    /// It may not, for this reason.
+    /// The write must not be made, for this reason.
     Refuse(Text),
 }
 
-/// A write that a hook has taken out of a plan.
+/// Write that a hook removed from a plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Vetoed {
-    /// The name of the slice, or what it would begin with.
+    /// Name of the slice, or its prefix if the slice is new.
     pub slice: Text,
-    /// Why.
+    /// Reason of the hook.
     pub reason: Text,
 }
 
 impl Plan {
-    /// Lets `change` change the metadata of every slice that will be created or updated: the step between computing and
-    /// applying that KEP-3685 asks for. Labels that it adds belong in [`crate::Config::foreign_labels`]; otherwise the
-    /// next plan takes them off again.
+    /// Calls `change` with the metadata of every slice that will be created or updated: the step between computing and applying
+    /// that KEP-3685 proposes.
+    ///
+    /// List labels that it adds in [`crate::Config::foreign_labels`]; otherwise the next plan removes them.
     pub fn change_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
         for family in &mut self.families {
             for slice in family.draft.written_mut() {
@@ -47,9 +48,10 @@ impl Plan {
         }
     }
 
-    /// Asks `judge` about every write and takes out what it refuses. Where a create or update is refused, deletes of
-    /// the same address type that nothing would make up for are taken out too, and so are those of address types that
-    /// the Service does not have any more.
+    /// Calls `judge` for every write and removes the writes that it refuses.
+    ///
+    /// If a create or update is refused, the deletes of the same address type are removed too. So are the deletes of address
+    /// types that the Service no longer has.
     pub fn veto(&mut self, mut judge: impl FnMut(Write<'_>) -> Veto) {
         const HELD: &str = "an addition was refused";
         let mut vetoed = Vec::new();
@@ -78,7 +80,7 @@ impl Plan {
 }
 
 impl<'a> Write<'a> {
-    /// The slice as it should be, or as it is if it should go.
+    /// Slice after the write, or the existing slice if the write is a delete.
     #[must_use]
     pub const fn slice(self) -> &'a EndpointSlice {
         match self {

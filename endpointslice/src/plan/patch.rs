@@ -1,22 +1,22 @@
-//! An update as a merge patch of the fields that this library owns.
+//! Update as a merge patch of the fields that this library owns.
 
 use super::draft::Update;
 use crate::text_map::TextMap;
 use serde_json::{Map, Value, json};
 
-/// What must be true of a slice for a patch to be taken.
+/// Condition for a patch to be accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Precondition {
-    /// Nothing. What others wrote on the slice meanwhile survives, for a patch does not name it.
+    /// No condition. Data that others wrote on the slice meanwhile survives, because the patch does not contain it.
     None,
-    /// It has the version that the plan was made for.
+    /// The slice has the version that the plan was made for.
     SameVersion,
 }
 
 impl Update {
-    /// The body of a merge patch (RFC 7386) that makes `after` of `before`: endpoints and ports whole, and what differs
-    /// in the metadata. Annotations, labels, finalizers and fields that this library does not know stay. `after` itself
-    /// is the body of a replace.
+    /// Returns the body of a merge patch (RFC 7386) from `before` to `after`: all endpoints and ports, and the changed metadata.
+    ///
+    /// Other annotations, labels, finalizers and unknown fields stay. The body of a replace is `after` itself.
     #[must_use]
     pub fn merge_patch(&self, precondition: Precondition) -> Value {
         let (before, after) = (&self.before.metadata, &self.after.metadata);
@@ -47,7 +47,7 @@ impl Update {
     }
 }
 
-/// What a merge patch says so that `after` comes of `before`; none if they are equal.
+/// Returns the part of a merge patch that changes `before` to `after`, or `None` if they are equal.
 fn difference(before: &TextMap, after: &TextMap) -> Option<Value> {
     let gone = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|(key, _)| (key, Value::Null));
     let set =

@@ -1,4 +1,4 @@
-//! The tables of kube-controller-manager about own writes, and what overtakes what.
+//! Tables of kube-controller-manager for own writes, and events and answers in any order.
 
 mod histories;
 
@@ -29,7 +29,7 @@ pub(super) fn slice_of(namespace: &str, service: &str, uid: &str, generation: i6
     EndpointSlice { metadata, ..EndpointSlice::default() }
 }
 
-/// The slice of most cases, at a generation.
+/// Slice of most cases, at a generation.
 pub(super) fn slice(generation: i64) -> EndpointSlice {
     slice_of("ns1", "svc1", "original", generation)
 }
@@ -39,7 +39,7 @@ fn terminating(mut slice: EndpointSlice) -> EndpointSlice {
     slice
 }
 
-/// A tracker whose create of `slice` was answered.
+/// Tracker whose create of `slice` was answered.
 fn after_writing(slice: &EndpointSlice) -> SliceTracker {
     let mut tracker = SliceTracker::default();
     write(&mut tracker, slice);
@@ -52,7 +52,7 @@ fn write(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     assert!(!tracker.stored(write, slice));
 }
 
-/// Deletes `slice` as the plan of its Service would.
+/// Deletes `slice` like the plan of its Service.
 fn delete(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     let service = &slice.metadata.labels.get(LABEL_SERVICE_NAME).unwrap().clone();
     let write = tracker.begin_delete(&service_named(&slice.metadata.namespace, service, "svc-uid"), slice);
@@ -102,8 +102,8 @@ fn the_seven_cases_of_a_stale_cache() {
     }
 }
 
-/// Upstream's `TestEndpointSliceTrackerDeletion`: the slice to delete, the one that is then looked at, whether it is
-/// known, whether its event is told, and whether the deletion of the original was expected.
+/// Upstream's `TestEndpointSliceTrackerDeletion`. Columns: the slice to delete, the slice that is compared then, if it is
+/// known, if its event is reported. The last column says if the deletion of the original was expected.
 #[test]
 fn the_seven_cases_of_a_deletion() {
     let other_namespace = || slice_of("ns2", "svc1", "diff-ns", 1);

@@ -1,4 +1,4 @@
-//! [`Tracked`]: the slices of one Service.
+//! [`Tracked`]: state of the slices of one Service.
 
 use super::version;
 use crate::model::EndpointSlice;
@@ -6,31 +6,31 @@ use crate::text::Text;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many events are remembered while writes are under way. Beyond that, the oldest deletion is forgotten and a change
-/// is told at once: at worst one needless plan.
+/// Limit of recorded events while writes are pending. Beyond it the oldest deletion is forgotten and a change is reported at
+/// once, which costs at most one needless plan.
 const MAX_REMEMBERED: usize = 1024;
 
-/// What is remembered of the slices of one Service.
+/// State of the slices of one Service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Which of all that were ever made here; 0 before it is made.
+    /// Unique number of this state in its tracker; 0 if not assigned yet.
     pub(super) era: u64,
     pub(super) under_way: usize,
-    /// How many of those are creates, which have no UID yet.
+    /// Number of pending creates, which have no UID yet.
     pub(super) creates: usize,
     slices: BTreeMap<Text, Known>,
-    /// UIDs that the watch has shown to be gone since the first of those writes began: an answer that comes later is old.
+    /// UIDs that the watch has shown as deleted since the first pending write began. A later answer about them is outdated.
     gone: VecDeque<Text>,
-    /// By UID, the newest generation that the watch has shown and that one of those writes may have made.
+    /// By UID, the newest generation that the watch has shown and that a pending write may have made.
     early: BTreeMap<Text, i64>,
 }
 
-/// What is remembered of one slice.
+/// State of one slice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     generation: i64,
-    /// The version that an answer gave it. None if no write of it was answered yet.
+    /// Version from the last answer. `None` if no write of the slice was answered yet.
     version: Option<Option<u64>>,
     pub(super) is_deleting: bool,
     pub(super) updates: usize,
@@ -53,7 +53,7 @@ impl Tracked {
         self.slices.contains_key(uid)
     }
 
-    /// The slice, of which `generation` is known if nothing else is.
+    /// Returns the state of the slice. `generation` is used if the slice is new.
     pub(super) fn known(&mut self, uid: Text, generation: i64) -> &mut Known {
         self.slices.entry(uid).or_insert_with(|| Known { generation, ..Known::default() })
     }
@@ -64,7 +64,7 @@ impl Tracked {
         }
     }
 
-    /// Takes note of what the API server has stored, unless the watch has shown that it is gone already.
+    /// Records the stored slice, unless the watch has already shown its deletion.
     pub(super) fn record(&mut self, slice: &EndpointSlice) {
         let metadata = &slice.metadata;
         if self.gone.contains(&metadata.uid) {
@@ -75,8 +75,8 @@ impl Tracked {
         known.version = Some(known.version.flatten().max(version(&metadata.resource_version)));
     }
 
-    /// Expects nothing of a write any more. A slice that was known for its sake only is forgotten: it may be gone since
-    /// before the write began, and then no event would ever take it away.
+    /// Drops the expected result of a write. A slice without any other record is forgotten: it may have been deleted before the
+    /// write began, and then no event would remove it.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
@@ -85,7 +85,7 @@ impl Tracked {
         }
     }
 
-    /// Whether the change that the watch shows is to be told now.
+    /// True if the change that the watch shows must be reported now.
     pub(super) fn changed(&mut self, slice: &EndpointSlice) -> bool {
         let metadata = &slice.metadata;
         let may_be_own = match self.slices.get(&metadata.uid) {
@@ -102,7 +102,7 @@ impl Tracked {
         false
     }
 
-    /// Forgets a slice that is gone, and answers whether that was expected.
+    /// Forgets a slice that is gone. Returns true if the deletion was expected.
     pub(super) fn deleted(&mut self, uid: &Text) -> bool {
         self.early.remove(uid);
         if self.under_way > 0 {
@@ -114,7 +114,7 @@ impl Tracked {
         self.slices.remove(uid).is_some_and(|known| known.is_deleting)
     }
 
-    /// All answers are there: whether something that the watch has shown meanwhile is not explained by them.
+    /// Called when all answers have arrived. True if an event meanwhile is not explained by them.
     pub(super) fn judge(&mut self) -> bool {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
@@ -124,7 +124,7 @@ impl Tracked {
         !early.into_iter().all(|shown| is_own(&shown))
     }
 
-    /// Whether a cache with these slices lacks something that was written.
+    /// True if a cache with these slices lacks an own write.
     pub(super) fn is_ahead_of<S: Borrow<EndpointSlice>>(&self, slices: impl IntoIterator<Item = S>) -> bool {
         let mut missing = self.slices.values().filter(|known| !known.is_deleting).count();
         for slice in slices {
@@ -140,7 +140,7 @@ impl Tracked {
         missing > 0
     }
 
-    /// Forgets slices that were written before a list and are not in it. True if one of them should be there.
+    /// Forgets slices that were written before a list and are not in it. Returns true if one of them should exist.
     pub(super) fn forget_unlisted(&mut self, listed_at: u64, is_listed: impl Fn(&str) -> bool) -> bool {
         let mut is_bereft = false;
         self.slices.retain(|uid, known| {

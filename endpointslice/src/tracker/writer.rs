@@ -1,4 +1,4 @@
-//! [`TrackedWriter`]: a writer that tells a tracker of each write.
+//! [`TrackedWriter`]: writer that reports each write to a tracker.
 
 use super::{PendingWrite, SliceTracker};
 use crate::apply::SliceWriter;
@@ -6,15 +6,17 @@ use crate::model::{EndpointSlice, Service};
 use crate::plan::Update;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A place where a tracker is kept, behind a lock of one's choice.
+/// Container of a tracker, with any kind of lock.
 pub trait SharedTracker: Sync {
-    /// Has `act` do something with it. That never waits.
+    /// Calls `act` with the tracker. `act` never waits.
     fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T;
 }
 
-/// Announces each write of one Service's plan to a [`SliceTracker`] and settles it with the answer; a write that is given
-/// up while it is under way is settled as failed. The writer should answer an error to the deletion of a slice that is gone
-/// already: no event tells of it, so that its UID would be remembered until its Service goes.
+/// Announces each write of one Service's plan to a [`SliceTracker`] and settles it with the answer. A pending write that is
+/// dropped is settled as failed.
+///
+/// The inner writer should return an error if a slice to delete is gone already. No event follows then, so the UID would stay
+/// recorded until the Service is gone.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,
@@ -24,14 +26,14 @@ pub struct TrackedWriter<'a, W, T: SharedTracker> {
 }
 
 impl<'a, W: SliceWriter, T: SharedTracker> TrackedWriter<'a, W, T> {
-    /// Writes through `writer` what was planned for `service`.
+    /// Returns a writer of plans of `service` through `writer`.
     #[must_use]
     pub const fn new(writer: &'a W, tracker: &'a T, service: &'a Service) -> Self {
         Self { writer, tracker, service, plan_again: AtomicBool::new(false) }
     }
 
-    /// Whether somebody else has written to slices of the Service meanwhile, so that it must be planned again. To be asked
-    /// when all writes are done.
+    /// True if somebody else wrote to slices of the Service meanwhile, so that the Service must be planned again. Ask when all
+    /// writes have ended.
     #[must_use]
     pub fn must_plan_again(&self) -> bool {
         self.plan_again.load(Ordering::Relaxed)
@@ -72,7 +74,7 @@ impl<W: SliceWriter, T: SharedTracker> SliceWriter for TrackedWriter<'_, W, T> {
     }
 }
 
-/// A write that fails, unless it is settled before this goes out of scope.
+/// Announced write that counts as failed if it is dropped before it is settled.
 struct Announced<'a, T: SharedTracker> {
     tracker: &'a T,
     plan_again: &'a AtomicBool,
@@ -117,11 +119,11 @@ mod tests {
         }
     }
 
-    /// An API server whose watch is faster than its answers, or that never answers.
+    /// API server whose watch is faster than its answers, or that never answers.
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,
-        /// How much the generation of a slice grows with an update: more than one if somebody else writes too.
+        /// Increase of a slice's generation by an update: more than one if somebody else writes too.
         steps: i64,
     }
 
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A create, an update of the one slice, a delete of another.
+    /// Plan with a create, an update of the only slice, and a delete of another.
     fn plan() -> Plan {
         let draft = Draft {
             address_type: AddressType::IPv4,

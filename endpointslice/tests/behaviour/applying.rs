@@ -1,4 +1,4 @@
-//! Carrying out plans: the order of the phases, what happens on a failure, what others wrote.
+//! Application of plans: order of phases, failures, and data of others.
 
 use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
 use crate::memory::Refusal;
@@ -7,7 +7,7 @@ use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
-/// One slice to create, one to update and one to delete.
+/// World with one slice to create, one to update and one to delete.
 fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
     let service = service("web");
     let slices = [
@@ -92,7 +92,7 @@ fn one_family_that_fails_does_not_stop_the_other() {
     assert_eq!(outcome.applied.errors.len(), 1);
 }
 
-/// A slice that somebody annotated and holds, whose ports the Service then changes: it is recycled.
+/// Slice with annotations and finalizers of others that is recycled because the Service changes its ports.
 fn recycled(keep_foreign: bool) -> EndpointSlice {
     let mut world = world(pods(0..2));
     world.reconcile();

@@ -1,4 +1,4 @@
-//! Objects for tests: a few words say what matters, the rest is as it usually is.
+//! Objects for tests: builders set the relevant fields, and the rest has usual values.
 
 use endpointslice::address::Family;
 use endpointslice::model::{
@@ -8,15 +8,13 @@ use endpointslice::model::{
 use endpointslice::plan::LeaveHints;
 use endpointslice::{Backend, Config, NodeZones, PlanRequest, SliceTemplate, TextMap};
 
-/// The namespace of everything.
 pub(crate) const NAMESPACE: &str = "testing";
 
-/// A point in time for what has one.
 pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
     Some(text.parse().expect("a time of a test"))
 }
 
-/// A headless IPv4 Service with one port of its own name that leads to 80, and the selector foo=bar.
+/// Headless IPv4 Service with one named port, target port 80 and the selector foo=bar.
 pub(crate) fn service(name: &str) -> Service {
     let metadata = Metadata {
         name: name.into(),
@@ -31,17 +29,16 @@ pub(crate) fn service(name: &str) -> Service {
     service.with_ports(vec![port(name, 80)])
 }
 
-/// A TCP port that leads to a number.
+/// TCP port with a numeric target.
 pub(crate) fn port(name: &str, target: i32) -> ServicePort {
     ServicePort { name: name.into(), port: 80, target_port: TargetPort::Number(target), ..ServicePort::default() }
 }
 
-/// A TCP port that leads to a container's port of that name.
+/// TCP port with a named target.
 pub(crate) fn named_port(name: &str, target: &str) -> ServicePort {
     ServicePort { target_port: TargetPort::Name(target.into()), ..port(name, 0) }
 }
 
-/// Words about Services.
 pub(crate) trait BuildService: Sized {
     fn with_ports(self, ports: Vec<ServicePort>) -> Self;
     fn with_families(self, families: &[Family]) -> Self;
@@ -100,7 +97,7 @@ impl BuildService for Service {
         self
     }
 
-    /// By the annotation's old name, which wins over the new one.
+    /// Uses the annotation's old name, which has priority over the new one.
     fn with_topology_hints(mut self, mode: &str) -> Self {
         self.metadata.annotations.insert("service.kubernetes.io/topology-aware-hints", mode);
         self
@@ -112,7 +109,7 @@ impl BuildService for Service {
     }
 }
 
-/// A ready pod on node-1 with an IPv4 address of its own.
+/// Ready pod on node-1 with an IPv4 address of its own.
 pub(crate) fn pod(number: usize) -> Pod {
     let metadata = Metadata {
         name: format!("pod{number}").into(),
@@ -129,12 +126,11 @@ pub(crate) fn pod(number: usize) -> Pod {
     pod.with_ips(&[&format!("10.1.{}.{}", number / 250, 1 + number % 250)])
 }
 
-/// Pods of these numbers.
+/// Pods with these numbers.
 pub(crate) fn pods(numbers: impl IntoIterator<Item = usize>) -> Vec<Pod> {
     numbers.into_iter().map(pod).collect()
 }
 
-/// Words about pods.
 pub(crate) trait BuildPod: Sized {
     fn with_ips(self, addresses: &[&str]) -> Self;
     fn not_ready(self) -> Self;
@@ -190,12 +186,12 @@ impl BuildPod for Pod {
     }
 }
 
-/// A TCP port of a container.
+/// TCP port of a container.
 pub(crate) fn container_port(name: &str, number: i32) -> ContainerPort {
     ContainerPort { name: name.into(), container_port: number, protocol: Protocol::Tcp }
 }
 
-/// A Node, in a zone unless that is "".
+/// Node in this zone; "" for no zone.
 pub(crate) fn node(name: &str, zone: &str) -> Node {
     let mut node = Node::default();
     node.metadata.name = name.into();
@@ -205,7 +201,7 @@ pub(crate) fn node(name: &str, zone: &str) -> Node {
     node
 }
 
-/// A ready Node in a zone, with a tenth of a processor for pods.
+/// Ready Node in a zone, with 100m of CPU for pods.
 pub(crate) fn small_node(name: &str, zone: &str) -> Node {
     let mut node = node(name, zone);
     node.status.readiness.is_ready = true;
@@ -213,8 +209,7 @@ pub(crate) fn small_node(name: &str, zone: &str) -> Node {
     node
 }
 
-/// The slice `<service>-<number>` as the controller makes it for IPv4 and the Service's own numeric ports, without
-/// endpoints.
+/// Slice `<service>-<number>` without endpoints, as the controller writes it for IPv4 and the Service's own numeric ports.
 pub(crate) fn slice(number: usize, service: &Service) -> EndpointSlice {
     let config = Config::default();
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
@@ -234,7 +229,6 @@ pub(crate) fn slice(number: usize, service: &Service) -> EndpointSlice {
     slice
 }
 
-/// Words about slices.
 pub(crate) trait BuildSlice: Sized {
     fn with_pods(self, pods: &[Pod]) -> Self;
     fn with_address_type(self, address_type: AddressType) -> Self;
@@ -271,18 +265,18 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// The backend of a pod in that Service, with its Node known.
+/// Backend of a pod in that Service, with its Node known.
 pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
     let nodes: NodeZones = [&node(&pod.spec.node_name, "")].into_iter().collect();
     endpointslice::backend::PodBackends::new(service, &nodes, &Config::default()).convert(pod)
 }
 
-/// The IPv4 endpoint of a pod in a Service that has no name for it.
+/// IPv4 endpoint of a pod in a Service that gives it no hostname.
 pub(crate) fn endpoint(pod: &Pod) -> Endpoint {
     backend(pod, &service("any")).and_then(|backend| backend.endpoint(Family::V4)).expect("a pod that can be one")
 }
 
-/// What a plan says of the labels of a slice: none if it leaves them alone.
+/// Labels of the slice after the plan; `None` if the plan leaves them alone.
 pub(crate) fn planned_labels(service: &Service, slice: EndpointSlice) -> Option<TextMap> {
     let config = Config::default();
     let existing = [std::sync::Arc::new(slice)];

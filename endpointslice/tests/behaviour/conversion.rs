@@ -1,4 +1,4 @@
-//! From a pod to an endpoint.
+//! Conversion of a pod to an endpoint.
 
 use crate::builders::{BuildPod as _, BuildService as _, backend, node, pod, service};
 use endpointslice::address::Family;
@@ -42,7 +42,7 @@ fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
     assert_eq!(endpoint(&pod, &service).zone, None);
 }
 
-/// In the order of their text, as upstream has them: 10 before 9.
+/// Sorted as text, as upstream: 10 before 9.
 #[test]
 fn two_addresses_of_one_family_are_in_the_same_order_however_the_pod_names_them() {
     let service = service("web");

@@ -1,4 +1,4 @@
-//! Reading what an API server holds: nothing of it is refused, and what is written reads as the same.
+//! Decoding of stored objects: everything is accepted, and encoded objects decode to the same value.
 
 use crate::builders::{BuildSlice as _, node, pod, pods, service, slice};
 use endpointslice::model::{AddressType, EndpointSlice, Node, Phase, Pod, Protocol, Service, TargetPort};

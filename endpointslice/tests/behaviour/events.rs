@@ -1,4 +1,4 @@
-//! What events call for.
+//! Effects of events.
 
 use crate::builders::{BuildPod as _, pod, service, slice, time};
 use endpointslice::Text;

@@ -1,5 +1,5 @@
-//! Random histories of a Service: pods come, go and change, so do its ports, families and labels; slices are written, in
-//! part or whole, and edited or deleted by others.
+//! Random histories of a Service. Pods are added, removed and changed, and so are ports, families and labels. Slices are
+//! written in part or in full, and others edit or delete them.
 
 use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
 use endpointslice::address::Family::{V4, V6};
@@ -10,18 +10,18 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What happens.
+/// Step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A pod becomes this.
+    /// Sets a pod to this shape.
     Pod(usize, Shape),
-    /// A pod goes.
+    /// Removes a pod.
     NoPod(usize),
-    /// The Service changes.
+    /// Changes the Service.
     Service(Change),
-    /// Of the planned writes the first so many are made.
+    /// Makes the first writes of the plan, up to this number.
     Write(usize),
-    /// Somebody edits a slice.
+    /// Edits a slice as somebody else.
     Edit(usize, Edit),
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Edit {
     Hints,
 }
 
-/// A history and how slices are made in it.
+/// History, and settings of its controller.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) max: usize,
@@ -160,12 +160,12 @@ fn edit() -> impl Strategy<Value = Edit> {
     ])
 }
 
-/// Hints by trafficDistribution: those that depend on one slice alone.
+/// Hints by trafficDistribution, which depend on one slice alone.
 pub(crate) fn hints() -> ServiceHints {
     ServiceHints { topology: None, ..ServiceHints::new() }
 }
 
-/// Everything that a plan is made from, in plain sight.
+/// Complete input of a plan.
 pub(crate) struct Truth {
     pub(crate) service: Service,
     pub(crate) pods: BTreeMap<String, Pod>,
@@ -175,7 +175,7 @@ pub(crate) struct Truth {
     version: usize,
 }
 
-/// A slice that is another now, or gone.
+/// Slice that changed, or name of a slice that is gone.
 pub(crate) type SliceChange = Result<Arc<EndpointSlice>, String>;
 
 impl Truth {
@@ -194,7 +194,7 @@ impl Truth {
         truth
     }
 
-    /// The same world without slices.
+    /// Returns the same state without slices.
     pub(crate) fn without_slices(&self) -> Self {
         let (service, pods, nodes, config) = (&self.service, &self.pods, &self.nodes, &self.config);
         let (service, pods, nodes, config) = (service.clone(), pods.clone(), nodes.clone(), config.clone());
@@ -240,7 +240,7 @@ impl Truth {
         };
     }
 
-    /// Makes the first writes of a plan, and answers what became of which slice in that order.
+    /// Makes the first writes of a plan, and returns the changed slices in that order.
     pub(crate) fn write(&mut self, plan: &Plan, count: usize) -> Vec<SliceChange> {
         let mut changes: Vec<SliceChange> = Vec::new();
         for family in &plan.families {
@@ -286,7 +286,7 @@ impl Truth {
         };
         self.version += 1;
         if slice.metadata.name.is_empty() {
-            // Not in the order of creation, as on an API server.
+            // Names are not in the order of creation, as with an API server.
             let suffix = (self.version * 7919) % 10_007;
             slice.metadata.name = format!("{}{suffix:05}", slice.metadata.generate_name).into();
             slice.metadata.uid = format!("uid-{}", self.version).into();

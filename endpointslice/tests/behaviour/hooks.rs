@@ -1,4 +1,4 @@
-//! Between plan and apply.
+//! Hooks between plan and apply.
 
 use crate::builders::{BuildPod as _, BuildSlice as _, pod, pods, service, slice};
 use crate::world::{World, world};
@@ -22,7 +22,7 @@ fn a_hook_may_add_metadata_to_what_will_be_written() {
     assert!(world.plan().is_empty());
 }
 
-/// One slice to create, one to update, one to delete.
+/// World with one slice to create, one to update, one to delete.
 fn three_writes() -> World {
     let service = service("web");
     let slices = [

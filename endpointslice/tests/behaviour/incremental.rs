@@ -1,4 +1,4 @@
-//! The incremental mode makes the plans that the full one makes.
+//! Comparison of incremental and full plans.
 
 use crate::builders::{BuildPod as _, BuildService as _, node, pod, pods, service};
 use crate::histories::{Event, History, SliceChange, Truth, hints, history};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const CASES: u32 = 10_000;
 
-/// How many histories had what.
+/// Number of histories by property.
 #[derive(Debug, Default)]
 struct Coverage {
     histories: u32,
@@ -26,7 +26,7 @@ struct Coverage {
     full_plans: u64,
 }
 
-/// What one history had.
+/// Properties of one history.
 #[derive(Debug, Default)]
 struct Seen {
     two_or_more_slices: bool,
@@ -59,7 +59,7 @@ impl Coverage {
     }
 }
 
-/// Whether two plans are the same but for the slices that stay as they are, which the incremental mode does not look at.
+/// True if two plans are equal apart from unchanged slices, which the incremental mode does not list.
 fn same(one: &Plan, other: &Plan) -> bool {
     let same_family = |(one, other): (&FamilyPlan, &FamilyPlan)| {
         let updates = one.draft.updates.iter().zip(&other.draft.updates);
@@ -136,7 +136,7 @@ fn over_random_histories_an_incremental_plan_is_the_full_plan() {
     assert!(coverage.full_plans * 2 <= coverage.plans, "mostly it is not the full plan that is compared: {coverage:?}");
 }
 
-/// The state of a world, with all that is in it.
+/// State of a world with all of its objects.
 fn state_of(world: &World) -> Incremental {
     let mut state = Incremental::new(Arc::new(world.service.clone()), Arc::new(world.config.clone()));
     let nodes: NodeZones = world.nodes.iter().collect();

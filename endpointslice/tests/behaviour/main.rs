@@ -1,4 +1,4 @@
-//! What the library does, as its users see it: worlds are built, planned, written to memory and looked at.
+//! Behaviour that users of the library see. Tests build a world, plan it, write the plan to memory and check the result.
 
 mod applying;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! [`Memory`]: slices in memory, written as an API server would write them.
+//! [`Memory`]: slices in memory, with the writes of an API server.
 
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{Precondition, Update};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// An API server's EndpointSlices, and the calls that were made, such as `create web-00001`.
+/// EndpointSlices of an API server, and the calls made, such as `create web-00001`.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     state: Mutex<State>,
-    /// What answers every call whose line begins so.
+    /// Error for every call whose line has this prefix.
     pub(crate) refused: Option<(&'static str, Refusal)>,
 }
 
@@ -24,7 +24,7 @@ struct State {
     created: usize,
 }
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub(crate) enum Refusal {
     #[error("no room")]
@@ -84,7 +84,7 @@ impl SliceWriter for Memory {
         Ok(stored)
     }
 
-    /// Takes the merge patch, and holds that it makes the same as a replace does.
+    /// Applies the merge patch, and asserts that a replace gives the same result.
     async fn update(&self, update: &Update) -> Result<EndpointSlice, Refusal> {
         let name = &update.before.metadata.name;
         self.call(format!("update {name}"))?;
@@ -115,7 +115,7 @@ impl SliceWriter for Memory {
     }
 }
 
-/// RFC 7386.
+/// Merge of RFC 7386.
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;

@@ -1,4 +1,4 @@
-//! [`Meters`]: what dashboards read off a controller that reconciles a world, counted in both ways that there are.
+//! [`Meters`]: metrics of a controller that reconciles a world, with both settings of `DualStackCount`.
 
 use endpointslice::apply::Applied;
 use endpointslice::metrics::{DualStackCount, Metrics, MetricsOptions};
@@ -6,7 +6,7 @@ use endpointslice::model::Service;
 use endpointslice::{Config, Plan};
 use prometheus::{Registry, TextEncoder};
 
-/// The metrics of one controller, twice: for both counts of Services of two address types.
+/// Metrics of one controller with both counts of Services of two address types.
 #[derive(Debug)]
 pub(crate) struct Meters([Meter; 2]);
 
@@ -16,8 +16,10 @@ struct Meter {
     metrics: Metrics,
 }
 
-/// Slices that would do, slices that there are, endpoints that there should be; endpoints added and removed; slices
-/// created, updated and deleted; slices changed, as syncs tell it. The first three are as of now, the others sums.
+/// Values of the metrics, in this order:
+///
+/// - now: desired slices, slices, desired endpoints
+/// - sums: endpoints added and removed; slices created, updated and deleted; slices changed by syncs
 pub(crate) type Nine = [u64; 9];
 
 impl Meters {
@@ -42,12 +44,12 @@ impl Meters {
         }
     }
 
-    /// With all address types counted, and with the last one only.
+    /// Values for all address types, and for the last one only.
     pub(crate) fn read(&self) -> [Nine; 2] {
         self.0.each_ref().map(Meter::read)
     }
 
-    /// The labels under which slices were changed or Services stand, and how many.
+    /// Labels and values of the metrics of changed slices and of Services.
     pub(crate) fn read_labels(&self) -> Vec<String> {
         let [meter, _] = &self.0;
         let labelled = ["endpointslices_changed_per_sync_sum{", "services_count_by_traffic_distribution{"];
@@ -79,7 +81,7 @@ impl Meter {
         ]
     }
 
-    /// The series of the exposition with their values, without what all their names begin with.
+    /// Series of the exposition with their values, without the common prefix.
     fn samples(&self) -> Vec<(String, u64)> {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather()).expect("an exposition");
         let samples = text.lines().filter_map(|line| line.strip_prefix("endpoint_slice_controller_"));

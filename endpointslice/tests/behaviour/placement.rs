@@ -1,4 +1,4 @@
-//! Which endpoint goes into which slice, and what that costs in writes.
+//! Placement of endpoints in slices, and the writes that it costs.
 
 use crate::builders::{
     BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,

@@ -1,4 +1,4 @@
-//! Which ports a pod serves, and which lists of ports are the same.
+//! Ports that a pod serves, and comparison of lists of ports.
 
 use crate::builders::{BuildPod as _, BuildService as _, backend, container_port, named_port, pod, port, service};
 use endpointslice::model::{ContainerPort, EndpointPort, Pod, Protocol, ServicePort};

@@ -1,4 +1,4 @@
-//! What is true of every plan, over random histories.
+//! Properties of every plan, over random histories.
 
 use crate::histories::{Event, History, Truth, history};
 use endpointslice::model::EndpointSlice;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CASES: u32 = 2_000;
 
-/// Address type, ports and pod of every endpoint, with whether it is ready.
+/// Address type, ports, pod and readiness of every endpoint.
 fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
     let endpoints = slices.flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)));
     let lines = endpoints.map(|(slice, endpoint)| {
@@ -24,7 +24,7 @@ fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String
     union
 }
 
-/// What slices of nothing at all would hold.
+/// Endpoints of slices planned without existing ones.
 fn wanted(truth: &Truth) -> BTreeSet<String> {
     let plan = truth.without_slices().plan();
     union(plan.families.iter().flat_map(|family| &family.draft.creates))
@@ -46,7 +46,7 @@ fn limits_are_held(truth: &Truth, plan: &Plan) {
     }
 }
 
-/// Whether an update only adds endpoints to a slice that could have stayed as it was.
+/// True if an update only adds endpoints to a slice that could have stayed as it was.
 fn only_grew(update: &Update) -> bool {
     let Update { before, after, recycled } = update;
     let same_metadata = before.metadata.labels == after.metadata.labels;
@@ -56,7 +56,7 @@ fn only_grew(update: &Update) -> bool {
         && after.endpoints.starts_with(&before.endpoints)
 }
 
-/// How many histories had what.
+/// Number of histories by property.
 #[derive(Debug, Default)]
 struct Coverage {
     not_served: u32,

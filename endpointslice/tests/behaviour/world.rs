@@ -1,4 +1,4 @@
-//! [`World`]: a Service, its pods and Nodes, and the slices that there are of it.
+//! [`World`]: a Service, its pods and Nodes, and its slices.
 
 use crate::builders::{node, service};
 use crate::memory::{Memory, Refusal};
@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 
-/// What a plan is made from, and where it is written.
+/// Input of a plan, and the memory that it is written to.
 pub(crate) struct World {
     pub(crate) service: Service,
     pub(crate) pods: Vec<Pod>,
@@ -20,9 +20,9 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) config: Config,
     pub(crate) trigger_time: Option<jiff::Timestamp>,
-    /// Without shares of zones, unless a test gives it some.
+    /// Hints. Zones have no shares unless a test sets them.
     pub(crate) hints: RefCell<ServiceHints>,
-    /// From the first reconcile on.
+    /// Metrics, from the first reconcile on.
     meters: RefCell<Option<Meters>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn world(pods: Vec<Pod>) -> World {
     }
 }
 
-/// What came of one reconcile.
+/// Result of one reconcile.
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
     pub(crate) applied: Applied<Refusal>,
@@ -52,7 +52,7 @@ impl World {
         Self { service, ..self }
     }
 
-    /// With another limit, and nothing counted yet.
+    /// Returns the world with another limit and new metrics.
     pub(crate) fn with_max(self, max: usize) -> Self {
         let config = self.config.clone().with_max_endpoints_per_slice(max).expect("a limit of a test");
         Self { config, meters: RefCell::default(), ..self }
@@ -93,19 +93,19 @@ impl World {
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
     }
 
-    /// What was counted over all reconciles, if it is the same however Services of two address types are counted.
+    /// Counts over all reconciles. Both counts of Services with two address types must be equal.
     #[track_caller]
     pub(crate) fn check_metrics(&self, expected: Nine) {
         self.check_metrics_of_both(expected, expected);
     }
 
-    /// What was counted with both address types, and with the last one only.
+    /// Counts with both address types, and with the last one only.
     #[track_caller]
     pub(crate) fn check_metrics_of_both(&self, both: Nine, last: Nine) {
         assert_eq!(self.read(Meters::read), [both, last]);
     }
 
-    /// The labels under which changed slices and traffic distributions were counted.
+    /// Labels of the counts of changed slices and traffic distributions.
     pub(crate) fn metric_labels(&self) -> Vec<String> {
         self.read(Meters::read_labels)
     }
@@ -114,7 +114,7 @@ impl World {
         self.meters.borrow().as_ref().map(read).expect("a world that was reconciled")
     }
 
-    /// The lengths of all slices, longest first.
+    /// Number of endpoints of each slice, largest first.
     pub(crate) fn lengths(&self) -> Vec<usize> {
         let mut lengths: Vec<_> = self.memory.slices().iter().map(|slice| slice.endpoints.len()).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
@@ -123,7 +123,7 @@ impl World {
 }
 
 impl Outcome {
-    /// Creates, updates, deletes.
+    /// Numbers of creates, updates and deletes.
     pub(crate) fn writes(&self) -> [usize; 3] {
         let WriteCounts { creates, updates, deletes } = self.plan.counts();
         [creates, updates, deletes]

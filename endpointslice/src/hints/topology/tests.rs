@@ -1,4 +1,4 @@
-//! The tables of kube-controller-manager about hints by topology, and what comes of changed Nodes.
+//! Tables of kube-controller-manager for hints by topology, and effects of changed Nodes.
 
 use super::super::fixtures::{annotated, draft, hinted, in_zone, node, nodes, shown_draft, unready, with_readiness};
 use super::*;
@@ -98,7 +98,7 @@ fn the_six_cases_of_upstream() {
     }
 }
 
-/// Upstream's `Test_getTotalReadyEndpoints`: ready and other endpoints of slices to create, to update and left alone.
+/// Upstream's `Test_getTotalReadyEndpoints`: ready and other endpoints of slices that are created, updated and unchanged.
 #[test]
 fn the_five_cases_of_counting_ready_endpoints() {
     type Slices<'a> = &'a [(usize, usize)];
@@ -119,8 +119,8 @@ fn the_five_cases_of_counting_ready_endpoints() {
     }
 }
 
-/// Upstream's `Test_checkNodeTopologyDistribution`: Nodes with zone and processors, the endpoints that are hinted to each
-/// zone, and whether the Service must be planned again.
+/// Upstream's `Test_checkNodeTopologyDistribution`: Nodes with zone and CPU, endpoints hinted to each zone, and if the Service
+/// must be planned again.
 #[test]
 fn the_nine_cases_of_changed_nodes() {
     let (a, b, c) = ("zone-a", "zone-b", "zone-c");
@@ -153,7 +153,7 @@ fn the_nine_cases_of_changed_nodes() {
     }
 }
 
-/// Upstream's `TestUpdateNode`, and kubernetes/kubernetes #114215: there, nobody comes back to the Service.
+/// Upstream's `TestUpdateNode`, and kubernetes/kubernetes #114215: upstream does not plan the Service again.
 #[test]
 fn a_service_that_was_refused_is_planned_again_when_nodes_recover() {
     let mut topology = with_nodes(&[node("", "100m"), node("", "100m")]);
@@ -189,7 +189,7 @@ fn events_tell_changes_only() {
     assert_eq!(events(&mut topology), [disabled]);
 }
 
-/// Upstream keeps one flag for both address types: with one on and the other off it tells both at every sync.
+/// Upstream has one flag for both address types. With one on and the other off, it reports both at every sync.
 #[test]
 fn address_types_have_hints_on_their_own() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
@@ -257,7 +257,7 @@ fn a_refusal_writes_no_slice_that_has_no_hints() {
     let mut slices = draft(vec![ready(&["", "zone-b"])], vec![], vec![bare, hinted]);
     topology.assign(&annotated("Auto"), &mut slices);
     assert_eq!(shown_draft(&slices), [vec!["- -"], vec!["-"], vec!["- - -"]]);
-    // Its endpoint's Node may get a zone without any share becoming another.
+    // The Node of the Service's endpoint may get a zone without a change of any share.
     assert_eq!(topology.set_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)])), [svc()]);
 }
 
@@ -274,7 +274,7 @@ fn events_that_nobody_takes_do_not_pile_up() {
 }
 
 mod settled {
-    //! Whatever zones and endpoints there are, plans of a world in which nothing else changes soon write nothing.
+    //! For any zones and endpoints, plans soon write nothing if nothing else changes.
 
     use super::*;
     use crate::model::EndpointSlice;
@@ -294,7 +294,7 @@ mod settled {
         })
     }
 
-    /// What is created, updated and unchanged: many endpoints, or too few for a share of each zone.
+    /// Created, updated and unchanged slices: many endpoints, or too few for a share of each zone.
     fn slices() -> impl Strategy<Value = [Vec<Vec<Endpoint>>; 3]> {
         let of = |endpoints, slices| {
             let slices = move || vec(vec(endpoint(), 0..endpoints), 0..slices);

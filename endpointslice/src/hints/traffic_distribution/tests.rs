@@ -1,4 +1,4 @@
-//! The tables of kube-controller-manager about hints by traffic distribution.
+//! Tables of kube-controller-manager for hints by traffic distribution.
 
 use super::super::fixtures::{draft, hinted, in_zone, on_node, preferring, shown_draft, with_readiness};
 use super::*;
@@ -19,7 +19,7 @@ fn without_zones() -> [Endpoint; 8] {
     in_zones().map(|endpoint| Endpoint { zone: None, ..endpoint })
 }
 
-/// Upstream's `TestReconcileHints`: the hints of slices to create, to update and left alone.
+/// Upstream's `TestReconcileHints`: hints of slices that are created, updated and unchanged.
 #[test]
 fn the_nine_cases_of_upstream() {
     let own = |zone: &str| hinted(&[zone], &[], in_zone(zone));
@@ -57,7 +57,7 @@ fn the_nine_cases_of_upstream() {
     }
 }
 
-/// Upstream's `TestReconcileHints_doesNotMutateUnchangedSlices`, which types see to here.
+/// Upstream's `TestReconcileHints_doesNotMutateUnchangedSlices`, which types ensure here.
 #[test]
 fn slices_of_the_cache_are_not_changed() {
     let mut draft = draft(vec![], vec![], vec![vec![in_zone("zone-a")]]);
