@@ -1,8 +1,9 @@
 //! [`Hands`]: tells own writes to this manager's slices from foreign ones.
 //!
-//! A change is our own if the server returned its resourceVersion in the answer to one of our writes, whatever
-//! webhooks made of the content. The watch may be faster than the answer, so a change seen during a write is judged
-//! when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
+//! A change is our own if the server returned its resourceVersion in the answer to one of our writes. Its content may
+//! differ from the request, because webhooks change it. The watch may be faster than the answer, so a change seen
+//! during a write is judged when that write ends. Only a write of unknown outcome is recognized by its content
+//! ([`Lost`]).
 //!
 //! This runs also while the controller does not serve, because foreign writes then show who makes the slices. For that
 //! it keeps only the generation of each slice. The API server raises the generation with each change of the content.

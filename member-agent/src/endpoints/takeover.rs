@@ -23,7 +23,7 @@ pub const LEASE_NAME: &str = "kube-controller-manager";
 /// Minimum time to watch a Lease that is seen for the first time: kube-controller-manager's default lease duration, in
 /// which it renews several times.
 const SHORTEST_LOOK: Duration = Duration::from_secs(15);
-/// Maximum time to watch such a Lease, whatever its lease duration says.
+/// Maximum time to watch such a Lease, even if its lease duration is longer.
 const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
 /// Value of `--endpointslices`.

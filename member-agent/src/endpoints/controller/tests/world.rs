@@ -1,6 +1,6 @@
 //! [`World`]: a cluster with a controller, driven as the engine drives it, in simulated time.
 //!
-//! It repeats these rules of the engine:
+//! The world repeats these rules of the engine:
 //!
 //! - An answer is applied before the watch shows it, and only once ([`Versions`]).
 //! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
