@@ -1,4 +1,4 @@
-//! A bare client: what users do, and what the floor does, with nothing between a request and its answer.
+//! Client of one cluster that adds no work between a request and its answer. Users and the baseline write with it.
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
-/// A client of one cluster, on the agents' own connector: the floor shall be as fast as it can be.
+/// Client of one cluster on the agents' own connector, so that the baseline is as fast as possible.
 pub struct Bare {
     cluster: Cluster,
     slots: Semaphore,
@@ -16,40 +16,37 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// A client that has the cluster to itself.
+    /// Returns a client that shares its connections with nothing else.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
     }
 
-    /// Makes an object in the collection at `path`; tells its resourceVersion.
-    ///
-    /// # Errors
-    /// Where the server refuses; so of all that follows.
+    /// Creates an object in the collection at `path`. Returns its resourceVersion.
     pub async fn create(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
         self.write(http::Request::post(path).header(CONTENT_TYPE, "application/json"), path, body).await
     }
 
-    /// Patches the object at `path`; tells its resourceVersion.
+    /// Patches the object at `path`. Returns its resourceVersion.
     #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<u64> {
         self.write(http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json"), path, body).await
     }
 
-    /// What is at `path`.
+    /// Reads `path`.
     #[allow(clippy::missing_errors_doc)]
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let request = http::Request::get(path).body(Vec::new())?;
         self.cluster.requests.request(request).await.with_context(|| path.to_owned())
     }
 
-    /// How many writes were made.
+    /// Returns the number of writes so far.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// The client for watches.
+    /// Returns the client for watches.
     #[must_use]
     pub fn watches(&self) -> kube::Client {
         self.cluster.watches.clone()
@@ -64,7 +61,8 @@ impl Bare {
     }
 }
 
-/// The resourceVersion of the object in a line of JSON: its metadata comes before all else that could have one.
+/// Returns the resourceVersion of the object in a line of JSON. The object's metadata precedes all other fields of
+/// that name.
 #[must_use]
 pub fn resource_version(json: &str) -> Option<u64> {
     const FIELD: &str = "\"resourceVersion\":\"";

@@ -1,4 +1,4 @@
-//! Changes at a steady rate over all slices: through the agents and, in turns with them, by hand.
+//! Changes at a steady rate over all slices, alternately through the agents and through the baseline.
 
 use crate::floor::{Floor, Passed};
 use crate::follow::Follow;
@@ -19,32 +19,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, interval, timeout};
 
-/// What many changes came to.
+/// Results of many changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Churn {
-    /// Changes by users, and as many by hand.
+    /// Number of changes by users. The baseline makes as many.
     pub changes: usize,
-    /// Changes that were not seen in the importer: a later one of the same slice overtook them.
+    /// Number of changes not observed in the importer, because a later change of the same slice overtook them.
     pub overtaken: usize,
-    /// From the user's patch to the imported slice being seen.
+    /// Time from the user's patch until the imported slice is observed.
     pub agents: Quantiles,
-    /// The same by hand.
+    /// Time of the same steps in the baseline.
     pub floor: Quantiles,
-    /// One by the other.
+    /// Agents divided by baseline.
     pub p50_ratio: f64,
-    /// One by the other.
+    /// Agents divided by baseline.
     pub p99_ratio: f64,
-    /// Writes by agents, Leases and Events apart.
+    /// Writes by agents, without Leases and Events.
     pub agents_writes: usize,
-    /// Events by agents.
     pub events: usize,
-    /// The agents' memory then.
+    /// Memory of the agents after the changes.
     pub memory: BTreeMap<Role, Memory>,
-    /// Where the time went.
+    /// Duration of each step.
     pub stages: Stages,
 }
 
-/// A user who changes slices, and watches on the way that the agents carry them.
+/// User who changes slices and watches how the agents distribute the changes.
 pub struct Changes {
     users: Arc<Users>,
     size: Size,
@@ -52,10 +51,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Begins to watch.
-    ///
-    /// # Errors
-    /// Where a server refuses.
+    /// Starts the watches.
     pub async fn watch(users: &Arc<Users>, size: Size) -> anyhow::Result<Arc<Self>> {
         let mut follows = BTreeMap::new();
         for kind in [Kind::Slice, Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ImportedSlice] {
@@ -64,10 +60,7 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until that is imported; none where it is overtaken or takes too long.
-    ///
-    /// # Errors
-    /// Where a server refuses.
+    /// Changes a slice and waits until the change is imported. Returns `None` if it is overtaken or takes too long.
     pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});
@@ -87,16 +80,13 @@ impl Changes {
     }
 }
 
-/// Markers of churn begin above those of the first states.
+/// Returns the first marker of churn. Lower markers belong to the initial slices.
 #[must_use]
 pub fn first_marker(size: Size) -> u32 {
     size.all_slices()
 }
 
-/// Makes the changes.
-///
-/// # Errors
-/// Where a server refuses.
+/// Makes all changes and measures them.
 pub async fn measure(ground: &Ground, users: &Arc<Users>, floor: &Arc<Floor>, size: Size) -> anyhow::Result<Churn> {
     let changes = Changes::watch(users, size).await?;
     let mark = ground.mark().await?;
@@ -122,7 +112,7 @@ pub async fn measure(ground: &Ground, users: &Arc<Users>, floor: &Arc<Floor>, si
     })
 }
 
-/// Every other change is made by hand, half a period after the user's.
+/// Makes every other change in the baseline, half a period after the user's change.
 async fn in_turns(
     changes: &Arc<Changes>,
     floor: &Arc<Floor>,

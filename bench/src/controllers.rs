@@ -1,5 +1,5 @@
-//! The member agent's EndpointSlice controller beside kube-controller-manager's, end to end: each on a control plane of its
-//! own with the same pods, the same changes in turn, seen by the same kind of watch.
+//! Comparison of the member agent's EndpointSlice controller with kube-controller-manager's. Each has its own control
+//! plane with the same pods, changes and watches. Changes alternate between the two.
 
 pub mod cluster;
 pub mod contender;
@@ -36,13 +36,10 @@ pub struct Size {
     pub many_pods: usize,
 }
 
-/// A size at which everything happens and nothing takes long.
+/// Size that covers every step in a short time.
 pub const SMOKE: Size = Size { services: 2, pods: 4, flaps: 4, rollouts: 2, rollout_pods: 3, many_pods: 12 };
 
-/// Measures both.
-///
-/// # Errors
-/// Where a control plane or a contender cannot be had, or a change is not published.
+/// Measures both controllers.
 pub async fn measure(size: Size) -> anyhow::Result<Report> {
     let mut scenes = Vec::new();
     for contender in Contender::ALL {

@@ -1,30 +1,28 @@
-//! Histograms of an agent's metrics, between two scrapes.
+//! Histograms of an agent's metrics between two scrapes.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Metrics as an agent exposes them.
+/// Metrics of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
-    /// Cumulative counts by upper bound, for each histogram; series that differ in labels are added up.
+    /// Cumulative counts by upper bound, for each histogram. Series that differ only in labels are added up.
     histograms: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
-/// What a histogram says, in microseconds. Percentiles are interpolated within a bucket.
+/// Summary of a histogram in microseconds. Percentiles are interpolated within a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Observations.
+    /// Number of observations.
     pub count: f64,
-    /// Half were no longer.
     pub p50_microseconds: f64,
-    /// Of a hundred 99 were no longer.
     pub p99_microseconds: f64,
-    /// Of how many it is certain that they took less than half a millisecond, in percent.
+    /// Percentage of observations that certainly took less than 500 µs.
     pub below_500_microseconds_percent: f64,
 }
 
 impl Exposition {
-    /// Reads the text format.
+    /// Parses the Prometheus text format.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut histograms: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -42,7 +40,7 @@ impl Exposition {
         Self { histograms }
     }
 
-    /// What a histogram observed since an earlier scrape.
+    /// Returns the observations of a histogram since an earlier scrape.
     #[must_use]
     pub fn since(&self, earlier: &Self, name: &str) -> Summary {
         let none = Vec::new();
@@ -83,7 +81,7 @@ fn percentile(buckets: &[(f64, f64)], rank: f64) -> f64 {
     (lower.0 * 1e7).round() / 10.0
 }
 
-/// Bound, name and count of a line that is a bucket.
+/// Returns bound, name and count if the line is a bucket.
 fn bucket(line: &str) -> Option<(f64, &str, f64)> {
     let (name, rest) = line.split_once("_bucket{")?;
     let (labels, count) = rest.rsplit_once("} ")?;

@@ -1,4 +1,5 @@
-//! The floor: the writes and watches that an import and a change need, made by hand. No decoding, no view, no plan.
+//! Baseline: the writes and watches that an import and a change need, made by hand. It decodes, caches and plans
+//! nothing.
 
 use crate::follow::Follow;
 use crate::ground::{Ground, Role};
@@ -17,35 +18,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
-/// A world in which everything is done by hand.
+/// Namespaces and objects of the baseline.
 pub struct Floor {
-    /// Who does it.
+    /// Clients that write in the baseline.
     pub users: Arc<Users>,
     size: Size,
     templates: Templates,
     follows: BTreeMap<Kind, Follow>,
 }
 
-/// When each state of a change was seen, on the way from its patch.
+/// Times at which a change was observed after each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// The user's patch is sent.
+    /// Time of the user's patch.
     pub sent: Instant,
-    /// The slice is seen in the exporter.
+    /// Time at which the source slice was observed in the exporter.
     pub changed: Instant,
-    /// Its EndpointSliceExport is seen in the hub.
+    /// Time at which the EndpointSliceExport was observed in the hub.
     pub exported: Instant,
-    /// Its EndpointSliceImport is seen in the hub.
+    /// Time at which the EndpointSliceImport was observed in the hub.
     pub given: Instant,
-    /// The imported slice is seen in the importer.
+    /// Time at which the imported slice was observed in the importer.
     pub imported: Instant,
 }
 
 impl Floor {
-    /// Makes definitions, namespaces and watches; the agents have imported already, with `agents` as users.
-    ///
-    /// # Errors
-    /// Where a server refuses; so of all that follows.
+    /// Creates definitions, namespaces and watches of the baseline. Needs the finished import of `agents`, whose
+    /// objects serve as templates.
     pub async fn lay(ground: &Ground, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_floor(it))).collect();
         let world = World::of_floor();
@@ -65,7 +64,7 @@ impl Floor {
         Ok(Arc::new(Self { users, size, templates, follows }))
     }
 
-    /// Exports and imports all Services at once.
+    /// Exports and imports all Services in parallel.
     #[allow(clippy::missing_errors_doc)]
     pub async fn import_all(self: &Arc<Self>) -> anyhow::Result<()> {
         let one = |number| {
@@ -96,7 +95,7 @@ impl Floor {
         try_join_all(imported).await.map(drop)
     }
 
-    /// What an exporter and the hub write for an export; tells the versions of the exported slices.
+    /// Makes the writes of exporter and hub for an export. Returns the resourceVersions of the exported slices.
     async fn export(&self, number: u32, name: &str, written: Written) -> anyhow::Result<Vec<u64>> {
         self.seen(Kind::ServiceExport, written.export).await?;
         self.mark(Kind::ServiceExport, name, 1).await?;
@@ -114,7 +113,7 @@ impl Floor {
         Ok(slices)
     }
 
-    /// What an importer writes to ask for a Service; tells the version of its claim.
+    /// Makes the writes of an importer for its claim. Returns the resourceVersion of the claim.
     async fn claim(&self, name: &str, written: Written) -> anyhow::Result<u64> {
         self.seen(Kind::MultiClusterService, written.wish).await?;
         self.mark(Kind::MultiClusterService, name, 1).await?;
@@ -122,7 +121,7 @@ impl Floor {
         self.create(Kind::InternalServiceImport, name).await
     }
 
-    /// What the hub answers; tells the version of the answer.
+    /// Makes the hub's answer to a claim. Returns its resourceVersion.
     async fn grant(&self, name: &str, claim: u64) -> anyhow::Result<u64> {
         self.seen(Kind::InternalServiceImport, claim).await?;
         self.mark(Kind::InternalServiceImport, name, 1).await?;
@@ -130,7 +129,7 @@ impl Floor {
         self.status(Kind::InternalServiceImport, name, false).await
     }
 
-    /// What the importer makes of the answer.
+    /// Makes the importer's writes after the hub's answer.
     async fn bind(&self, name: &str, granted: u64) -> anyhow::Result<()> {
         self.seen(Kind::InternalServiceImport, granted).await?;
         self.status(Kind::ServiceImport, name, false).await?;
@@ -140,7 +139,7 @@ impl Floor {
         self.status(Kind::MultiClusterService, name, false).await.map(drop)
     }
 
-    /// Changes a slice and carries the change by hand; each writer begins when its watch shows what it waits for.
+    /// Changes a slice and distributes the change. Each writer starts when its watch shows the previous step.
     #[allow(clippy::missing_errors_doc)]
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
@@ -159,7 +158,7 @@ impl Floor {
         Ok(Passed { sent, changed, exported, given, imported })
     }
 
-    /// Patches, and waits for the watch and not for the answer.
+    /// Patches an object and waits for the watch, not for the answer.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (floor, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { floor.users.patch(kind, &named, "", &body).await });
@@ -197,11 +196,11 @@ impl Floor {
     }
 }
 
-/// A definition under the floor's group.
+/// Returns a definition moved to the API group of the baseline.
 fn of_floor(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{FLOOR_GROUP}"));
-    // Two groups may have the same kinds, but kubectl's short names would clash.
+    // Two groups may have the same kinds, but short names of kubectl would conflict.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
     definition.spec.group = FLOOR_GROUP.to_owned();

@@ -1,4 +1,4 @@
-//! A watch by hand: it notes when each version, and each marked state, was seen, and decodes nothing.
+//! Watch that decodes nothing. It records when each resourceVersion and each marker was observed.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A watch of one collection.
+/// Watch of one collection.
 pub struct Follow {
     path: String,
     seen: Arc<Mutex<Seen>>,
@@ -29,10 +29,7 @@ struct Seen {
 }
 
 impl Follow {
-    /// Watches the collection at `path` and returns once it is live.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Watches the collection at `path`, and returns when the watch is live.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
         let request = format!(
             "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
@@ -59,10 +56,7 @@ impl Follow {
         Ok(Self { path: path.to_owned(), seen, task })
     }
 
-    /// Waits until the watch has shown that version, or a later one of another object.
-    ///
-    /// # Errors
-    /// Where the watch ends before.
+    /// Waits until the watch shows this resourceVersion or a later one of another object. Fails if the watch ends.
     pub async fn version(&self, version: u64) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
@@ -78,10 +72,7 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Waits until the watch has shown an object with that marker; tells when that was.
-    ///
-    /// # Errors
-    /// Where the watch ends before.
+    /// Waits until the watch shows an object with this marker, and returns the time. Fails if the watch ends.
     pub async fn marker(&self, marker: u32) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
@@ -97,7 +88,7 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// When a marker was seen, if it was.
+    /// Returns the time at which a marker was observed.
     #[must_use]
     pub fn seen(&self, marker: u32) -> Option<Instant> {
         self.seen.lock().markers.get(&marker).copied()
@@ -128,7 +119,7 @@ impl Seen {
         }
     }
 
-    /// Whoever waits learns it, since the senders are gone.
+    /// Ends all waits by dropping their senders.
     fn end(&mut self) {
         self.ended = true;
         self.awaited_versions.clear();

@@ -1,4 +1,4 @@
-//! The fleet that is measured: a hub, an exporter, an importer, and their agents as processes.
+//! Measured fleet: a hub, an exporter, an importer, and their agents as processes.
 
 use crate::bare::Bare;
 use crate::exposition::Exposition;
@@ -17,57 +17,52 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The agents, in the order in which a change meets them.
+/// Agents, in the order in which they handle a change.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The member agent that exports.
+    /// Member agent of the exporting member.
     Exporter,
-    /// The hub agent.
+    /// Hub agent.
     Hub,
-    /// The member agent that imports.
+    /// Member agent of the importing member.
     Importer,
 }
 
-/// Resident memory of a process, in MiB.
+/// Resident memory of a process in MiB.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Memory {
-    /// Now.
+    /// Current resident memory.
     pub resident_mib: f64,
-    /// Of it, what the process has allocated; the rest is its program.
+    /// Part of the resident memory that the process has allocated. The rest is its program.
     pub allocated_mib: f64,
-    /// At most so far.
+    /// Peak resident memory.
     pub peak_mib: f64,
 }
 
-/// What an agent tells of itself at some time, and the kernel of it.
+/// Metrics of an agent and its resource use, at one time.
 #[derive(Clone, Debug)]
 pub struct Scrape {
-    /// Its metrics.
     pub metrics: Exposition,
-    /// What it has taken of processors so far.
+    /// Processor time so far.
     pub processor: Duration,
 }
 
-/// The fleet with a namespace for its users.
+/// Fleet with a namespace for its users.
 pub struct Ground {
-    /// The harness's fleet of two members: the first exports, the second imports.
+    /// Fleet of the end-to-end harness with two members: the first exports, the second imports.
     pub fleet: Fleet,
-    /// The users' namespace, everywhere.
+    /// Namespace of the users in every cluster.
     pub namespace: String,
     agents: BTreeMap<Role, Agent>,
 }
 
 impl Role {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Exporter, Self::Hub, Self::Importer];
 }
 
 impl Ground {
-    /// Takes a fleet and starts its agents.
-    ///
-    /// # Errors
-    /// Where a control plane or an agent cannot be had; so of all that follows.
+    /// Acquires a fleet and starts its agents.
     pub async fn take() -> anyhow::Result<Self> {
         let fleet = Fleet::take(2).await?;
         let namespace = fleet.namespace("work").await?;
@@ -76,7 +71,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// The control plane where a role's own objects are.
+    /// Returns the control plane of a role's own cluster.
     #[must_use]
     pub fn control_plane(&self, role: Role) -> &ControlPlane {
         match role {
@@ -86,7 +81,7 @@ impl Ground {
         }
     }
 
-    /// A bare client of that control plane, with connections of its own.
+    /// Returns a client of that control plane with its own connections.
     #[allow(clippy::missing_errors_doc)]
     pub async fn bare(&self, role: Role) -> anyhow::Result<Bare> {
         let control_plane = self.control_plane(role);
@@ -110,7 +105,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Stops all agents, which gives their Leases back; tells when the last was gone.
+    /// Stops all agents, which release their Leases. Returns the time at which the last one ended.
     #[allow(clippy::missing_errors_doc)]
     pub async fn stop_agents(&mut self) -> anyhow::Result<Instant> {
         let agents = std::mem::take(&mut self.agents);
@@ -120,22 +115,22 @@ impl Ground {
         Ok(Instant::now())
     }
 
-    /// A mark in every audit log.
+    /// Sets a mark in every audit log.
     #[allow(clippy::missing_errors_doc)]
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         self.fleet.mark().await
     }
 
-    /// What was written since a mark, by whomever.
+    /// Returns the writes since a mark, by any user.
     #[allow(clippy::missing_errors_doc)]
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have written nothing for [`QUIET`], Leases apart; tells what they wrote since the mark.
+    /// Waits until the agents have written nothing but Leases for [`QUIET`]. Returns their writes since the mark.
     ///
     /// # Errors
-    /// Where they go on for longer than [`SETTLED`].
+    /// The agents still write after [`SETTLED`].
     pub async fn settled_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let deadline = Deadline::after(SETTLED);
         let mut before = self.since(mark).await?;
@@ -150,7 +145,7 @@ impl Ground {
         }
     }
 
-    /// Metrics and processor time of each agent.
+    /// Returns metrics and processor time of each agent.
     #[allow(clippy::missing_errors_doc)]
     pub async fn scrape(&self) -> anyhow::Result<BTreeMap<Role, Scrape>> {
         let mut scrapes = BTreeMap::new();
@@ -163,7 +158,7 @@ impl Ground {
         Ok(scrapes)
     }
 
-    /// What each agent takes of memory.
+    /// Returns the memory of each agent.
     #[allow(clippy::missing_errors_doc)]
     pub fn memory(&self) -> anyhow::Result<BTreeMap<Role, Memory>> {
         let mut memory = BTreeMap::new();
@@ -174,16 +169,13 @@ impl Ground {
     }
 }
 
-/// How many writes there are by agents, Leases and Events apart.
+/// Returns the number of writes by agents, without Leases and Events.
 #[must_use]
 pub fn agents_writes(ledger: &FleetLedger) -> usize {
     ledger.objects().clusters().map(fleetnet_tests::audit::Ledger::count).sum()
 }
 
-/// What a process takes of memory.
-///
-/// # Errors
-/// Where it is gone.
+/// Returns the memory of a process. Fails if it has ended.
 pub fn memory_of(pid: i32) -> anyhow::Result<Memory> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| path.clone())?;
@@ -191,16 +183,13 @@ pub fn memory_of(pid: i32) -> anyhow::Result<Memory> {
     Ok(Memory { resident_mib: read("VmRSS:")?, allocated_mib: read("RssAnon:")?, peak_mib: read("VmHWM:")? })
 }
 
-/// Processor time of all threads of a process that there are, to the nanosecond.
-///
-/// # Errors
-/// Where it is gone.
+/// Returns the processor time of all current threads of a process, in nanoseconds. Fails if the process has ended.
 pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let folder = format!("/proc/{pid}/task");
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
         let path = thread?.path().join("schedstat");
-        // A thread that has ended meanwhile had nothing to do with what is measured.
+        // The thread ended meanwhile. Such a thread takes no part in the measured work.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         sum += Duration::from_nanos(nanoseconds.with_context(|| format!("{}: {text}", path.display()))?);
@@ -208,7 +197,7 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     Ok(sum)
 }
 
-/// A size in a process's status, of kB, in MiB to a tenth.
+/// Returns a size from a process's status, converted from kB to MiB with one decimal.
 fn mib(status: &str, field: &str) -> Option<f64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: f64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;

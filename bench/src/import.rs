@@ -1,4 +1,4 @@
-//! A first import: all Services exported and imported at once, by the agents and by hand.
+//! First import: all Services are exported and imported at once, by the agents and by the baseline.
 
 use crate::floor::Floor;
 use crate::follow::Follow;
@@ -16,42 +16,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout};
 
-/// What a first import came to.
+/// Results of a first import.
 #[derive(Clone, Debug, Serialize)]
 pub struct Import {
-    /// Until all slices were seen in the importer, from when the first user's write was sent.
+    /// Time from the user's first write until all slices were observed in the importer.
     pub agents_seconds: f64,
-    /// The same by hand.
+    /// Time of the same import in the baseline.
     pub floor_seconds: f64,
-    /// One by the other.
+    /// Agents divided by baseline.
     pub ratio: f64,
-    /// Writes that the servers answered, until the agents were settled.
+    /// Writes that the servers answered before the agents settled.
     pub writes: Writes,
-    /// The agents' memory then.
+    /// Memory of the agents after the import.
     pub memory: BTreeMap<Role, Memory>,
 }
 
 /// Writes in all clusters, from the audit logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Writes {
-    /// By users.
+    /// Writes by users.
     pub users: usize,
-    /// By agents, without the two that follow.
+    /// Writes by agents, without Events and Leases. Includes refused writes.
     pub agents: usize,
-    /// By agents, refused.
+    /// Writes by agents that the server refused (status 400 and above).
     pub agents_refused: usize,
-    /// Events by agents.
     pub events: usize,
-    /// Leases by agents.
+    /// Writes of Leases by agents.
     pub leases: usize,
-    /// By hand, users' and agents' alike.
+    /// Writes of the baseline, for users and agents together.
     pub floor: usize,
 }
 
-/// Imports by the agents and then by hand; gives the floor back, which holds the same objects.
-///
-/// # Errors
-/// Where a server refuses or something that should come does not.
+/// Measures an import by the agents and then one by the baseline. Returns the baseline, which then has the same
+/// objects.
 pub async fn measure(ground: &Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<(Import, Arc<Floor>)> {
     let (agents_seconds, ledger) = by_agents(ground, users, size).await?;
     let memory = ground.memory()?;

@@ -1,13 +1,15 @@
-//! Measurements of fleetnet on real control planes, each against its floor: the same writes and watches made by hand, in
-//! the same run.
+//! Measurements of fleetnet on real control planes. Each run also measures the baseline: the same writes and watches,
+//! made by hand.
 //!
 //! ```text
-//! ground (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the floor's)
-//! floor  (import and change by hand)  ── follow (a watch that decodes nothing), templates (bodies as the agents made them)
+//! ground (fleet, agents as processes) ── users (what they write) ── world (where: the agents' objects, the baseline's)
+//! floor  (the baseline's writes)      ── follow (a watch that decodes nothing), templates (copies of the agents' objects)
 //! controllers (the EndpointSlice controller beside kube-controller-manager's)
-//! import, churn, restart (what is measured) ── stages, table (where the time of a change goes) ── report (JSON, targets)
-//! slices (apart: the library of EndpointSlices alone, in memory)
+//! import, churn, restart (measurements)     ── stages, table (time of a change by step)           ── report (JSON, targets)
+//! slices (the EndpointSlice library alone, in memory)
 //! ```
+
+#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
 pub mod bare;
 pub mod churn;

@@ -1,4 +1,4 @@
-//! `bench`: measures and prints JSON; a table for people goes to standard error.
+//! Command `bench`: measures, prints JSON on standard output and a table on standard error.
 
 use anyhow::Context as _;
 use bench::controllers;

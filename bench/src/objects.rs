@@ -1,20 +1,21 @@
-//! The bodies of what users write, and markers: an address of 11.0.0.0/8 in a slice tells its states apart on every hop.
+//! Objects that users write, and markers. A marker is an address in 11.0.0.0/8 that identifies the state of a slice
+//! in every step.
 
 use serde_json::{Value, json};
 
-/// The name of a Service by its number.
+/// Returns the name of a Service by number.
 #[must_use]
 pub fn service_name(number: u32) -> String {
     format!("app-{number:03}")
 }
 
-/// The name of a slice by the numbers of its Service and its own.
+/// Returns the name of a slice by the numbers of its Service and itself.
 #[must_use]
 pub fn slice_name(service: u32, slice: u32) -> String {
     format!("{}-{slice}", service_name(service))
 }
 
-/// A Service without selector.
+/// Returns a Service without selector.
 #[must_use]
 pub fn service(name: &str) -> Value {
     json!({
@@ -23,7 +24,7 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// A slice of a Service whose first endpoint carries a marker.
+/// Returns a slice of a Service. Its first endpoint has the marker.
 #[must_use]
 pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value {
     json!({
@@ -38,14 +39,14 @@ pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value 
     })
 }
 
-/// Endpoints as Kubernetes' own slices have them, the first with a marker.
+/// Returns endpoints in the form of EndpointSlices. The first has the marker.
 #[must_use]
 pub fn ready_endpoints(marker: u32, count: usize) -> Value {
     let endpoint = |address: String| json!({"addresses": [address], "conditions": {"ready": true}});
     addresses(marker, count).map(endpoint).collect()
 }
 
-/// Endpoints as the hub's slices have them, the first with a marker.
+/// Returns endpoints in the form of the hub's slices. The first has the marker.
 #[must_use]
 pub fn hub_endpoints(marker: u32, count: usize) -> Value {
     addresses(marker, count).map(|address| json!({"addresses": [address]})).collect()
@@ -57,7 +58,7 @@ fn addresses(marker: u32, count: usize) -> impl Iterator<Item = String> {
     std::iter::once(format!("11.{high}.{middle}.{low}")).chain(rest)
 }
 
-/// The marker in a line of JSON.
+/// Returns the marker in a line of JSON.
 #[must_use]
 pub fn marker_in(json: &str) -> Option<u32> {
     const MARKED: &str = "\"11.";

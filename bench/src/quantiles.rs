@@ -3,21 +3,18 @@
 use serde::Serialize;
 use std::time::Duration;
 
-/// What many samples come to, in milliseconds.
+/// Summary of samples in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// How many there were.
+    /// Number of samples.
     pub count: usize,
-    /// Half of them were no longer.
     pub p50_milliseconds: f64,
-    /// Of a hundred 99 were no longer.
     pub p99_milliseconds: f64,
-    /// The longest.
     pub longest_milliseconds: f64,
 }
 
 impl Quantiles {
-    /// By nearest rank.
+    /// Computes percentiles by nearest rank.
     #[must_use]
     pub fn of(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();
@@ -32,13 +29,13 @@ impl Quantiles {
     }
 }
 
-/// To the microsecond.
+/// Returns milliseconds with a precision of one microsecond.
 #[must_use]
 pub fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// To a hundredth.
+/// Returns a quotient with two decimals.
 #[must_use]
 pub fn ratio(one: f64, other: f64) -> f64 {
     (one / other * 100.0).round() / 100.0

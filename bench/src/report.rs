@@ -1,4 +1,4 @@
-//! All figures of a run, and what they were to be.
+//! Results of a run, compared with targets.
 
 use crate::churn::Churn;
 use crate::ground::Role;
@@ -8,40 +8,36 @@ use crate::size::Size;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// A run.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was measured.
     pub size: Size,
-    /// Processors that there are for agents, control planes and the bench together.
+    /// Number of processors that agents, control planes and the bench share.
     pub processors: usize,
-    /// The agents were built for speed.
+    /// True if the agents are optimized builds.
     pub optimized: bool,
-    /// A first import.
     pub import: Import,
-    /// Changes.
     pub churn: Option<Churn>,
-    /// Restarts.
     pub restart: Option<Restart>,
-    /// Figures against targets.
+    /// Comparison with targets.
     pub targets: Vec<Target>,
 }
 
-/// A figure and what it was to be at most.
+/// Result and its target.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
-    /// What it is, with its unit.
+    /// Name of the result with its unit.
     pub name: String,
-    /// What it is to be at most.
+    /// Largest value that meets the target.
     pub at_most: f64,
-    /// What it is.
+    /// Measured value.
     pub value: f64,
-    /// Whether that is so.
+    /// True if the target is met.
     pub met: bool,
 }
 
 impl Report {
-    /// Puts a run together.
+    /// Compares results with the targets.
     #[must_use]
     pub fn new(size: Size, import: Import, churn: Option<Churn>, restart: Option<Restart>) -> Self {
         let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -49,14 +45,14 @@ impl Report {
         Self { size, processors, optimized: !cfg!(debug_assertions), import, churn, restart, targets }
     }
 
-    /// The targets as a table for people.
+    /// Returns a table of the targets for people.
     #[must_use]
     pub fn table(&self) -> String {
         table(&self.targets)
     }
 }
 
-/// `targets` as a table for people.
+/// Returns a table of `targets` for people.
 #[must_use]
 pub fn table(targets: &[Target]) -> String {
     let mut table = String::from("target                                                  at most       value\n");
@@ -94,7 +90,7 @@ fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) ->
     targets
 }
 
-/// A figure against what it is to be at most.
+/// Compares a value with its target.
 #[must_use]
 pub fn target(name: &str, at_most: f64, value: f64) -> Target {
     Target { name: name.to_owned(), at_most, value, met: value <= at_most }

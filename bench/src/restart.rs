@@ -1,4 +1,4 @@
-//! All agents stopped and started again over what they have imported.
+//! Restarts of all agents after an import.
 
 use crate::churn::{Changes, first_marker};
 use crate::ground::{Ground, agents_writes};
@@ -9,23 +9,20 @@ use anyhow::Context as _;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What restarts came to.
+/// Results of restarts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Restart {
-    /// Writes by agents after a restart without any change, Leases and Events apart.
+    /// Writes by agents after a restart without changes, without Leases and Events.
     pub writes: usize,
-    /// Restarts with a change, which is made as soon as the Leases are free.
+    /// Number of restarts with a change. The user makes the change as soon as the Leases are released.
     pub restarts: u32,
-    /// From then until it is imported: the agents start meanwhile, as processes.
+    /// Time from that change until it is imported, including the start of the agents' processes.
     pub fresh_change: Quantiles,
-    /// Writes by agents for one such change, in all restarts.
+    /// Writes by agents for these changes, in all restarts.
     pub writes_with_changes: usize,
 }
 
-/// Restarts all agents, at first over a world that does not change, then with a change each time.
-///
-/// # Errors
-/// Where an agent does not stop or start, or a change does not arrive.
+/// Restarts all agents: first without a change, then with one change each time.
 pub async fn measure(ground: &mut Ground, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
     let mark = ground.mark().await?;
     ground.stop_agents().await?;

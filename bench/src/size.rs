@@ -1,4 +1,4 @@
-//! How large a measurement is.
+//! Size of a measurement.
 
 use crate::limits::ENDPOINTS;
 use serde::Serialize;
@@ -26,17 +26,17 @@ pub struct Size {
     pub restarts: u32,
 }
 
-/// A size at which everything happens and nothing takes long.
+/// Size that covers every step in a short time.
 pub const SMOKE: Size = Size { services: 2, slices: 2, endpoints: 3, rate: 0, seconds: 2, restarts: 1 };
 
 impl Size {
-    /// Slices of all Services.
+    /// Returns the number of slices of all Services.
     #[must_use]
     pub fn all_slices(&self) -> u32 {
         self.services * self.slices
     }
 
-    /// How many changes are made.
+    /// Returns the number of changes.
     #[must_use]
     pub fn changes(&self) -> u32 {
         self.rate.max(4) * self.seconds

@@ -1,4 +1,4 @@
-//! The library of EndpointSlices alone, on scenarios in files: what a reconcile and an event cost the processor.
+//! Cost of a reconcile and of an event in the EndpointSlice library alone, on scenarios in files.
 //!
 //! ```text
 //!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► line (JSON)     ─┬─► compare
@@ -7,8 +7,8 @@
 //!                                          meter (processor time, allocations), memory (writes, metrics)
 //! ```
 //!
-//! Writes are answered from memory. Only reading files is outside of what is measured: pods become backends inside, writes
-//! are tracked and metrics counted, as upstream's reconciler does.
+//! An API server in memory answers the writes. A measurement includes the conversion of pods to backends, tracking of writes,
+//! and metrics, like upstream's reconciler. It excludes reading files.
 
 pub mod compare;
 pub mod full;
@@ -66,10 +66,10 @@ pub enum Mode {
     Both,
 }
 
-/// Does what `options` say, and gives every measured line to `print`.
+/// Runs the measurements of `options`, and passes each result to `print`.
 ///
 /// # Errors
-/// A file cannot be read or written, or a scenario is not what it should be.
+/// A file cannot be read or written, or a scenario is malformed.
 pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>) -> anyhow::Result<()> {
     if let Some(folder) = &options.generate {
         return generate::write(folder, &options.pods);

@@ -1,4 +1,4 @@
-//! Where the time of a change goes: the hops, as watches of ours saw them, and each agent's own share, as it told.
+//! Time of a change by step: as observed by watches, and as measured by each agent.
 
 use crate::exposition::Summary;
 use crate::floor::Passed;
@@ -7,51 +7,51 @@ use crate::quantiles::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Both.
+/// Time of changes by step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stages {
-    /// The hops of changes that agents carried.
+    /// Steps of changes through the agents.
     pub agents: Hops,
-    /// The hops of changes carried by hand.
+    /// Steps of changes in the baseline.
     pub floor: Hops,
-    /// What each agent says of itself.
+    /// Measurements of each agent.
     pub own: BTreeMap<Role, Own>,
 }
 
-/// From the user's patch over each write, as a watch shows it.
+/// Times between the observations of a change, from the user's patch to the imported slice.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hops {
-    /// From the user's patch until it is seen in the exporter.
+    /// Time from the user's patch until the source slice is observed in the exporter.
     pub change: Quantiles,
-    /// From there until the export is seen in the hub.
+    /// Time from there until the EndpointSliceExport is observed in the hub.
     pub export: Quantiles,
-    /// From there until the import is seen in the hub.
+    /// Time from there until the EndpointSliceImport is observed in the hub.
     pub distribute: Quantiles,
-    /// From there until the imported slice is seen in the importer.
+    /// Time from there until the imported slice is observed in the importer.
     pub import: Quantiles,
 }
 
-/// What an agent's histograms say of the time.
+/// Times from an agent's histograms.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Own {
-    /// Decoding what a watch shows.
+    /// Time to decode a watch event.
     pub decode: Summary,
-    /// Taking it into the view.
+    /// Time to apply an event to the view.
     pub view: Summary,
-    /// Planning a key.
+    /// Time to plan a key.
     pub plan: Summary,
-    /// Our own share of a change: processor time of those three together, for each change that a write came of.
+    /// Processor time to decode, apply and plan, for each change that caused a write.
     pub share: Summary,
-    /// From news that are decoded to the start of the write that came of it, with all waiting between.
+    /// Time from a decoded event to the start of the resulting write, including all waiting.
     pub reaction: Summary,
-    /// From the start of a write to its answer; mostly the server's.
+    /// Time from the start of a write to its answer. The server takes most of it.
     pub write: Summary,
-    /// Processor time of the whole process for one change, and for what it sees of one made by hand: also for TLS,
+    /// Processor time of the whole process for one change and one baseline change that it observes. It includes TLS,
     /// HTTP and writes.
     pub processor_microseconds: f64,
 }
 
-/// Sorts samples and scrapes into stages.
+/// Groups samples and scrapes by step.
 #[must_use]
 pub fn of(
     agents: &[Passed],

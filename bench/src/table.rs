@@ -1,4 +1,4 @@
-//! Where the time of a change goes, as the tables of `docs/performance.md`.
+//! Tables of `docs/performance.md` on the time of a change by step.
 
 use crate::churn::Churn;
 use crate::exposition::Summary;
@@ -26,7 +26,7 @@ const HOPS: [Hop; 4] = [
     ("→ the imported slice is seen in the importer", |hops| hops.import),
 ];
 
-/// Both tables, in Markdown.
+/// Returns both tables in Markdown.
 #[must_use]
 pub fn of(churn: &Churn) -> String {
     let mut text = String::from("| hop, ms: p50 / p99 | agents | by hand |\n|---|---|---|\n");

@@ -1,4 +1,4 @@
-//! The bodies that the floor writes: those of the objects that the agents have made, under the floor's group.
+//! Objects that the baseline writes: copies of the agents' objects in the baseline's API group.
 
 use crate::users::Users;
 use crate::world::{FLOOR_GROUP, Kind};
@@ -11,10 +11,7 @@ use std::collections::BTreeMap;
 pub struct Templates(BTreeMap<Kind, Value>);
 
 impl Templates {
-    /// Reads what the agents have made.
-    ///
-    /// # Errors
-    /// Where there is nothing of a kind.
+    /// Reads the objects that the agents created. Fails if a kind has none.
     pub async fn read(users: &Users) -> anyhow::Result<Self> {
         let mut templates = BTreeMap::new();
         for kind in Kind::ALL {
@@ -30,7 +27,7 @@ impl Templates {
         Ok(Self(templates))
     }
 
-    /// An object as it is made: without status and without what only later writes add.
+    /// Returns a new object, without status and without fields that only later writes add.
     #[must_use]
     pub fn create(&self, kind: Kind, name: &str) -> Value {
         let object = &self.0[&kind];
@@ -43,7 +40,7 @@ impl Templates {
         body.insert("metadata".to_owned(), json!({"name": name, "labels": object["metadata"]["labels"]}));
         let mut body = Value::Object(body);
         if let Some(spec) = body.pointer_mut("/spec").and_then(Value::as_object_mut) {
-            // Given by the server, which gives others.
+            // The server assigns these fields.
             for given in ["clusterIP", "clusterIPs", "healthCheckNodePort"] {
                 spec.remove(given);
             }
@@ -54,7 +51,7 @@ impl Templates {
         body
     }
 
-    /// What marks an object: its finalizers and annotations, with a count that makes each write a change.
+    /// Returns a patch of the object's finalizers and annotations. `count` makes each patch a change.
     #[must_use]
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
@@ -63,7 +60,8 @@ impl Templates {
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 
-    /// Its status; the first of two has one condition less or, where there is only one, another reason.
+    /// Returns the status of an object. With `first`, only one condition remains, and a single condition gets another
+    /// reason.
     #[must_use]
     pub fn status(&self, kind: Kind, first: bool) -> Value {
         let mut status = self.0[&kind]["status"].clone();

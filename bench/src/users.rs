@@ -1,4 +1,4 @@
-//! What users write, in either world.
+//! Writes of users, for the agents and for the baseline.
 
 use crate::bare::Bare;
 use crate::ground::{Ground, Role};
@@ -9,14 +9,14 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Users of the two members, and of the hub.
+/// Clients of users in both members and in the hub.
 pub struct Users {
-    /// Where they write.
+    /// Namespaces and API group of the writes.
     pub world: World,
     clients: BTreeMap<Role, Bare>,
 }
 
-/// What users wrote for one Service, as far as somebody waits for it.
+/// Writes of users for one Service that something waits for.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     /// resourceVersion of the ServiceExport.
@@ -26,10 +26,7 @@ pub struct Written {
 }
 
 impl Users {
-    /// Users of a world.
-    ///
-    /// # Errors
-    /// Where a server cannot be reached; so of all that follows.
+    /// Returns the users of a world.
     pub async fn of(ground: &Ground, world: World) -> anyhow::Result<Arc<Self>> {
         let mut clients = BTreeMap::new();
         for role in Role::ALL {
@@ -38,31 +35,30 @@ impl Users {
         Ok(Arc::new(Self { world, clients }))
     }
 
-    /// The client for the cluster that a kind is in.
+    /// Returns the client for the cluster of a kind.
     #[must_use]
     pub fn client(&self, kind: Kind) -> &Bare {
         &self.clients[&kind.role()]
     }
 
-    /// How many writes they made.
+    /// Returns the number of writes so far.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.clients.values().map(Bare::writes).sum()
     }
 
-    /// Makes an object.
     #[allow(clippy::missing_errors_doc)]
     pub async fn create(&self, kind: Kind, body: &serde_json::Value) -> anyhow::Result<u64> {
         self.client(kind).create(&self.world.collection(kind), body).await
     }
 
-    /// Patches an object, or its status where `part` is `/status`.
+    /// Patches an object, or its status if `part` is `/status`.
     #[allow(clippy::missing_errors_doc)]
     pub async fn patch(&self, kind: Kind, name: &str, part: &str, body: &serde_json::Value) -> anyhow::Result<u64> {
         self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
     }
 
-    /// Exports a Service with its slices, and imports it: five writes where it has two slices.
+    /// Exports a Service with its slices and imports it. With two slices, this takes five writes.
     #[allow(clippy::missing_errors_doc)]
     pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
         let name = service_name(number);

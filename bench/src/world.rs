@@ -1,13 +1,13 @@
-//! Where objects are: those of the agents, and those of the floor beside them.
+//! Places of objects: one world for the agents, one for the baseline.
 
 use crate::ground::{Ground, Role};
 use fleetnet_api::names::GROUP;
 use fleetnet_tests::fleet::FLEET_SYSTEM;
 
-/// The group of the definitions that the floor writes to: copies of ours, which no agent watches.
+/// API group of the baseline: copies of the fleet's definitions that no agent watches.
 pub const FLOOR_GROUP: &str = "floor.fleetnet.test";
 
-/// What is written on the way of an import, in the order of the way.
+/// Kinds of objects of an import, in the order of the writes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[allow(missing_docs, reason = "the names are those of the kinds")]
 pub enum Kind {
@@ -26,7 +26,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 12] = [
         Self::Service,
         Self::Slice,
@@ -42,7 +41,7 @@ impl Kind {
         Self::ImportedSlice,
     ];
 
-    /// In whose cluster it is.
+    /// Returns the role whose cluster has the kind.
     #[must_use]
     pub const fn role(self) -> Role {
         match self {
@@ -59,7 +58,7 @@ impl Kind {
     }
 }
 
-/// One set of namespaces and a group.
+/// Set of namespaces and an API group.
 #[derive(Clone, Debug)]
 pub struct World {
     group: String,
@@ -70,7 +69,7 @@ pub struct World {
 }
 
 impl World {
-    /// That of the agents.
+    /// Returns the world of the agents.
     #[must_use]
     pub fn of_agents(ground: &Ground) -> Self {
         let [exporter, importer] = [&ground.fleet.members[0], &ground.fleet.members[1]];
@@ -83,7 +82,7 @@ impl World {
         }
     }
 
-    /// That of the floor.
+    /// Returns the world of the baseline.
     #[must_use]
     pub fn of_floor() -> Self {
         let [users, exporter, importer, system] = ["floor", "floor-exporter", "floor-importer", "floor-system"];
@@ -96,13 +95,12 @@ impl World {
         }
     }
 
-    /// All its namespaces.
     #[must_use]
     pub fn namespaces(&self) -> [&str; 4] {
         [&self.users, &self.exporter, &self.importer, &self.system]
     }
 
-    /// The path of the collection of a kind.
+    /// Returns the path of the collection of a kind.
     #[must_use]
     pub fn collection(&self, kind: Kind) -> String {
         let Self { group, users, exporter, importer, system } = self;
@@ -124,7 +122,7 @@ impl World {
         }
     }
 
-    /// The apiVersion of a kind of its group.
+    /// Returns the apiVersion of a kind in the world's API group.
     #[must_use]
     pub fn api_version(&self, version: &str) -> String {
         format!("{}/{version}", self.group)

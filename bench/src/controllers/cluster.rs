@@ -1,4 +1,4 @@
-//! A cluster with Nodes, Services and pods as bare objects: whoever patches a pod's status plays its kubelet.
+//! Cluster with Nodes, Services and pods as plain objects. The bench writes pod statuses in place of kubelets.
 
 use super::contender::Contender;
 use super::seen::Seen;
@@ -10,48 +10,46 @@ use serde_json::{Value, json};
 use std::ops::Range;
 use tokio::time::Instant;
 
-/// Where everything is.
+/// Namespace of all objects.
 const NAMESPACE: &str = "work";
-/// Nodes that the pods are spread over.
+/// Number of Nodes that pods are spread over.
 const NODES: usize = 10;
-/// Objects made at once.
+/// Number of objects created in parallel.
 const AT_ONCE: usize = 16;
-/// Addresses with one third octet.
+/// Number of addresses with the same third octet.
 const ADDRESSES: usize = 250;
 
-/// A control plane with what runs in it, but nobody yet who makes slices.
+/// Control plane with its objects, but without a controller that creates slices.
 pub struct Cluster {
-    /// Whose it is.
+    /// Controller that runs in this cluster.
     pub contender: Contender,
-    /// The control plane.
     pub control_plane: ControlPlane,
-    /// What an independent watch shows of its slices.
+    /// Slices as an independent watch shows them.
     pub seen: Seen,
     user: Bare,
 }
 
-/// When a pod's status changed.
+/// Times of the change of a pod's status.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// The patch was sent.
+    /// Time at which the patch was sent.
     pub asked: Instant,
-    /// It was answered.
+    /// Time of the answer.
     pub made: Instant,
 }
 
-/// A pod by the numbers of its Service and its own.
+/// Pod by number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Pod {
-    /// Its Service's.
+    /// Number of its Service.
     pub service: usize,
-    /// Its own.
+    /// Number among the pods of its Service.
     pub index: usize,
-    /// Of all pods: its address follows from it.
+    /// Number among all pods. It determines the address.
     pub number: usize,
 }
 
 impl Pod {
-    /// Its address.
     #[must_use]
     pub fn address(self) -> String {
         format!("10.1.{}.{}", self.number / ADDRESSES, 1 + self.number % ADDRESSES)
@@ -84,14 +82,11 @@ fn service_name(number: usize) -> String {
     format!("app-{number:04}")
 }
 
-/// Any time will do: it is one that a trigger time is made of.
+/// Transition time of pod conditions. Controllers compute trigger times from it, and any value works.
 const TRANSITION: &str = "2026-01-01T00:00:00Z";
 
 impl Cluster {
     /// Starts a control plane with Nodes.
-    ///
-    /// # Errors
-    /// Where it does not come up; so of all that follows.
     pub async fn start(contender: Contender) -> anyhow::Result<Self> {
         let name = format!("cluster of {contender:?}").to_lowercase();
         let control_plane = ControlPlane::start(Options { name, ..Options::default() }).await?;
@@ -114,7 +109,7 @@ impl Cluster {
         Ok(Self { contender, control_plane, seen, user })
     }
 
-    /// Makes Services with ready pods.
+    /// Creates Services with ready pods.
     #[allow(clippy::missing_errors_doc)]
     pub async fn populate(&self, services: Range<usize>, pods_each: usize) -> anyhow::Result<()> {
         let pods = services.clone().flat_map(|service| pods_of(service, pods_each));
@@ -137,7 +132,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Turns a pod ready or unready.
+    /// Makes a pod ready or unready.
     #[allow(clippy::missing_errors_doc)]
     pub async fn set_ready(&self, pod: Pod, is_ready: bool) -> anyhow::Result<Change> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}/status", pod.name());
@@ -146,7 +141,7 @@ impl Cluster {
         Ok(Change { asked, made: Instant::now() })
     }
 
-    /// How often slices were written since a mark, by whomever.
+    /// Returns the number of writes of slices since a mark, by any user.
     #[allow(clippy::missing_errors_doc)]
     pub async fn slice_writes_since(&self, mark: fleetnet_tests::audit::Mark) -> anyhow::Result<usize> {
         let ledger = self.control_plane.audit().since(mark).await?;
@@ -154,7 +149,7 @@ impl Cluster {
     }
 }
 
-/// The pods of a Service.
+/// Returns the pods of a Service.
 pub fn pods_of(service: usize, pods_each: usize) -> impl Iterator<Item = Pod> {
     (0..pods_each).map(move |index| Pod { service, index, number: service * pods_each + index })
 }

@@ -1,4 +1,4 @@
-//! The two controllers, as processes.
+//! Processes of the two controllers.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::binaries;
@@ -8,37 +8,31 @@ use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::process::{Ended, Process, Signal};
 use serde::Serialize;
 
-/// Writes a second that neither comes near: what is compared is the controllers, not their clients' limiters.
+/// Client limit in writes per second. Neither controller reaches it, so the limiters do not affect the comparison.
 const WRITES_PER_SECOND: &str = "5000";
-/// Syncs at once.
+/// Parallel syncs of each controller.
 const CONCURRENT_SYNCS: &str = "5";
 
-/// Whose controller.
+/// Controller to measure.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contender {
-    /// kube-controller-manager, with the EndpointSlice controller alone.
+    /// kube-controller-manager with only the EndpointSlice controller.
     KubeControllerManager,
-    /// The member agent, with its EndpointSlice controller alone.
+    /// Member agent with only the EndpointSlice controller.
     MemberAgent,
 }
 
-/// One of them that runs. It ends with this.
+/// Running controller. Dropping it ends the process.
 pub enum Running {
-    /// kube-controller-manager.
     KubeControllerManager(Process),
-    /// The member agent.
     MemberAgent(fleetnet_tests::agent::Agent),
 }
 
 impl Contender {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::KubeControllerManager, Self::MemberAgent];
 
-    /// Starts it; it may not be ready yet.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
+    /// Starts the controller, without waiting until it is ready.
     pub async fn start(self, control_plane: &ControlPlane) -> anyhow::Result<Running> {
         match self {
             Self::KubeControllerManager => {
@@ -62,10 +56,7 @@ impl Contender {
         }
     }
 
-    /// Gives it its rights, and sees to its program: what is built first must not count as its start.
-    ///
-    /// # Errors
-    /// Where the server refuses, or there is no program to be had.
+    /// Grants the controller its rights and prepares its program, so that a build does not count as start time.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
             binaries::of_agent("member-agent").await?;
@@ -77,7 +68,7 @@ impl Contender {
 }
 
 impl Running {
-    /// Its process id.
+    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> i32 {
         match self {
@@ -86,10 +77,7 @@ impl Running {
         }
     }
 
-    /// Ends it, gracefully where it knows how.
-    ///
-    /// # Errors
-    /// Where it does not end.
+    /// Stops the process, gracefully if it supports that.
     pub async fn stop(self) -> anyhow::Result<()> {
         match &self {
             Self::KubeControllerManager(process) => {
@@ -104,7 +92,7 @@ impl Running {
         Ok(())
     }
 
-    /// Its last lines, for messages of failures.
+    /// Returns the last lines of output, for error messages.
     #[must_use]
     pub fn tail(&self) -> String {
         match self {
@@ -113,18 +101,12 @@ impl Running {
         }
     }
 
-    /// What it takes of memory.
-    ///
-    /// # Errors
-    /// Where it is gone.
+    /// Returns the memory of the process.
     pub fn memory(&self) -> anyhow::Result<crate::ground::Memory> {
         crate::ground::memory_of(self.pid())
     }
 
-    /// What it has taken of processors so far.
-    ///
-    /// # Errors
-    /// Where it is gone.
+    /// Returns the processor time of the process so far.
     pub fn processor_time(&self) -> anyhow::Result<std::time::Duration> {
         crate::ground::processor_time(self.pid()).context("processor time")
     }

@@ -1,4 +1,4 @@
-//! The figures of both, and what they were to be.
+//! Results of both controllers, compared with targets.
 
 use super::Size;
 use super::contender::Contender;
@@ -8,61 +8,59 @@ use crate::report::{Target, target};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was measured.
     pub size: Size,
-    /// Processors that there are for contenders, control planes and the bench together.
+    /// Number of processors that controllers, control planes and the bench share.
     pub processors: usize,
-    /// The agent was built for speed.
+    /// True if the agent is an optimized build.
     pub optimized: bool,
-    /// Of each.
+    /// Results by controller.
     pub figures: BTreeMap<Contender, Figures>,
-    /// Figures against targets.
+    /// Comparison with targets.
     pub targets: Vec<Target>,
 }
 
-/// What one of them came to.
+/// Results of one controller.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
-    /// From its start as a process until every endpoint is published.
+    /// Time from the start of the process until every endpoint is published.
     pub start_milliseconds: f64,
-    /// Slices written for that.
+    /// Slice writes for the start.
     pub start_writes: usize,
-    /// From the patch of a pod's readiness until its slice shows it.
+    /// Time from the patch of a pod's readiness until its slice shows it.
     pub flap: Quantiles,
-    /// From when the last pod of a rollout had changed, which is when the server had answered, until all its pods show.
+    /// Time from the server's answer to the last patch of a rollout until slices show all its pods.
     pub rollout: Quantiles,
-    /// The same from when the last patch was sent, which waits for the server as all the others of the rollout do.
+    /// Time from sending the last patch of a rollout until slices show all its pods. It includes the server's time.
     pub rollout_asked: Quantiles,
-    /// Slices written in all rollouts.
+    /// Slice writes of all rollouts.
     pub rollout_writes: usize,
-    /// What it takes of memory after these.
+    /// Memory after the rollouts.
     pub memory: Memory,
-    /// What it has taken of processors until then.
+    /// Processor time until after the rollouts.
     pub processor_seconds: f64,
-    /// From its start over what is published already until it has published a change made meanwhile.
+    /// Time from a restart, with all slices in place, until a change made during the restart is published.
     pub restart_milliseconds: f64,
-    /// Slices written at a restart, that change apart.
+    /// Slice writes of a restart, without that change.
     pub restart_writes: usize,
-    /// With many pods, since that restart.
+    /// Results with many pods, since the restart.
     pub many: Many,
 }
 
-/// What it came to with many pods.
+/// Results with many pods.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Many {
-    /// From the patch of a pod's readiness until its slice shows it.
+    /// Time from the patch of a pod's readiness until its slice shows it.
     pub flap: Quantiles,
-    /// What it takes of memory.
     pub memory: Memory,
-    /// What it has taken of processors since its restart.
+    /// Processor time since the restart.
     pub processor_seconds: f64,
 }
 
 impl Report {
-    /// Puts a run together.
+    /// Compares results with the targets.
     #[must_use]
     pub fn new(size: Size, figures: BTreeMap<Contender, Figures>) -> Self {
         let processors = std::thread::available_parallelism().map_or(0, usize::from);
@@ -73,7 +71,7 @@ impl Report {
         Self { size, processors, optimized: !cfg!(debug_assertions), figures, targets }
     }
 
-    /// Both side by side, as a table for people.
+    /// Returns a table of both controllers for people.
     #[must_use]
     pub fn table(&self) -> String {
         let of = |figure: &dyn Fn(&Figures) -> String| {

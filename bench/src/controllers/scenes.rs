@@ -1,4 +1,4 @@
-//! What happens in both clusters, in turn: a start over what is there, single changes, rollouts, a restart, many pods.
+//! Steps that alternate between the clusters: start with existing pods, single changes, rollouts, restart, many pods.
 
 use super::Size;
 use super::cluster::{Cluster, Pod, pods_of};
@@ -11,16 +11,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Between two pods of a rollout.
+/// Pause between two pods of a rollout.
 const STEP: Duration = Duration::from_millis(2);
-/// Between two changes: whoever has to see its own write does so meanwhile.
+/// Pause between two changes, long enough for a controller to observe its own write.
 const PAUSE: Duration = Duration::from_millis(25);
-/// After a rollout and after a restart: longer than a stale controller waits before it looks again.
+/// Pause after a rollout and after a restart. It is longer than the retry delay of a controller with stale caches.
 const SETTLE: Duration = Duration::from_millis(1_300);
-/// How long a start may take.
+/// Time limit for a start.
 const START: Duration = Duration::from_secs(120);
 
-/// One contender in its cluster.
+/// Controller in its cluster.
 pub struct Scenes {
     cluster: Cluster,
     running: Option<Running>,
@@ -28,10 +28,7 @@ pub struct Scenes {
     figures: Figures,
 }
 
-/// Plays everything in both, in turn, and puts the figures together.
-///
-/// # Errors
-/// Where a contender does not publish what it has to.
+/// Runs all steps, alternating between the controllers, and returns the results.
 pub async fn both(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Report> {
     for each in &mut *scenes {
         each.start(size.services, size.pods).await?;
@@ -64,7 +61,7 @@ async fn flap_all(scenes: &mut [Scenes], services: usize, size: Size) -> anyhow:
         let index = (flap / services) % size.pods;
         let pod = Pod { service, index, number: service * size.pods + index };
         for turn in 0..scenes.len() {
-            // Who goes first changes.
+            // The controllers take turns to go first.
             let each = (turn + flap) % scenes.len();
             samples[each].push(scenes[each].flap(pod).await?);
             sleep(PAUSE).await;
@@ -93,7 +90,7 @@ async fn roll_out_all(scenes: &mut [Scenes], size: Size) -> anyhow::Result<Vec<V
 }
 
 impl Scenes {
-    /// Nobody makes slices yet.
+    /// Returns a cluster without a running controller.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, running: None, unready: BTreeSet::new(), figures: Figures::default() }
@@ -117,7 +114,7 @@ impl Scenes {
         Ok(())
     }
 
-    /// From the patch of a pod's status until its slice shows it.
+    /// Returns the time from the patch of a pod's status until its slice shows it.
     async fn flap(&mut self, pod: Pod) -> anyhow::Result<Duration> {
         let becomes_ready = self.toggle(pod);
         let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
@@ -125,7 +122,7 @@ impl Scenes {
         Ok(expected.shown().await? - change.asked)
     }
 
-    /// From when the last pod had changed until all show, and from when that was asked for.
+    /// Returns two times until slices show all pods: from the answer to the last patch, and from sending it.
     async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<(Duration, Duration)> {
         let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
         let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
@@ -158,7 +155,7 @@ impl Scenes {
         Ok(())
     }
 
-    /// Ends it and starts it again; then one change shows that it is there. That change's write is not counted.
+    /// Restarts the controller. One change then shows that it works; the write of that change does not count.
     async fn restart(&mut self, size: Size) -> anyhow::Result<()> {
         self.running.take().context("nobody runs")?.stop().await?;
         let mark = self.cluster.control_plane.audit().mark().await?;

@@ -1,4 +1,4 @@
-//! A watch of EndpointSlices that knows which addresses they show as ready, and when all that somebody waits for is so.
+//! Watch of EndpointSlices. It tracks which addresses are ready, and when an expected state is reached.
 
 use crate::bare::Bare;
 use crate::limits::{CHANGE, WATCH_SECONDS};
@@ -13,18 +13,18 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// What a watch has shown so far.
+/// State that a watch has shown so far.
 pub struct Seen {
     shown: Arc<Mutex<Shown>>,
     task: JoinHandle<()>,
 }
 
-/// An address, and whether it is to be shown as ready.
+/// Address, and true if it is expected to be ready.
 pub type Wanted = (String, bool);
 
 #[derive(Default)]
 struct Shown {
-    /// By slice, its addresses.
+    /// Readiness of addresses, by slice.
     slices: BTreeMap<String, HashMap<String, bool>>,
     waiting: Option<(Vec<Wanted>, oneshot::Sender<Instant>)>,
 }
@@ -62,9 +62,6 @@ struct Conditions {
 
 impl Seen {
     /// Watches the slices at `path`.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
         let request = format!("{path}?watch=true&timeoutSeconds={WATCH_SECONDS}");
         let stream = bare.watches().request_stream(http::Request::get(request).body(Vec::new())?).await;
@@ -75,13 +72,13 @@ impl Seen {
             while let Ok(Some(line)) = lines.try_next().await {
                 noted.lock().take(&line, Instant::now());
             }
-            // Whoever waits learns it.
+            // Dropping the sender ends the wait.
             noted.lock().waiting = None;
         });
         Ok(Self { shown, task })
     }
 
-    /// From when on all of this is shown; asked before it is brought about. One at a time.
+    /// Expects a state, before the change that causes it. Only one expectation can exist at a time.
     #[must_use]
     pub fn expect(&self, wanted: Vec<Wanted>) -> Expected {
         let (sender, receiver) = oneshot::channel();
@@ -92,21 +89,18 @@ impl Seen {
     }
 }
 
-/// Something that a watch is to show.
+/// Expected state of a watch.
 pub struct Expected {
     receiver: oneshot::Receiver<Instant>,
 }
 
 impl Expected {
-    /// Waits for it.
-    ///
-    /// # Errors
-    /// Where it takes longer than a change may.
+    /// Waits for the expected state. Fails after [`CHANGE`].
     pub async fn shown(self) -> anyhow::Result<Instant> {
         self.shown_within(CHANGE).await
     }
 
-    /// The same with a limit of one's own.
+    /// Waits for the expected state with a given time limit.
     #[allow(clippy::missing_errors_doc)]
     pub async fn shown_within(self, limit: Duration) -> anyhow::Result<Instant> {
         let shown = timeout(limit, self.receiver).await;
@@ -145,7 +139,7 @@ impl Shown {
         if self.waiting.as_ref().is_some_and(|(wanted, _)| wanted.iter().all(is_so))
             && let Some((_, sender)) = self.waiting.take()
         {
-            // Who waited may have given up.
+            // The receiver is gone if the wait timed out.
             let _ = sender.send(at);
         }
     }

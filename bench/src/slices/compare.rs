@@ -1,4 +1,4 @@
-//! [`Comparison`]: another program's lines beside our own.
+//! Comparison with the results of another program.
 
 use crate::report::{Target, target};
 use crate::slices::line::Line;
@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From how many pods or Services on a target holds: below, fixed costs say more.
+/// Number of pods or Services from which the target for a reconcile applies. In smaller scenarios, fixed costs
+/// dominate.
 const LARGE: usize = 100;
-/// What a reconcile may take of the other program's time, percent.
+/// Target for a reconcile, in percent of the other program's time.
 const SHARE_PERCENT: f64 = 5.0;
-/// What planning one pod's event may take, microseconds.
+/// Target for planning one pod's event, in microseconds.
 const EVENT_MICROSECONDS: f64 = 20.0;
 
 /// What to compare.
@@ -28,25 +29,25 @@ pub struct Options {
     slices: Vec<PathBuf>,
 }
 
-/// All scenarios that both have, in our order.
+/// Scenarios that both programs measured, in our order.
 #[derive(Clone, Debug)]
 pub struct Comparison(Vec<Row>);
 
-/// A scenario in one mode.
+/// Scenario in one mode.
 #[derive(Clone, Debug)]
 struct Row {
     line: Line,
     theirs: Times,
     ours: Times,
     their_allocations: f64,
-    /// Of an event, until its plan is there.
+    /// Time until the plan is ready, for events only.
     planning: Option<Times>,
     same_writes: bool,
-    /// Of endpoints and of slices' lengths, if slices were given.
+    /// True if endpoints are equal, and true if slice lengths are equal. `None` without slices to compare.
     same_slices: Option<[bool; 2]>,
 }
 
-/// Times of one scenario, microseconds.
+/// Times of one scenario in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     minimum: f64,
@@ -56,7 +57,7 @@ struct Times {
 /// Reads both files.
 ///
 /// # Errors
-/// One cannot be read or has no scenario of the other, or the slices of one that both have are not there.
+/// A file cannot be read, no scenario is in both, or the slices of a common scenario are missing.
 pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     let theirs = by_scenario(read(&options.theirs)?, |line| line.name.clone());
     let ours = read(&options.ours)?;
@@ -75,7 +76,7 @@ pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     Ok(Comparison(rows))
 }
 
-/// Whether both came to the same endpoints, and to slices of the same lengths.
+/// Compares the endpoints of both programs, and the lengths of their slices.
 fn same_slices(line: &Line, folders: &[PathBuf]) -> anyhow::Result<Option<[bool; 2]>> {
     let ([theirs, ours], true) = (folders, line.plans_slices()) else { return Ok(None) };
     let (theirs, ours) = (outcome::read(theirs, &line.name)?, outcome::read(ours, &line.name)?);
@@ -131,7 +132,7 @@ impl Times {
 }
 
 impl Comparison {
-    /// A table of all scenarios, in Markdown.
+    /// Returns a Markdown table of all scenarios.
     #[must_use]
     pub fn markdown(&self) -> String {
         let mut text = String::from(
@@ -157,7 +158,7 @@ impl Comparison {
         text
     }
 
-    /// Figures against targets.
+    /// Compares the results with the targets.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         let mut targets: Vec<_> = self.0.iter().filter_map(Row::target).collect();
@@ -174,7 +175,7 @@ impl Comparison {
     }
 }
 
-/// Three figures or all before the point.
+/// Formats a number with three significant digits, or with all digits before the decimal point.
 fn short(value: f64) -> String {
     let decimals = match value {
         100.0.. => 0,
@@ -191,7 +192,7 @@ mod tests {
     use serde_json::{from_value, json};
     use std::sync::Arc;
 
-    /// A slice of endpoints with these addresses.
+    /// Returns a slice of endpoints with these addresses.
     fn slice(name: &str, addresses: &[&str]) -> Arc<EndpointSlice> {
         let endpoints: Vec<_> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
         let slice = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": endpoints, "ports": []});
@@ -202,7 +203,7 @@ mod tests {
         Line { name: "noop-100".into(), size: 100, ns_op, allocs_op: 5.0, ..Line::default() }
     }
 
-    /// Compares two programs whose times and slices are these; what is compared, and targets that were missed.
+    /// Compares two programs with these times and slices. Returns the comparison and the missed targets.
     fn compare(
         [theirs, ours]: [&[Line]; 2],
         [their_slices, our_slices]: [&[Arc<EndpointSlice>]; 2],

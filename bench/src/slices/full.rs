@@ -1,4 +1,4 @@
-//! A reconcile over all pods and slices.
+//! Reconcile over all pods and slices.
 
 use crate::slices::line::Line;
 use crate::slices::memory::{self, Memory};
@@ -11,7 +11,7 @@ use endpointslice::{PlanRequest, plan_pods};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// What a reconcile costs: pods to backends, plan, writes.
+/// Measures a reconcile: conversion of pods to backends, plan and writes.
 ///
 /// # Errors
 /// The scenario's limit is out of range.
@@ -28,10 +28,7 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     Ok(Line::of(name, "full", pods.len(), cost).after(&Outcome::of(&slices), counts))
 }
 
-/// The slices that there are after a reconcile, and how many writes it took.
-///
-/// # Errors
-/// As [`measure`].
+/// Returns the slices after a reconcile and the number of writes.
 pub fn reconcile(scenario: &Scenario) -> anyhow::Result<(Vec<Arc<EndpointSlice>>, WriteCounts)> {
     let Scenario { service, pods, existing, .. } = scenario;
     let config = scenario.config()?;

@@ -1,4 +1,4 @@
-//! Scenario files, so that a measurement needs none from elsewhere.
+//! Generator of scenario files, so that a measurement needs no other source.
 
 use crate::slices::full;
 use crate::slices::scenario::Scenario;
@@ -11,10 +11,7 @@ use std::path::Path;
 
 const ENDPOINTS_PER_SLICE: usize = 100;
 
-/// Writes the scenarios of each number of pods to `folder`.
-///
-/// # Errors
-/// They cannot be written.
+/// Writes the scenarios for each number of pods to `folder`.
 pub fn write(folder: &Path, pods: &[usize]) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for &count in pods {
@@ -62,7 +59,7 @@ fn named(name: &str, scenario: Scenario) -> Scenario {
     Scenario { name: name.to_owned(), ..scenario }
 }
 
-/// A Service with a named port and a number, its pods, and Nodes in three zones.
+/// Returns a Service with a named port and a numbered port, its pods, and Nodes in three zones.
 fn world(count: usize) -> anyhow::Result<Scenario> {
     let nodes = count / 30 + 3;
     let service = json!({
@@ -110,13 +107,13 @@ fn node(number: usize) -> Result<Node, serde_json::Error> {
     }))
 }
 
-/// The same with the slices that it should have.
+/// Adds the slices that the scenario should have.
 fn settle(scenario: Scenario) -> anyhow::Result<Scenario> {
     let (existing, _) = full::reconcile(&scenario)?;
     Ok(Scenario { existing, ..scenario })
 }
 
-/// A namespace of many Services, of which one selects the pod.
+/// Returns a namespace of many Services, one of which selects the pod.
 fn namespace(count: usize) -> anyhow::Result<Scenario> {
     let service = |number: usize| {
         let mut selector = json!({"app": format!("app-{number:05}"), "tier": "front"});

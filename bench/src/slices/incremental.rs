@@ -1,8 +1,7 @@
-//! One pod's event on a state that is kept.
+//! Event of one pod, with a state that is kept between events.
 //!
-//! The state is built from the slices that a scenario begins with; the event is the one pod in which its pods differ from
-//! them. It is measured there and back: the pod changes, is planned and written, and the answer is taken in; then it
-//! changes back, in the same way. So each run begins where the one before it began.
+//! The state comes from the initial slices of a scenario. The event is the one pod that differs from them. Each run
+//! measures the change and its reversal, with plan, write and answer. So every run starts from the same state.
 
 use crate::slices::full;
 use crate::slices::line::Line;
@@ -20,10 +19,10 @@ use std::sync::Arc;
 
 const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0 };
 
-/// What an event costs; none where a scenario is not about one pod.
+/// Measures an event. Returns `None` if the scenario differs in more than one pod.
 ///
 /// # Errors
-/// The scenario is not what it should be, or its event leads elsewhere than a reconcile over everything.
+/// The scenario is malformed, or the event and a full reconcile give different results.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>> {
     let Some(event) = event(scenario)? else { return Ok(None) };
     let Some(mut world) = World::before(scenario, &event)? else { return Ok(None) };
@@ -47,13 +46,13 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>
     Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
 }
 
-/// One pod, as slices show it and as it is. The names may differ: it was replaced.
+/// Pod as slices show it and as it is. The names differ if the pod was replaced.
 struct Event {
     before: Pod,
     after: Pod,
 }
 
-/// The event of a scenario, if its plan is to exchange one endpoint.
+/// Returns the event of a scenario, if its plan replaces exactly one endpoint.
 fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     let Scenario { service, pods, existing, .. } = scenario;
     let config = scenario.config()?;
@@ -69,7 +68,7 @@ fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     Ok(shown_by(gone, after).map(|before| Event { before, after: after.clone() }))
 }
 
-/// The endpoint that goes and the one that comes, if it is one each.
+/// Returns the removed and the added endpoint, if there is one of each.
 fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     let (before, after) = (&update.before.endpoints, &update.after.endpoints);
     let only = |those: &'_ [Endpoint], others: &[Endpoint]| {
@@ -79,7 +78,7 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// The pod that `endpoint` shows, otherwise like `pod`. None if that is not all of a pod.
+/// Returns the pod that `endpoint` shows, otherwise equal to `pod`. `None` if the endpoint does not determine a pod.
 fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;
@@ -93,7 +92,7 @@ fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     Some(pod)
 }
 
-/// A state, and what it is fed and planned with.
+/// State with the inputs of its plans.
 struct World {
     state: Incremental,
     zones: NodeZones,
@@ -103,7 +102,8 @@ struct World {
 }
 
 impl World {
-    /// The settled world before `event`. None if other pods differ too, so that something must be written.
+    /// Returns the settled state before `event`. `None` if other pods differ too, because then more writes are
+    /// needed.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
         let memory = Memory::new(&config, &scenario.existing)?;
@@ -121,7 +121,7 @@ impl World {
         Ok(is_settled.then_some(world))
     }
 
-    /// A pod's event: it changes, that is planned and written, and the answers are taken in.
+    /// Processes a pod's event: plans the change, writes it, and takes in the answers.
     fn take(&mut self, from: &Pod, to: &Pod) -> anyhow::Result<WriteCounts> {
         self.planning.start();
         if from.metadata.name != to.metadata.name {
@@ -161,7 +161,7 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // One endpoint is exchanged, and each time something else differs.
+        // Each case replaces one endpoint and changes something else.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

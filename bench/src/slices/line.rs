@@ -1,47 +1,45 @@
-//! [`Line`]: what was measured of one scenario, a line of JSON.
+//! Result of one scenario, as a line of JSON.
 
 use crate::slices::meter::Cost;
 use crate::slices::outcome::Outcome;
 use endpointslice::plan::WriteCounts;
 use serde::{Deserialize, Serialize};
 
-/// What was measured of one scenario. Other programs on the same files print the fields up to `deletes`.
+/// Result of one scenario. Other programs that measure the same files print the fields up to `deletes`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Line {
-    /// The scenario.
+    /// Name of the scenario.
     pub name: String,
-    /// How often it was run.
+    /// Number of runs.
     pub iters: u64,
-    /// Processor time of a run, in nanoseconds.
+    /// Processor time of a run in nanoseconds.
     pub ns_op: f64,
     /// Allocations of a run.
     pub allocs_op: f64,
     /// Bytes allocated by a run.
     pub bytes_op: f64,
-    /// Slices created.
     pub creates: usize,
-    /// Slices updated.
     pub updates: usize,
-    /// Slices deleted.
     pub deletes: usize,
-    /// `full`, `incremental` or `selected`; "" on a line of another program.
+    /// `full`, `incremental` or `selected`. Empty in the results of another program.
     pub mode: String,
-    /// Of an event, processor time until its plan is there, in nanoseconds; the rest of `ns_op` is writes and their answers.
+    /// Processor time of an event until its plan is ready, in nanoseconds. The rest of `ns_op` is writes and their
+    /// answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_ns_op: Option<f64>,
-    /// How many pods there are or, in the mode `selected`, Services.
+    /// Number of pods, or of Services in the mode `selected`.
     pub size: usize,
-    /// How many endpoints there are in slices afterwards; in the mode `selected`, how many Services select the pod.
+    /// Number of endpoints in the resulting slices, or of Services that select the pod in the mode `selected`.
     pub endpoints: usize,
-    /// How many of them differ.
+    /// Number of distinct endpoints.
     pub distinct_endpoints: usize,
-    /// How many endpoints each slice has afterwards, sorted.
+    /// Number of endpoints in each resulting slice, sorted.
     pub slice_lengths: Vec<usize>,
 }
 
 impl Line {
-    /// The line of a scenario in which nothing is written.
+    /// Returns the result of a scenario without writes.
     #[must_use]
     pub fn of(name: &str, mode: &str, size: usize, cost: Cost) -> Self {
         Self {
@@ -56,7 +54,7 @@ impl Line {
         }
     }
 
-    /// The same, with what it came to and the writes that led there.
+    /// Adds the resulting slices and the number of writes.
     #[must_use]
     pub fn after(self, outcome: &Outcome, counts: WriteCounts) -> Self {
         let WriteCounts { creates, updates, deletes } = counts;
@@ -65,7 +63,7 @@ impl Line {
         Self { creates, updates, deletes, endpoints, distinct_endpoints, slice_lengths, ..self }
     }
 
-    /// Whether slices come of the scenario.
+    /// True if the scenario produces slices.
     #[must_use]
     pub fn plans_slices(&self) -> bool {
         self.mode != "selected"

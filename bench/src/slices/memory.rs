@@ -1,4 +1,4 @@
-//! [`Memory`]: carries out plans as a controller does, on an API server that answers at once; and what came of it.
+//! API server in memory that answers at once, with the bookkeeping of a controller.
 
 use anyhow::Context as _;
 use endpointslice::apply::Written;
@@ -15,29 +15,23 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Carries out plans, tracks its writes and counts in metrics: all that upstream's reconciler does.
+/// Executes plans, tracks the writes and updates metrics, like upstream's reconciler.
 #[derive(Debug)]
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// Slices that are created are numbered from here: no slice that there is in the beginning has a higher number.
+    /// Number of the next created slice. It starts above the highest number of the initial slices.
     created: u64,
 }
 
 impl Memory {
-    /// An API server that has these slices.
-    ///
-    /// # Errors
-    /// None: the metrics are registered once.
+    /// Returns an API server with these slices.
     pub fn new(config: &Config, existing: &[Arc<EndpointSlice>]) -> anyhow::Result<Self> {
         let metrics = Metrics::new(&prometheus::Registry::new(), config, MetricsOptions::default())?;
         Ok(Self { tracker: Tracker::default(), metrics, created: highest_number(existing) })
     }
 
-    /// Carries out `plan`. Slices that it creates have the same names whenever it is carried out.
-    ///
-    /// # Errors
-    /// None that memory makes: it answers at once and refuses nothing.
+    /// Executes `plan`. Created slices get the same names in every run.
     pub fn apply(&mut self, service: &Service, plan: &Plan) -> anyhow::Result<Vec<Written>> {
         self.metrics.planned(service, plan);
         let server = Server { created: self.created.into() };
@@ -49,17 +43,17 @@ impl Memory {
     }
 }
 
-/// The highest number that the name of a slice ends with.
+/// Returns the highest number at the end of a slice's name.
 fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
     let number = |slice: &Arc<EndpointSlice>| {
         let name = slice.metadata.name.as_str();
         name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
     };
-    // A number that leaves no room for more is of no slice that memory has named.
+    // Ignore numbers near the maximum: they do not come from here, and would leave no room for more.
     slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
-/// A tracker behind a lock.
+/// Tracker behind a lock.
 #[derive(Debug, Default)]
 struct Tracker(Mutex<SliceTracker>);
 
@@ -69,7 +63,7 @@ impl SharedTracker for Tracker {
     }
 }
 
-/// Answers what an API server would store: the slice with a name and a generation of its own.
+/// Answers like an API server: with the written slice, its name and its generation.
 #[derive(Debug)]
 struct Server {
     created: AtomicU64,
@@ -102,7 +96,7 @@ impl SliceWriter for Server {
     }
 }
 
-/// The slices that there are after `written`, by name.
+/// Returns the slices after `written`, by name.
 #[must_use]
 pub fn slices(existing: &[Arc<EndpointSlice>], written: Vec<Written>) -> Vec<Arc<EndpointSlice>> {
     let name = |slice: &EndpointSlice| slice.metadata.name.to_string();
@@ -122,7 +116,8 @@ mod tests {
     use crate::slices::full;
     use crate::slices::scenario::fixtures::{pod, settled};
 
-    /// The slices of a Service, of two endpoints each, after two more pods have come to those of these names.
+    /// Returns the lengths of a Service's slices after two pods were added. Initially each slice has these names and
+    /// two endpoints.
     fn lengths_after(existing: &[&str]) -> Vec<(String, usize)> {
         let mut scenario = settled(2 * existing.len(), 2);
         for (slice, name) in scenario.existing.iter_mut().zip(existing) {

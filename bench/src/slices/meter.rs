@@ -1,42 +1,39 @@
-//! [`Meter`]: what a piece of work costs one thread.
+//! Cost of work on one thread.
 
 use std::time::Duration;
 
-/// Runs work over and over.
+/// Runs work repeatedly and measures its cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     budget: Duration,
 }
 
-/// What one piece of work costs.
+/// Cost of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// How often it was timed.
+    /// Number of timed runs.
     pub iterations: u64,
-    /// Processor time, in nanoseconds.
+    /// Processor time in nanoseconds.
     pub nanoseconds: f64,
-    /// How often memory was asked for.
+    /// Number of allocations.
     pub allocations: f64,
-    /// How much of it.
+    /// Allocated bytes.
     pub bytes: f64,
 }
 
-/// Runs before anything is measured, and runs over which allocations are counted. An even number, so that work that goes
-/// to and fro is where it began.
+/// Runs before the measurement, and runs with counted allocations. Both are even, so that work that alternates
+/// between two states ends where it began.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 
 impl Meter {
-    /// A meter that spends `budget` of processor time on timing.
+    /// Returns a meter that spends `budget` of processor time on timing.
     #[must_use]
     pub const fn new(budget: Duration) -> Self {
         Self { budget }
     }
 
-    /// What `work` costs. Allocations are counted in runs of their own, which are not timed.
-    ///
-    /// # Errors
-    /// That of the work.
+    /// Measures `work`. Allocations are counted in separate runs that are not timed.
     pub fn measure(self, mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<Cost> {
         let mut repeat = |times: u64| (0..times).try_for_each(|_| work());
         repeat(WARM_UP)?;
@@ -54,7 +51,7 @@ impl Meter {
         })
     }
 
-    /// Runs in batches that grow, so that the clock is read seldom.
+    /// Runs batches of increasing size, so that the clock is read rarely.
     fn time(self, mut repeat: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<(u64, Duration)> {
         let began = processor_time();
         let (mut done, mut batch) = (0, 2);
@@ -72,7 +69,7 @@ impl Meter {
     }
 }
 
-/// The processor time of a part of the work; reading the clock twice is in it.
+/// Processor time of a part of the work, including two reads of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stopwatch {
     began: Duration,
@@ -81,25 +78,23 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// The part begins.
     pub fn start(&mut self) {
         self.began = processor_time();
     }
 
-    /// It ends.
     pub fn stop(&mut self) {
         self.taken += processor_time().saturating_sub(self.began);
         self.times += 1;
     }
 
-    /// What it took each time.
+    /// Returns the mean time of the part.
     #[must_use]
     pub fn mean_nanoseconds(&self) -> f64 {
         self.taken.as_secs_f64() * 1e9 / f64::from(self.times)
     }
 }
 
-/// What this thread has taken of the processor.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let taken = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(taken).unwrap_or_default()

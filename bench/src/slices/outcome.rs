@@ -1,4 +1,4 @@
-//! [`Outcome`]: the slices that there are after a reconcile, apart from which endpoint is in which.
+//! Slices after a reconcile, without the assignment of endpoints to slices.
 
 use anyhow::Context as _;
 use endpointslice::model::{Endpoint, EndpointPort, EndpointSlice};
@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What there is after a reconcile, as far as placement does not matter.
+/// Result of a reconcile, without the assignment of endpoints to slices.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
-    /// The endpoints of all slices, each once, with their ports and hints, as text.
+    /// Distinct endpoints of all slices as text, with ports and hints.
     pub endpoints: BTreeSet<String>,
-    /// How many endpoints each slice has, sorted.
+    /// Number of endpoints in each slice, sorted.
     pub slice_lengths: Vec<usize>,
 }
 
 impl Outcome {
-    /// What `slices` come to.
+    /// Summarizes `slices`.
     #[must_use]
     pub fn of(slices: &[Arc<EndpointSlice>]) -> Self {
         let mut slice_lengths: Vec<_> = slices.iter().map(|slice| slice.endpoints.len()).collect();
@@ -42,10 +42,7 @@ fn text(slice: &EndpointSlice, ports: &[EndpointPort], endpoint: &Endpoint) -> S
     )
 }
 
-/// Keeps `slices`, those after the scenario `name`, in `folder`.
-///
-/// # Errors
-/// They cannot be written.
+/// Writes the resulting slices of the scenario `name` to `folder`.
 pub fn write(folder: &Path, name: &str, slices: &[Arc<EndpointSlice>]) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let slices: Vec<_> = slices.iter().map(|slice| &**slice).collect();
@@ -53,10 +50,7 @@ pub fn write(folder: &Path, name: &str, slices: &[Arc<EndpointSlice>]) -> anyhow
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// What the slices come to that were kept in `folder`: a list of them, in Kubernetes' JSON.
-///
-/// # Errors
-/// They cannot be read.
+/// Reads the resulting slices from `folder`: a list in Kubernetes' JSON.
 pub fn read(folder: &Path, name: &str) -> anyhow::Result<Outcome> {
     let file = file(folder, name);
     let text = fs::read(&file).with_context(|| format!("cannot read the slices {}", file.display()))?;

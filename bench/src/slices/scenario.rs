@@ -1,4 +1,4 @@
-//! [`Scenario`]: a Service and its world, as a file has them.
+//! Scenario: a Service with its pods, Nodes and slices, as stored in a file.
 
 use anyhow::Context as _;
 use endpointslice::hints::ServiceHints;
@@ -10,76 +10,67 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One reconcile of `service`; or, where there are `services`, which of them select the first pod. Objects are Kubernetes'
-/// JSON. Unknown fields are skipped.
+/// Reconcile of `service`. With `services`, it is the search for those that select the first pod.
+///
+/// Objects are Kubernetes' JSON. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scenario {
-    /// What it is called.
     pub name: String,
-    /// How many endpoints a slice may get.
     pub max_endpoints_per_slice: usize,
-    /// Whether the cluster shares endpoints out by zone.
+    /// True if the cluster distributes endpoints by zone.
     #[serde(default)]
     pub topology_cache: bool,
-    /// The Service.
     #[serde(default)]
     pub service: Service,
-    /// The pods that it selects.
+    /// Pods that the Service selects.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub pods: Vec<Pod>,
-    /// The Nodes.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub nodes: Vec<Node>,
-    /// The slices that there are.
+    /// Existing slices.
     #[serde(default, deserialize_with = "shared_slices", serialize_with = "write_shared_slices")]
     pub existing: Vec<Arc<EndpointSlice>>,
-    /// The Services of a namespace.
+    /// Services of a namespace, for the mode `selected`.
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
 }
 
 impl Scenario {
-    /// The scenario in `file`.
-    ///
-    /// # Errors
-    /// It cannot be read, or is no scenario.
+    /// Reads a scenario from a file.
     pub fn read(file: &Path) -> anyhow::Result<Self> {
         let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("{} is no scenario", file.display()))
     }
 
-    /// How slices are made.
+    /// Returns the settings for slices.
     ///
     /// # Errors
-    /// The limit of a slice is out of range.
+    /// The limit of endpoints per slice is out of range.
     pub fn config(&self) -> anyhow::Result<Config> {
         Ok(Config::default().with_max_endpoints_per_slice(self.max_endpoints_per_slice)?)
     }
 
-    /// The zones of its Nodes.
+    /// Returns the zones of the Nodes.
     #[must_use]
     pub fn zones(&self) -> NodeZones {
         self.nodes.iter().collect()
     }
 
-    /// Who decides about hints; it keeps what it knows from one reconcile to the next.
+    /// Returns the state for topology hints, which is kept between reconciles.
     #[must_use]
     pub fn hints(&self) -> ServiceHints {
         if !self.topology_cache {
             return ServiceHints { topology: None, ..ServiceHints::new() };
         }
         let mut hints = ServiceHints::new();
-        // It answers which Services to plan again: it has none yet.
+        // The result lists Services to plan again, and there are none yet.
         let _ = hints.set_nodes(&self.nodes);
         hints
     }
 }
 
-/// The scenario files of `folder` that `only` matches without their ending, by name.
-///
-/// # Errors
-/// The folder cannot be read, or none matches.
+/// Returns the scenario files of `folder` whose stem matches `only`, sorted by name.
 pub fn files(folder: &Path, only: &Regex) -> anyhow::Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read {}", folder.display());
     let mut files = Vec::new();
@@ -115,7 +106,7 @@ pub(crate) mod fixtures {
     use crate::slices::full;
     use serde_json::{from_value, json};
 
-    /// A pod that the Service selects.
+    /// Returns a pod that the Service selects.
     pub(crate) fn pod(number: usize) -> Pod {
         from_value(json!({
             "metadata": {"namespace": "ns", "name": format!("pod-{number}"), "uid": format!("uid-{number}")},
@@ -128,7 +119,7 @@ pub(crate) mod fixtures {
         .unwrap()
     }
 
-    /// A Service of so many pods, with the slices that it should have.
+    /// Returns a Service with `pods` pods and the slices that it should have.
     pub(crate) fn settled(pods: usize, max_endpoints_per_slice: usize) -> Scenario {
         let service = json!({
             "metadata": {"namespace": "ns", "name": "web", "uid": "service"},

@@ -1,4 +1,4 @@
-//! Which Services a pod's event concerns.
+//! Search for the Services that a pod's event concerns.
 
 use crate::slices::line::Line;
 use crate::slices::meter::Meter;
@@ -8,10 +8,10 @@ use endpointslice::selector::{SelectorIndex, selects};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 
-/// What it costs to find the Services that select the first pod.
+/// Measures the search for the Services that select the first pod.
 ///
 /// # Errors
-/// There is no pod, or the index finds others than those that do.
+/// The scenario has no pod, or the index gives a wrong result.
 pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
     let Scenario { name, services, pods, .. } = scenario;
     let labels = &pods.first().context("a scenario with Services has a pod")?.metadata.labels;
