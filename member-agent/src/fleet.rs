@@ -57,7 +57,7 @@ impl Fleet {
         }
     }
 
-    /// Keeps the measured generation of an imported slice that is deleted, also if an earlier process wrote it: the
+    /// Keeps the measured generation of an imported slice that is deleted, also if an earlier process wrote it. The
     /// annotation that recorded it is lost with the slice. Forgets it when the hub removes the EndpointSliceImport.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { namespace, name, .. } = change else { return };
