@@ -1,10 +1,13 @@
-//! `cargo xtask controlplane`: etcd, kube-apiserver, kube-controller-manager and kubectl for tests and the
-//! sandbox's `--real`.
+//! Command `cargo xtask controlplane`: etcd, kube-apiserver, kube-controller-manager and kubectl for tests and for
+//! the sandbox's `--real`.
 //!
-//! They are built once from `tools/controlplane` and kept outside the work tree under a name made from the sources, so that
-//! every checkout and every clean build shares them. `KUBEBUILDER_ASSETS`, the folder of ready-made binaries that
-//! controller-runtime's envtest uses, replaces those that it holds. Where there is neither Go nor that folder, it is an
-//! error: tests that need a control plane never pass by skipping.
+//! The programs are built once from `tools/controlplane`. The result is cached outside the work tree under a hash of
+//! the sources, so all checkouts and clean builds share it.
+//!
+//! `KUBEBUILDER_ASSETS` is the folder of ready-made binaries that controller-runtime's envtest uses. Programs in that
+//! folder replace ours.
+//!
+//! Without Go and that folder, this fails: tests that need a control plane are never skipped.
 
 use crate::root;
 use anyhow::{Context as _, bail};
@@ -14,24 +17,21 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The environment variable that names a folder of ready-made binaries.
+/// Environment variable with the path of a folder of ready-made binaries.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
-/// A program of the control plane.
+/// Program of the control plane.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Program {
-    /// The store behind the API server.
     Etcd,
-    /// The API server.
     ApiServer,
-    /// The controllers in the tree: EndpointSlices, namespaces, garbage.
+    /// kube-controller-manager, for the controllers of EndpointSlices, namespaces and garbage collection.
     ControllerManager,
-    /// The command line.
     Kubectl,
 }
 
 impl Program {
-    /// The name of its binary, and the first argument that chooses it in ours.
+    /// Returns the name of the binary. It is also the first argument that selects the program in our own build.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,19 +43,18 @@ impl Program {
     }
 }
 
-/// What to start for a program: a file and the arguments that come before the program's own.
+/// Executable of a program, and the argument before the program's own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Invocation {
-    /// The file to execute.
     pub file: PathBuf,
-    /// The first argument, where the file holds several programs.
+    /// First argument, if the file contains several programs.
     pub first_argument: Option<&'static str>,
 }
 
-/// Finds a program, and builds ours if that is what is needed.
+/// Finds a program, and builds it if necessary.
 ///
 /// # Errors
-/// Where the folder of `KUBEBUILDER_ASSETS` lacks etcd or kube-apiserver, or our build cannot be made.
+/// The folder of `KUBEBUILDER_ASSETS` lacks etcd or kube-apiserver, or the build fails.
 pub fn locate(program: Program) -> anyhow::Result<Invocation> {
     match assets() {
         Some(folder) => match ready_made(&folder, program)? {
@@ -66,7 +65,7 @@ pub fn locate(program: Program) -> anyhow::Result<Invocation> {
     }
 }
 
-/// Prints where the control plane is: our build, or the folder that replaces it.
+/// Prints the path of the control plane: our build, or the folder that replaces it.
 ///
 /// # Errors
 /// As [`locate`].
@@ -90,7 +89,8 @@ fn built(program: Program) -> anyhow::Result<Invocation> {
     Ok(Invocation { file: Build::of_this_tree()?.ensure()?, first_argument: Some(program.name()) })
 }
 
-/// The ready-made binary in `folder`; none only for the programs that such folders do not usually hold.
+/// Returns the ready-made binary in `folder`. Fails without etcd or kube-apiserver; envtest folders usually lack some
+/// of the other programs.
 fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>> {
     let file = folder.join(program.name());
     if file.is_file() {
@@ -107,11 +107,11 @@ fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>
     }
 }
 
-/// A build of `tools/controlplane` and where its result is kept.
+/// Build of `tools/controlplane` and the place of its result.
 struct Build {
     sources: PathBuf,
     cache: PathBuf,
-    /// The Go tool to call, a name to be found in PATH or a path.
+    /// Name of the Go command in PATH, or its path.
     go: OsString,
 }
 
@@ -121,7 +121,7 @@ impl Build {
         Ok(Self { sources, cache: cache_folder()?, go: OsString::from("go") })
     }
 
-    /// The binary, built if it is not there yet. Callers in other processes wait for one build.
+    /// Returns the binary, and builds it if necessary. Other processes wait for a running build.
     fn ensure(&self) -> anyhow::Result<PathBuf> {
         let binary = self.binary()?;
         if binary.is_file() {
@@ -150,7 +150,7 @@ impl Build {
     fn build(&self, binary: &Path) -> anyhow::Result<()> {
         self.require_go()?;
         eprintln!("building the control plane with Go, once: about five minutes on two cores ...");
-        // Renamed when it is whole: a build that was killed half-way leaves nothing that looks like a result.
+        // The file gets its final name when it is complete, so an interrupted build never looks like a result.
         let unfinished = binary.with_extension("unfinished");
         let status = Command::new(&self.go)
             .current_dir(&self.sources)
@@ -170,7 +170,8 @@ impl Build {
         fs::rename(&unfinished, binary).with_context(|| format!("cannot move the build to {}", binary.display()))
     }
 
-    /// Run in the module's folder, `go version` also tells whether this Go is new enough for it.
+    /// Fails if Go is missing or too old. In the module's folder, `go version` checks the version that the module
+    /// needs.
     fn require_go(&self) -> anyhow::Result<()> {
         let wanted = self.directive("go ")?;
         let remedy = format!(
@@ -187,7 +188,8 @@ impl Build {
         }
     }
 
-    /// What `kubectl version` and the server's `/version` say; the servers compare it with what they emulate.
+    /// Returns linker flags that set the version in `kubectl version` and in the server's `/version`. The servers
+    /// compare it with the version that they emulate.
     fn linker_flags(&self) -> anyhow::Result<String> {
         let version = self.directive("k8s.io/kubernetes ")?;
         let mut parts = version.trim_start_matches('v').split('.');
@@ -200,7 +202,7 @@ impl Build {
         ))
     }
 
-    /// The rest of the first line of go.mod that begins with `name`.
+    /// Returns the rest of the first line of go.mod that begins with `name`.
     fn directive(&self, name: &str) -> anyhow::Result<String> {
         let text = String::from_utf8(self.read("go.mod")?).context("go.mod is not text")?;
         text.lines()
@@ -216,7 +218,7 @@ impl Build {
     }
 }
 
-/// `$XDG_CACHE_HOME/fleetnet`, or `~/.cache/fleetnet`.
+/// Returns `$XDG_CACHE_HOME/fleetnet` or `~/.cache/fleetnet`.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let absolute = |value: &OsString| Path::new(value).is_absolute();

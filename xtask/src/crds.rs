@@ -1,4 +1,4 @@
-//! `cargo xtask crds`: writes the CustomResourceDefinitions that the types of the `api` crate describe.
+//! Command `cargo xtask crds`: writes the CustomResourceDefinitions of the types in the `api` crate.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, file_name, yaml};
@@ -13,7 +13,7 @@ pub(crate) struct CrdsArgs {
     go_form: Option<PathBuf>,
 }
 
-/// Writes one file per kind; files of the same name are replaced.
+/// Writes one file per kind. Replaces files of the same name.
 pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     match &args.go_form {
         Some(directory) => write(Form::Go, directory),

@@ -1,6 +1,8 @@
-//! What `cargo xtask` does: one module per command.
+//! Commands of `cargo xtask`, one module each.
 //!
-//! A library, because the end-to-end tests find the programs of their control planes through [`controlplane`].
+//! This is a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
+
+#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
 pub mod controlplane;
 mod crds;
@@ -35,10 +37,7 @@ enum Command {
     Tidy,
 }
 
-/// Runs the command that the command line names.
-///
-/// # Errors
-/// Those of the command.
+/// Runs the command of the command line.
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => controlplane::run(),
@@ -49,7 +48,7 @@ pub fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The root of the work tree that this was compiled in.
+/// Returns the root of the work tree that this was compiled in.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_path_buf()

@@ -1,4 +1,4 @@
-//! `cargo xtask <command>`: everything that the project does to itself.
+//! Command `cargo xtask <command>`: the development tasks of the project.
 
 use std::process::ExitCode;
 

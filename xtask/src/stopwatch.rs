@@ -1,25 +1,23 @@
-//! How long a step took, for people.
+//! Duration of a step, for people.
 
 use std::time::{Duration, Instant};
 
-/// Runs from its start on.
+/// Stopwatch that runs from its creation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts now.
     #[expect(clippy::disallowed_methods, reason = "a command's own run time; no part of an agent reads it")]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// The time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 }
 
-/// A duration as `12.3 s` or `4 min 5 s`.
+/// Formats a duration, for example as `12.3 s` or `4 min 5 s`.
 pub(crate) fn human(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {

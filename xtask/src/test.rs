@@ -1,10 +1,10 @@
-//! `cargo xtask test`: every test of the project, in the order in which failures are cheapest.
+//! Command `cargo xtask test`: all tests of the project, those with the cheapest failures first.
 //!
-//! Every call of Cargo is for the whole workspace and chooses targets, never packages: the features of dependencies depend
-//! on the packages that are chosen, and another choice would build kube and tokio a second time.
+//! Every call of Cargo is for the whole workspace and selects targets, never packages. Features of dependencies
+//! depend on the selected packages, and another selection would build kube and tokio a second time.
 //!
-//! Cargo builds the programs of tests, and we run them: so the time of each test is known, and one that hangs is named
-//! and ended.
+//! Cargo builds the test programs, and this command runs them. So it knows the time of each test, and it names and
+//! ends a test that hangs.
 
 mod play;
 mod programs;
@@ -34,23 +34,26 @@ pub(crate) struct TestArgs {
     selection: Selection,
 }
 
-/// The packages whose integration tests are the end-to-end suite: they start processes and wait for them in real time.
+/// Packages whose integration tests are the end-to-end suite. These tests start processes and wait for them in real
+/// time.
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
-/// A program of the fast suite in which no test ends for so long is ended: each takes seconds, on a machine that is busy.
+/// Time after which a program of the fast suite is ended if no test finished. Each test takes seconds, even on a busy
+/// machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
-/// The same for the end-to-end suite, whose tests have limits of their own that this one is beyond.
+/// Time after which a program of the end-to-end suite is ended if no test finished. It exceeds the limits inside the
+/// tests.
 const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
-/// Where proptest takes its seed from. Without it, nobody could replay what failed on another machine.
+/// Environment variable with the seed of proptest. A fixed seed makes a failure reproducible on another machine.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
-/// How long all examples in docs may take, builds included.
+/// Time limit for all examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
-/// End-to-end tests at once. They mostly wait, for a fleet as for their turn to have it.
+/// Parallel end-to-end tests. They mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 
-/// Runs the suites until one fails, and says what each took, and the slowest tests.
+/// Runs the suites until one fails. Prints the duration of each, and the slowest tests.
 ///
 /// # Errors
-/// The first suite that fails.
+/// The failure of the first suite that fails.
 pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
     let mut times = Times::default();
     let outcome = suites(arguments, &mut times);
@@ -89,7 +92,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
         return Ok(0);
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
-    // The suite starts the agents as processes; a build of its tests does not build them.
+    // The suite starts the agents as processes, and a build of its tests does not build them.
     times.measure("agents", || cargo(&["build", "--workspace", "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
@@ -98,7 +101,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     suite(times, "end-to-end suite", &programs, selection, manner)
 }
 
-/// Runs what is selected of all programs of a suite; how many tests that was.
+/// Runs the selected tests of all programs of a suite. Returns the number of tests.
 fn suite(
     times: &mut Times,
     name: &'static str,
@@ -135,7 +138,7 @@ fn suite(
     outcome.map(|()| count)
 }
 
-/// Removes a file that an earlier program wrote.
+/// Removes a file of an earlier run.
 fn forget(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -152,10 +155,10 @@ fn examples() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of the integration tests.
+/// Names of the integration tests.
 #[derive(Debug, Eq, PartialEq)]
 struct Suites {
-    /// The tests in libraries and programs are in the fast suite too.
+    /// True if the fast suite includes the tests inside libraries and binaries.
     units: bool,
     fast: Vec<String>,
     end_to_end: Vec<String>,
@@ -176,7 +179,7 @@ impl Suites {
         Ok(suites)
     }
 
-    /// Leaves out what cannot have a selected test, where the pattern begins with the name of an integration test.
+    /// Skips programs without a selected test, if the pattern begins with the name of an integration test.
     fn narrowed(mut self, selection: &Selection) -> Self {
         let named = |suite: &[String]| suite.iter().find(|name| selection.program() == Some(name.as_str())).cloned();
         if let Some(program) = named(&self.fast).or_else(|| named(&self.end_to_end)) {
@@ -197,30 +200,21 @@ fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> 
     arguments.iter().copied().chain(targets).collect()
 }
 
-/// What Cargo knows of our packages.
-///
-/// # Errors
-/// Where it cannot be asked.
+/// Returns Cargo's metadata of our packages.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
     let output = command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
 
-/// Where Cargo builds.
-///
-/// # Errors
-/// Where Cargo cannot be asked.
+/// Returns the folder of Cargo's build results.
 pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
     Ok(PathBuf::from(target))
 }
 
-/// Calls the Cargo that runs us.
-///
-/// # Errors
-/// Where it cannot be called or fails.
+/// Calls the Cargo that runs this program. Fails if the call fails.
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     let told = format!("cargo {}", arguments.join(" "));
     eprintln!("$ {told}");
@@ -257,7 +251,7 @@ mod tests {
         assert_eq!(suites, expected);
     }
 
-    /// A command line of nothing but a selection.
+    /// Command line that contains only a selection.
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]

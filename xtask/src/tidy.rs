@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: the rules of the house that neither the compiler nor clippy knows. `cargo test` checks them too.
+//! Command `cargo xtask tidy`: project rules that neither the compiler nor clippy checks. `cargo test` checks them
+//! too.
 
 mod architecture;
 mod behaviour;
@@ -11,7 +12,7 @@ use crate::root;
 use anyhow::bail;
 use source::Tree;
 
-/// A rule: what it asks for, and what breaks it in a tree.
+/// Rule of the project. `asks` describes it, and `broken` returns the places that break it.
 struct Rule {
     asks: &'static str,
     broken: fn(&Tree) -> Vec<String>,
@@ -57,10 +58,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Checks them all.
-///
-/// # Errors
-/// What breaks a rule; each place is printed.
+/// Checks all rules and prints each place that breaks one.
 pub(crate) fn run() -> anyhow::Result<()> {
     let tree = Tree::read(&root())?;
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Runs the tests of a program, and knows which of them run and for how long.
+//! Runs the tests of a program, and tracks which of them run and for how long.
 
 use super::programs::Program;
 use crate::limited;
@@ -11,39 +11,39 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// How long a program may take to end after its last test.
+/// Time limit for a program to end after its last test.
 const END: Duration = Duration::from_secs(60);
-/// Between two looks at whether a program that says nothing is still there.
+/// Interval of checks whether a silent program still runs.
 const LOOK: Duration = Duration::from_secs(1);
-/// Where the end-to-end tests write their times. Theirs leave out the time in which a test waits for its turn.
+/// Environment variable with the file to which end-to-end tests write their times. These exclude the time that a test
+/// waits for a fleet.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
-/// How tests are run.
+/// Settings for a run of tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner<'a> {
-    /// Tests at once; at least two, so that libtest tells a test when it ends and not when it begins.
+    /// Parallel tests. At least two, because with one thread libtest prints a test when it starts and not when it
+    /// ends.
     pub(super) threads: usize,
-    /// A program in which no test ends for so long is ended.
+    /// Time after which a program is ended if no test finished.
     pub(super) silence: Duration,
-    /// A file for the times that tests measure themselves.
+    /// File for the times that tests measure themselves.
     pub(super) times: Option<&'a Path>,
-    /// More of the environment.
+    /// Additional environment variables.
     pub(super) variables: &'a [(&'a str, &'a str)],
 }
 
-/// What became of the tests of a program.
+/// Results of the tests of a program.
 #[derive(Debug, Default)]
 pub(super) struct Played {
-    /// The time of each test.
     pub(super) times: BTreeMap<String, Duration>,
-    /// The tests that failed.
     pub(super) failed: Vec<String>,
 }
 
 /// Runs these tests of a program.
 ///
 /// # Errors
-/// Where the program cannot be run, a test hangs, or a test was not run. That tests fail is none.
+/// The program cannot be run, a test hangs, or a test was not run. A failed test is no error.
 pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> anyhow::Result<Played> {
     let name = &program.name;
     println!("\n{name}: {} of {} tests", tests.len(), program.tests.len());
@@ -71,7 +71,7 @@ pub(super) fn play(program: &Program, tests: &[&str], manner: Manner<'_>) -> any
     Ok(played)
 }
 
-/// Reads what the program says until it ends.
+/// Reads the output of a program until it ends.
 fn follow(
     child: &mut Child,
     output: ChildStdout,
@@ -94,7 +94,7 @@ fn follow(
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            // What it left behind may keep its output open.
+            // A child process that the program left behind may keep the output open.
             Err(RecvTimeoutError::Timeout) if child.try_wait().is_ok_and(|ended| ended.is_some()) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 if stopwatch.elapsed().saturating_sub(last) > silence {
@@ -107,7 +107,7 @@ fn follow(
     }
 }
 
-/// The lines of a program, until it ends.
+/// Returns the lines of a program until it ends.
 fn lines(output: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = sync_channel(1);
     std::thread::spawn(move || {
@@ -121,7 +121,7 @@ fn lines(output: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// The test that a line says has ended, and whether it passed. One that was ignored did not.
+/// Returns the test that ended according to a line, and true if it passed. An ignored test did not pass.
 fn outcome(line: &str) -> Option<(&str, bool)> {
     let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let test = test.strip_suffix(" - should panic").unwrap_or(test);
@@ -132,10 +132,10 @@ fn outcome(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Which tests of a program run. libtest begins them in order, and the next one as soon as one ends.
+/// Running tests of a program. libtest starts them in order, and starts the next as soon as one ends.
 struct Progress<'a> {
     waiting: VecDeque<&'a str>,
-    /// With the time at which each began.
+    /// Tests with their start times.
     running: Vec<(&'a str, Duration)>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A test has ended: how long it took.
+    /// Records the end of a test and returns its duration.
     fn ended(&mut self, test: &str, now: Duration) -> Duration {
         let Some(index) = self.running.iter().position(|(running, _)| *running == test) else {
             self.waiting.retain(|waiting| *waiting != test);
@@ -165,13 +165,14 @@ impl<'a> Progress<'a> {
         running.collect()
     }
 
-    /// All that have not ended.
+    /// Returns all tests that have not ended.
     fn left(&self) -> Vec<&'a str> {
         self.running.iter().map(|(test, _)| *test).chain(self.waiting.iter().copied()).collect()
     }
 }
 
-/// The times that tests measured themselves, as lines of `<seconds> <test>`. A test may measure several parts.
+/// Returns the times that tests measured themselves, from lines of `<seconds> <test>`. The parts of a test are added
+/// up.
 fn own_times(path: &Path) -> anyhow::Result<BTreeMap<String, Duration>> {
     let mut times = BTreeMap::new();
     let text = match std::fs::read_to_string(path) {

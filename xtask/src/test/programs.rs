@@ -1,4 +1,4 @@
-//! The programs of tests that Cargo builds, and the tests in them.
+//! Test programs that Cargo builds, and their tests.
 
 use super::command;
 use anyhow::{Context as _, ensure};
@@ -6,22 +6,22 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program of tests.
+/// Test program.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// What Cargo calls it: `rules`, `e2e`.
+    /// Name of the target in Cargo, for example `rules` or `e2e`.
     pub(super) name: String,
-    /// The folder of its package, where its tests run.
+    /// Folder of its package. The tests run in it.
     folder: PathBuf,
     executable: PathBuf,
-    /// The paths of its tests, in the order in which they are begun.
+    /// Paths of its tests, in their start order.
     pub(super) tests: Vec<String>,
 }
 
-/// Builds the targets of the workspace that the arguments name; without any, nothing.
+/// Builds these targets of the workspace. Builds nothing without targets.
 ///
 /// # Errors
-/// Where they do not compile.
+/// The targets do not compile.
 pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<Program>> {
     if targets.is_empty() {
         return Ok(Vec::new());
@@ -45,7 +45,7 @@ fn program(message: &Value) -> Option<Program> {
 }
 
 impl Program {
-    /// How to run it, as Cargo does.
+    /// Returns a command that runs the program like Cargo does.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).stdin(Stdio::null());

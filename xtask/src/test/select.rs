@@ -1,4 +1,4 @@
-//! Which tests are run: `--only` and `--shard`.
+//! Selection of tests: `--only` and `--shard`.
 
 use anyhow::{Context as _, ensure};
 use std::str::FromStr;
@@ -15,7 +15,7 @@ pub(crate) struct Selection {
     shard: Option<Shard>,
 }
 
-/// A part of the tests.
+/// Part of the tests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Shard {
     index: u64,
@@ -23,23 +23,23 @@ struct Shard {
 }
 
 impl Selection {
-    /// True if a test is asked for.
+    /// True if a test is selected.
     pub(super) fn has(&self, program: &str, test: &str) -> bool {
         let name = format!("{program}::{test}");
         self.only.as_ref().is_none_or(|only| name.contains(only)) && self.shard.is_none_or(|shard| shard.has(&name))
     }
 
-    /// The program that the pattern begins with, where it begins with one.
+    /// Returns the program at the start of the pattern, if there is one.
     pub(super) fn program(&self) -> Option<&str> {
         Some(self.only.as_ref()?.split_once("::")?.0)
     }
 
-    /// True if what has no names to choose by is run too: `tidy`, and the examples in docs.
+    /// True if steps without test names run too: `tidy` and the examples in docs.
     pub(super) fn has_the_rest(&self) -> bool {
         self.only.is_none() && self.shard.is_none_or(|shard| shard.index == 0)
     }
 
-    /// What was asked for, for messages.
+    /// Describes the selection, for messages.
     pub(super) fn told(&self) -> String {
         let only = self.only.as_ref().map(|only| format!("--only {only}"));
         let shard = self.shard.map(|Shard { index, count }| format!("--shard {}/{count}", index + 1));
@@ -64,7 +64,7 @@ impl FromStr for Shard {
     }
 }
 
-/// FNV-1a of 64 bits: the same on every machine and with every version of Rust.
+/// Returns the 64-bit FNV-1a hash, which is the same on every machine and with every version of Rust.
 fn fnv_1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -91,7 +91,7 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].told(), "--shard 2/3");
-        // From the FNV reference: the part of a test must not move between machines.
+        // Value from the FNV reference: a test must be in the same shard on every machine.
         assert_eq!(fnv_1a("foobar"), 0x8594_4171_f739_67e8);
     }
 

@@ -1,12 +1,12 @@
-//! What each step and each test took.
+//! Durations of each step and each test.
 
 use crate::stopwatch::{Stopwatch, human};
 use std::time::Duration;
 
-/// How many of the slowest tests are printed.
+/// Number of slowest tests to print.
 const SLOWEST: usize = 20;
 
-/// The times of steps, in order, and of tests.
+/// Durations of steps, in order, and of tests.
 #[derive(Default)]
 pub(super) struct Times {
     steps: Vec<(&'static str, Duration, bool)>,
@@ -14,7 +14,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Does the work of a step.
+    /// Runs a step and records its duration.
     pub(super) fn measure<T>(
         &mut self,
         step: &'static str,
@@ -26,7 +26,6 @@ impl Times {
         outcome
     }
 
-    /// Adds the times of tests.
     pub(super) fn add_tests(&mut self, tests: Vec<(String, Duration)>) {
         self.tests.extend(tests);
     }

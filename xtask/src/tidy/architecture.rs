@@ -1,15 +1,15 @@
-//! Rules about what may know what.
+//! Rules about dependencies between parts of the project.
 
 use super::source::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What core may depend on directly, each with its reason.
+/// Allowed direct dependencies of core, each with its reason.
 const CORE_MAY: &[&str] = &[
     "sha2",      // object names end in a part of a hash
-    "thiserror", // errors that name what they speak of
+    "thiserror", // error types
 ];
 
-/// What must not be below core, by the beginning of the package's name.
+/// Forbidden direct and indirect dependencies of core, by the beginning of the package's name.
 const CORE_MUST_NOT: &[&str] = &[
     "k8s-openapi",
     "kube",
@@ -25,7 +25,7 @@ const CORE_MUST_NOT: &[&str] = &[
     "fleetnet-",
 ];
 
-/// What a pure crate does not say.
+/// Words that the code of a pure crate does not contain.
 const IMPURE: &[&str] = &[
     "SystemTime",
     "Instant",
@@ -52,10 +52,10 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 
-/// The agents: what they want of an API server they say as data, and the runtime does it.
+/// Crates that make no requests. They describe requests as data, and the runtime makes them.
 const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
 
-/// How requests are made with kube and http.
+/// Text in code that makes requests with kube and http.
 const REQUESTS: &[&str] = &[
     "Api<",
     "Api::",
@@ -73,21 +73,21 @@ const REQUESTS: &[&str] = &[
     "hyper::",
 ];
 
-/// The modules of the runtime that make requests of their own, by the beginning of their path, and what for.
+/// Modules of the runtime that may make requests, by the beginning of their path, with the purpose.
 const RUNTIME_MAY_REQUEST: &[&str] = &[
     "runtime/src/writer", // writes
     "runtime/src/lease",  // writes of Leases
     "runtime/src/watch",  // watches and lists
     "runtime/src/events", // writes of Events
-    "runtime/src/client", // carries the requests of the others
-    "runtime/src/token",  // puts the bearer token on them
-    "runtime/src/admin",  // serves metrics and probes; asks nothing
+    "runtime/src/client", // sends the requests of the others
+    "runtime/src/token",  // adds the bearer token
+    "runtime/src/admin",  // serves metrics and probes, makes no requests
 ];
 
-/// The API group; in two pieces, so that this file passes.
+/// API group, in two parts so that this file passes the check.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Names with the group in them that are not written on its objects: the Leases that agents hold, Go's and ours.
+/// Prefix of names that contain the group but are not on its objects: Leases of the Go agents and ours.
 const LEASE_PREFIX: &str = "2bf2b407.";
 
 pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
@@ -169,7 +169,7 @@ pub(super) fn queues_without_limit(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// The names in a manifest's section `[dependencies]`.
+/// Returns the names in the section `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
     let lines = section.unwrap_or_default().lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -180,7 +180,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What each package in a lock file depends on; packages of several versions are taken together.
+/// Returns the dependencies of each package in a lock file. Versions of one package are merged.
 fn packages(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut packages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for section in lock.split("[[package]]").skip(1) {

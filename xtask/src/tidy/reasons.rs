@@ -1,11 +1,11 @@
-//! docs/events.md explains each reason that users are told, and no other.
+//! Rule that docs/events.md explains every reason of Events and conditions, and no others.
 
 use super::source::Tree;
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = "docs/events.md";
 const DEFINITIONS: &str = "core/src/reasons.rs";
-/// Where the words of kube-controller-manager stand as strings.
+/// Crates that contain reasons of kube-controller-manager as strings.
 const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
 
 pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
@@ -29,7 +29,7 @@ pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// The reasons with their types, as they are defined: `Warning NameHeldByAnother,`.
+/// Returns the reasons with their types from lines like `Warning NameHeldByAnother,`.
 fn defined(tree: &Tree) -> BTreeMap<String, String> {
     let lines = tree.file(DEFINITIONS).map_or("", |file| file.uncommented.as_str()).lines();
     let defined = lines.filter_map(|line| {
@@ -40,7 +40,7 @@ fn defined(tree: &Tree) -> BTreeMap<String, String> {
     defined.collect()
 }
 
-/// The rows of the table that begins so: the word in the first column and the type in the second.
+/// Returns the rows of the table with this header: first column and second column, the type.
 fn rows(tree: &Tree, header: &str) -> BTreeMap<String, String> {
     let lines = tree.file(DOCUMENT).map_or("", |file| file.text.as_str()).lines();
     let table = lines.skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|'));

@@ -1,4 +1,4 @@
-//! This tree keeps every rule, and every rule finds what breaks it.
+//! Check that this tree follows every rule, and tests that every rule finds violations.
 
 use super::source::Tree;
 use super::{RULES, Rule, architecture, behaviour, docs, layout, reasons};
@@ -145,7 +145,7 @@ fn a_queue_without_a_named_limit_is_found() {
     );
 }
 
-/// A tree with one rule of core, S1, its test, and these faults.
+/// Returns a tree with one rule of core, S1, its test, and these faults.
 fn ruled(rows: &str, faults: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
