@@ -1,5 +1,5 @@
-//! Typed forms of the eight kinds, one module each. They are what the CustomResourceDefinitions are generated from and
-//! what tests and command line tools read and write; the agents' views are built from the lean decoders instead.
+//! Typed forms of the eight kinds, one module each. The CustomResourceDefinitions are generated from them. Tests and command
+//! line tools use them too; the agents use the leaner decoders in [`crate::decode`].
 
 pub mod endpoint_slice_export;
 pub mod endpoint_slice_import;

@@ -1,10 +1,11 @@
-//! The CustomResourceDefinitions of the group, made from the types of [`crate::crd`].
+//! CustomResourceDefinitions of the group, generated from the types of [`crate::crd`].
 //!
-//! There are two forms. [`Form::Full`] is what fleetnet installs. [`Form::Go`] leaves out what fleetnet adds to the group
-//! and so equals what controller-gen makes of the Go agents' types, but for these intended differences:
-//! - descriptions are fleetnet's own words;
-//! - the annotation `controller-gen.kubebuilder.io/version` is absent: controller-gen did not make these files;
-//! - `spec.conversion` is absent and so `None`, as a server defaults it.
+//! There are two forms. [`Form::Full`] is what fleetnet installs. [`Form::Go`] leaves out the additions of fleetnet. It equals
+//! the output of controller-gen for the Go agents' types, with these intended differences:
+//!
+//! - Descriptions are fleetnet's own words.
+//! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these files.
+//! - `spec.conversion` is absent, and a server defaults it to `None`.
 
 use crate::crd::{self, service_export};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -14,12 +15,12 @@ use kube::CustomResourceExt;
 use kube::core::crd::merge_crds;
 use serde_json::{Map, Value, json};
 
-/// Which of the two forms of the definitions.
+/// Form of the definitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// With everything that fleetnet adds: what fleetnet installs.
+    /// With the additions of fleetnet: the form that fleetnet installs.
     Full,
-    /// Without the additions: what the clusters of the Go agents have.
+    /// Without the additions: the form in clusters with the Go agents.
     Go,
 }
 
@@ -34,7 +35,7 @@ const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (SLICES, ENDPOINT, "zone"),
 ];
 
-/// Parts of the schemas in which fleetnet bounds lists and texts. The Go form bounds none there.
+/// Parts of the schemas in which fleetnet limits lists and texts. The Go form has no limits there.
 const LIMITED: [(&[&str], &str); 2] = [
     (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
     (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),
@@ -44,7 +45,7 @@ const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// The definitions of all kinds, ordered by plural: seven, and MemberAgent, which the Go agents do not have.
+/// Returns the definitions of all kinds, sorted by plural: seven, and MemberAgent, which the Go agents do not have.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -64,12 +65,12 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
 }
 
-/// The file that a definition is written to: `<group>_<plural>.yaml`.
+/// Name of the file of a definition: `<group>_<plural>.yaml`.
 pub fn file_name(definition: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", definition.spec.group, definition.spec.names.plural)
 }
 
-/// A definition as YAML text: keys in alphabetical order, whole numbers without a fraction, the same text every time.
+/// Returns a definition as YAML. The text is reproducible: keys are in alphabetical order, and whole numbers have no fraction.
 pub fn yaml(definition: &CustomResourceDefinition) -> String {
     let mut value = serde_json::to_value(definition).expect("a definition has string keys and so is JSON");
     whole_numbers(&mut value);
@@ -86,8 +87,8 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // The Go type has the subresource and no status: without it here, the server would count generations
-            // differently. The derive makes the one only with the other.
+            // The Go type has the subresource but no status. Without the subresource the server would count generations
+            // differently, and the derive adds it only together with a status.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -105,7 +106,7 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
     definition
 }
 
-/// Gives the root of a schema the form that controller-gen gives it.
+/// Gives the root of a schema the form of controller-gen.
 fn shape_root(schema: &mut Value, kind: &str) {
     let properties = object_at(schema, "/properties");
     for name in ["apiVersion", "kind"] {
@@ -118,11 +119,11 @@ fn shape_root(schema: &mut Value, kind: &str) {
     }
 }
 
-/// Takes out, at every depth, what the derive says and controller-gen does not, and puts in what it leaves to be implied.
+/// Removes keywords that only the derive writes and adds those that only controller-gen writes, at every depth.
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // A schema's own keywords only: a property of that name has an object as its value.
+            // Only keywords of a schema: a property with such a name has an object as its value.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));
@@ -171,7 +172,7 @@ fn object_at<'a>(schema: &'a mut Value, pointer: &str) -> &'a mut Map<String, Va
     schema.pointer_mut(pointer).and_then(Value::as_object_mut).expect("the derived schema has an object there")
 }
 
-/// Bounds are floating-point numbers in the definition's type; `minimum: 1.0` reads like a mistake.
+/// Bounds are floating-point numbers in the definition's type, and `minimum: 1.0` looks like a mistake.
 #[expect(clippy::cast_possible_truncation, reason = "only numbers that are whole and small are converted")]
 fn whole_numbers(value: &mut Value) {
     match value {

@@ -1,11 +1,14 @@
-//! From an object's JSON to the compact value that the views hold ([`fleetnet_core::model`]).
+//! Decoders from an object's JSON to the compact value in the agents' caches ([`fleetnet_core::model`]).
 //!
-//! A value that makes no sense is read as if it were left out. An object is [`Unreadable`] only where that would be
-//! dangerous: without name, UID and resourceVersion nothing is known of it, a hub object that names no source stands for
-//! nothing, and where absence takes something away (endpoints, ports, clusters, conditions, the name of an import), nonsense
-//! must not pass for absence. So is one of which something is more than its limit ([`crate::limits`]): a member must not fill
-//! the memory of others. Who meets an unreadable object keeps what is held. An object that is to go takes nothing away
-//! any more that was not meant to go, and who holds it by a finalizer must see that it goes: it is always readable.
+//! An invalid value counts as absent. An object is [`Unreadable`] only if that would be dangerous:
+//!
+//! - The name, UID or resourceVersion is absent.
+//! - A hub object names no source.
+//! - A field is invalid whose absence removes something: endpoints, ports, clusters, conditions, the name of an import.
+//! - A list or text exceeds its limit ([`crate::limits`]), because a member must not fill the memory of others.
+//!
+//! The agents keep the existing state of an undecodable object. An object that is being deleted is always decodable if its
+//! metadata is. Its content removes nothing any more, and the owner of its finalizer must see the deletion.
 
 mod content;
 mod endpoint_slice;
@@ -33,24 +36,24 @@ use serde::de::value::MapAccessDeserializer;
 
 pub(crate) use meta::finalizer;
 
-/// Present and unreadable. Fields that could not be read are empty or 0.
+/// Object that exists but cannot be decoded. Fields that could not be decoded are empty or 0.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
     "{kind:?} {namespace}/{name} (uid {uid:?}, resourceVersion {resource_version}) cannot be read: {why}; \
      what was known of it before stays in force until it is corrected or deleted"
 )]
 pub struct Unreadable {
-    /// The kind that was expected.
+    /// Kind that was expected.
     pub kind: Kind,
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: Text,
-    /// Name.
+    /// Name of the object.
     pub name: Text,
-    /// UID.
+    /// UID of the object.
     pub uid: Text,
-    /// resourceVersion.
+    /// Resource version of the object.
     pub resource_version: u64,
-    /// What is wrong with it.
+    /// Reason why the object cannot be decoded.
     pub why: String,
 }
 
@@ -61,7 +64,7 @@ impl Unreadable {
     }
 }
 
-/// Reads one object of a kind, in the version of [`crate::resources::resource`]. A Namespace may come as metadata only.
+/// Decodes an object of a kind, in the version of [`crate::resources::resource`]. A Namespace may have metadata only.
 pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
@@ -82,7 +85,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
     }
 }
 
-/// Of a source slice only the content is of interest: its excess is not looked for.
+/// Excess matters only on imported slices: of a source slice only the content is used.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
         && slice.imported
@@ -93,12 +96,11 @@ fn with_excess(mut found: Object, json: &[u8]) -> Object {
     found
 }
 
-/// The fields at the top level of an object.
 trait Top: Shape + Default {
     fn take_metadata(&mut self) -> Field<RawMeta>;
 }
 
-/// The top level of all kinds but EndpointSlice.
+/// Top level of all kinds but EndpointSlice.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "S: Shape, T: Shape"))]
 struct Root<S, T> {
@@ -128,13 +130,14 @@ impl<S: Shape, T: Shape> Top for Root<S, T> {
     }
 }
 
-/// What is passed over.
+/// Value that is skipped.
 struct Unread;
 
 impl Shape for Unread {}
 
-/// Reads the top level, then the metadata, then what the kind makes of both; `read` may say why it cannot. Of an object that
-/// is to go its metadata is enough.
+/// Decodes the top level, then the metadata, and passes both to `read`, which may return an error.
+///
+/// For an object that is being deleted the metadata is enough.
 fn object<T: Top>(
     kind: Kind,
     json: &[u8],
@@ -151,7 +154,7 @@ fn object<T: Top>(
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
-            // Broken, or more than a limit allows: then its metadata is read by itself.
+            // The JSON is broken, or a limit is exceeded. Decode the metadata alone.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;

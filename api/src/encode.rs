@@ -1,4 +1,4 @@
-//! From a planned write ([`fleetnet_core::plan::Write`]) to what is sent to the API server.
+//! Encoder from a planned write ([`fleetnet_core::plan::Write`]) to the request for the API server.
 
 mod create;
 mod parts;
@@ -10,31 +10,31 @@ use fleetnet_core::ids::Text;
 use fleetnet_core::plan::{Action, Write};
 use serde_json::Value;
 
-/// A request, but for its address and its precondition on the version, which the writer adds.
+/// Request without its URL. The writer adds the URL and the precondition on the resource version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
     /// POST of the whole object.
     Create {
-        /// With apiVersion, kind and metadata.
+        /// Object with apiVersion, kind and metadata.
         body: Value,
     },
-    /// JSON merge patch (RFC 7386) of the fields that we own; what it does not name stays as it is.
+    /// JSON merge patch (RFC 7386) of the fields that we own. Other fields stay as they are.
     Patch {
         /// `None`, or `Some("status")`.
         subresource: Option<&'static str>,
-        /// The version that the patch was made for.
+        /// Resource version that the patch was made for.
         resource_version: u64,
-        /// The patch, without that precondition.
+        /// Patch without that precondition.
         body: Value,
     },
     /// DELETE of the object with this UID.
     Delete {
-        /// The precondition.
+        /// UID, the precondition of the delete.
         uid: Text,
     },
 }
 
-/// What is sent for a write.
+/// Returns the request of a write.
 pub fn encode(write: &Write) -> Body {
     match &write.action {
         Action::Create(desired) => Body::Create { body: create::body(write.kind, &write.at, desired) },

@@ -1,6 +1,8 @@
-//! The Kubernetes face of fleetnet: the kinds of the group `networking.fleet.azure.com`, the CustomResourceDefinitions
-//! made from them, every name (label, annotation, finalizer) that is written on an object, and the way between an object's
-//! JSON and core's model of it ([`decode`], [`encode`]).
+//! Kubernetes API of fleetnet:
+//!
+//! - the kinds of the group `networking.fleet.azure.com`, and the CustomResourceDefinitions generated from them
+//! - every name (label, annotation, finalizer) that the agents write on objects
+//! - conversion between an object's JSON and core's model of it ([`decode`], [`encode`])
 
 pub mod crd;
 pub mod crds;

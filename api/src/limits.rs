@@ -1,20 +1,20 @@
-//! Every limit of this crate in one place. They are those of the EndpointSlice API; how many ports, endpoints and addresses there
-//! may be is in [`fleetnet_core::limits`]. The definitions say the same ([`crate::crd`]).
+//! Limits of this crate, which are those of the EndpointSlice API. [`fleetnet_core::limits`] has the limits of ports, endpoints
+//! and addresses. The definitions have the same limits ([`crate::crd`]).
 
-/// Bytes of a label: the name of a namespace, of a port, of a host, of a protocol.
+/// Limit in bytes of a label: the name of a namespace, of a port, of a host, of a protocol.
 pub const LABEL_BYTES_MAX: usize = 63;
 
-/// Bytes of the name of an object, and of what else identifies one.
+/// Limit in bytes of the name of an object, and of other identifiers of one.
 pub const NAME_BYTES_MAX: usize = 253;
 
-/// Bytes of an address: those of a fully qualified domain name.
+/// Limit in bytes of an address: that of a fully qualified domain name.
 pub const ADDRESS_BYTES_MAX: usize = 253;
 
-/// Bytes of a zone.
+/// Limit in bytes of a zone.
 pub const ZONE_BYTES_MAX: usize = 253;
 
-/// Bytes of an application protocol: a domain, a slash and a label.
+/// Limit in bytes of an application protocol: a domain, a slash and a label.
 pub const APP_PROTOCOL_BYTES_MAX: usize = 317;
 
-/// Bytes of namespace/name.
+/// Limit in bytes of namespace/name.
 pub const NAMESPACED_NAME_BYTES_MAX: usize = 317;

@@ -1,9 +1,9 @@
-//! How the API server addresses each kind that the agents watch and write.
+//! Addresses in the API server of the kinds that the agents watch and write.
 
 use crate::names::{GROUP, SERVICE_EXPORT_VERSION, VERSION};
 use fleetnet_core::model::Kind;
 
-/// A kind as the API server addresses it.
+/// Kind as the API server addresses it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Resource {
     /// API group; empty for core/v1.
@@ -17,13 +17,13 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// `group/version`, or the bare version for the core group.
+    /// Returns `group/version`, or the version alone for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
-/// The version of a kind that the agents speak.
+/// Returns the resource of a kind, in the version that the agents use.
 pub const fn resource(kind: Kind) -> Resource {
     let (group, version, kind, plural) = match kind {
         Kind::Service => ("", "v1", "Service", "services"),

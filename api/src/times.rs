@@ -1,4 +1,4 @@
-//! Times as Kubernetes writes them.
+//! Times in the formats of Kubernetes.
 
 use fleetnet_core::ids::Timestamp;
 use jiff::fmt::strtime;
@@ -6,27 +6,27 @@ use jiff::fmt::strtime;
 /// 0001-01-01T00:00:00Z, which is also Go's zero time.
 const YEAR_1_MICROS: i64 = -62_135_596_800_000_000;
 
-/// 9999-12-30T22:00:00Z, the last that every time zone can say.
+/// 9999-12-30T22:00:00Z, the last time that every time zone can represent.
 const YEAR_9999_MICROS: i64 = 253_402_207_200_000_000;
 
-/// Reads RFC 3339 with any offset and any fraction of a second; what is finer than a microsecond is cut off.
+/// Parses RFC 3339 with any offset and any fraction of a second, cut to microseconds.
 pub(crate) fn read(text: &str) -> Option<Timestamp> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Some(Timestamp(time.as_microsecond()))
 }
 
-/// Writes a time as Kubernetes' `Time`: RFC 3339 in UTC, whole seconds.
+/// Formats a time as Kubernetes' `Time`: RFC 3339 in UTC, whole seconds.
 pub(crate) fn seconds(time: Timestamp) -> String {
     written("%Y-%m-%dT%H:%M:%SZ", time)
 }
 
-/// Writes a time as Kubernetes' `MicroTime`: RFC 3339 in UTC, six digits of a second.
+/// Formats a time as Kubernetes' `MicroTime`: RFC 3339 in UTC, six digits of a second.
 pub(crate) fn micros(time: Timestamp) -> String {
     written("%Y-%m-%dT%H:%M:%S%.6fZ", time)
 }
 
 fn written(format: &str, time: Timestamp) -> String {
-    // No clock is outside the years that RFC 3339 can write; a value that is anyway becomes the nearest of them.
+    // RFC 3339 can write years 1 to 9999. A time outside, which no clock has, becomes the nearest of them.
     let micros = time.0.clamp(YEAR_1_MICROS, YEAR_9999_MICROS);
     let time = jiff::Timestamp::from_microsecond(micros).expect("it was brought into range");
     strtime::format(format, time).expect("every timestamp has the parts that the format names")

@@ -1,4 +1,4 @@
-//! The definitions that fleetnet installs: the files in `deploy/crds` are current, and they say what the group is known by.
+//! Definitions that fleetnet installs: the files in `deploy/crds` are current and have the published names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, all, file_name, yaml};

@@ -1,4 +1,4 @@
-//! Reading objects: as the Go agents wrote them, with every field left out, and with nonsense in any of them.
+//! Decoding of objects: as the Go agents wrote them, without any field, and with invalid values in any field.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -41,7 +41,7 @@ fn refused(kind: Kind, json: &Value) -> Unreadable {
     decode(kind, json.to_string().as_bytes()).unwrap_err()
 }
 
-/// The least that a server gives of any object.
+/// Smallest form in which a server returns an object.
 fn least(namespace: &str, name: &str) -> Value {
     json!({ "metadata": { "namespace": namespace, "name": name, "uid": "u", "resourceVersion": "7" } })
 }
@@ -604,7 +604,7 @@ fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
-/// A slice with these endpoints, many times: as much as a server stores.
+/// Slice with many copies of this endpoint, up to the size that a server stores.
 fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);
@@ -628,7 +628,7 @@ fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
         let used = allocation_counter::measure(|| refused = decode(Kind::EndpointSliceExport, &json).err());
         let why = refused.map(|refused| refused.why).unwrap_or_default();
         assert!(why.contains("more than"), "{why}");
-        // A thousand endpoints with a hundred addresses each are what is kept at most.
+        // The largest accepted slice has 1000 endpoints with 100 addresses each.
         let most = if endpoint == hundred { 16 << 20 } else { 512 << 10 };
         assert!(used.bytes_max < most, "{} bytes for {count} times {:.30}", used.bytes_max, endpoint);
     }
@@ -663,7 +663,7 @@ fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
     assert_eq!(found.content.ports.len(), 1001);
 }
 
-/// Besides the identity of every object, what makes an object of a kind unreadable.
+/// Values that make an object of a kind undecodable if they are invalid, in addition to the identity of every object.
 const DANGEROUS: [(&str, &[&str]); 11] = [
     ("Service", &["/spec", "/spec/ports"]),
     ("EndpointSlice", &["/endpoints"]),
@@ -713,7 +713,7 @@ const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
     "/spec/ownerServiceReference/namespace",
 ];
 
-/// Nonsense may not pass for absence where absence takes something away; everywhere else it is as if left out.
+/// An invalid value must not count as absent if the absence removes something. Everywhere else it counts as absent.
 #[test]
 fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_take_something_away() {
     let mut found = BTreeSet::new();
@@ -742,7 +742,7 @@ fn nonsense_in_a_field_makes_an_object_unreadable_only_where_its_absence_would_t
     assert_eq!(found, expected);
 }
 
-/// The JSON pointer of every value in a document, but for the document itself.
+/// JSON pointer of every value in a document, except the document itself.
 fn pointers(value: &Value) -> Vec<String> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => {
@@ -778,10 +778,10 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Each fixture is drawn in at least so many of 512 cases.
+/// Smallest number of cases of each fixture, of 512.
 const LEAST: usize = 8;
 
-/// Whatever is put in place of whatever part: an answer, never a panic, and never another object's identity.
+/// With any value in any place, decoding returns a result, never panics, and never reports the identity of another object.
 #[test]
 fn any_value_in_any_place_is_survived() {
     let input = (0..FIXTURES.len(), any::<prop::sample::Index>(), any_json());

@@ -1,4 +1,4 @@
-//! What is sent for every write that can be planned, literally.
+//! Request of every planned write, literally.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -372,7 +372,7 @@ fn an_imported_slice_is_made_and_changed() {
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }
 
-/// One ready endpoint of a name and a zone, one that drains.
+/// One ready endpoint with a name and a zone, and one that is draining.
 fn detailed() -> SliceContent {
     let mut content = content(&["10.1.0.13"]);
     content.endpoints[0].hostname = Some("db-0".into());

@@ -1,10 +1,10 @@
-//! Excess of an imported slice: what an API server makes of our own write has none, and every field that somebody adds is one.
+//! Excess of an imported slice. A slice as an API server stores our own write has none, and every field that others add is one.
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};
 use serde_json::{Value, json};
 
-/// An imported slice with a ready endpoint and one that drains, as an API server returns what we wrote.
+/// Imported slice with a ready endpoint and a draining one, as an API server returns our write.
 fn imported() -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1",

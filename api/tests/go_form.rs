@@ -1,4 +1,4 @@
-//! The schemas themselves: the Go form is written out here whole, the full form as its difference.
+//! Schemas: the complete Go form, and the full form as the difference from it.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, all};

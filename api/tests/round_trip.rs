@@ -1,6 +1,6 @@
-//! What is written is read back: any object, made by one write and changed by others into any other, gives that other.
+//! Round trip: any object, created by one write and changed into another object by others, decodes to that object.
 //!
-//! The server is the least that can be: it keeps what it is sent, merges patches as RFC 7386 says, and counts versions.
+//! The server is minimal: it stores what it receives, merges patches as RFC 7386 says, and counts versions.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;
@@ -25,7 +25,7 @@ use support::text;
 
 const AT: (&str, &str) = ("fleet-member-a", "object");
 
-/// The object after these writes, the first of which may make it, and what was read of it.
+/// Object after these writes, the first of which may create it, and its decoded form.
 struct Server {
     kind: Kind,
     object: Value,
@@ -130,7 +130,7 @@ fn reference() -> impl Strategy<Value = Reference> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![any::<i32>().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
-    // 0 and "" are read as not set.
+    // Decoders treat 0 and "" as not set.
     let target = target.prop_filter("a target port that is set", |target| match target {
         TargetPort::Number(number) => *number != 0,
         TargetPort::Name(name) => !name.is_empty(),
@@ -318,7 +318,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Cases of each class at least, of 256.
+/// Smallest number of cases of each class, of 256.
 const LEAST: usize = 4;
 
 #[test]
@@ -585,7 +585,7 @@ fn derived_services() {
         ];
         let server = Server::making(Kind::Service, Desired::Service(first.clone()));
         assert_eq!(server.read(), service_as_wanted(first.clone(), 1));
-        // What was made headless, or of both families, stays so.
+        // A Service that was created headless or dual-stack stays so.
         let second =
             DerivedService { headless: first.headless, dual_stack: first.dual_stack || second.dual_stack, ..second };
         let server = server.patched(Patch::DerivedService(second.clone()));
@@ -671,7 +671,7 @@ fn imported_slices() {
     });
 }
 
-/// Fields of others and of newer versions are in no patch, and so survive every one.
+/// No patch has fields of others and of newer versions, so these survive every patch.
 #[test]
 fn what_is_not_ours_survives_every_patch() {
     let foreign = json!({

@@ -1,4 +1,4 @@
-//! EndpointSliceImport: the slice that the hub hands to one importing member, in that member's namespace on the hub.
+//! EndpointSliceImport: slice that the hub distributes to one importing member, in that member's namespace on the hub.
 
 use super::endpoint_slice_export::EndpointSliceExportSpec;
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! InternalServiceExport: the Service that a member offers, in its namespace on the hub.
+//! InternalServiceExport: Service that a member exports, in its namespace on the hub.
 
 use super::shared::{ExportedObjectReference, ServicePort, SessionAffinityConfig, conditions_schema};
 use fleetnet_core::limits::PORTS_MAX;

@@ -1,4 +1,4 @@
-//! InternalServiceImport: a member's wish to import a Service, in its namespace on the hub.
+//! InternalServiceImport: claim of a member that imports a Service, in its namespace on the hub.
 
 use super::shared::{ExportedObjectReference, ServiceImportStatus};
 use kube::CustomResource;

@@ -1,4 +1,4 @@
-//! MultiClusterService: a user's wish to use a Service of other clusters in this one.
+//! MultiClusterService: a user's request to import a Service of other clusters.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::{QUALIFIED_NAME, conditions_schema};

@@ -1,4 +1,4 @@
-//! ServiceImport: on the hub what all exports of one Service come to, in a member what it imports of it.
+//! ServiceImport: on the hub the merged Service of all exports, in a member the copy that it imports.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::ServiceImportStatus;

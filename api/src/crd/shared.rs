@@ -1,4 +1,4 @@
-//! Structs that several kinds share.
+//! Structs of several kinds.
 
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -165,8 +165,8 @@ pub(super) const QUALIFIED_NAME: &str = concat!(
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
 );
 
-/// The schema of a list of conditions with the bounds that the API machinery itself states for one. The schema that comes
-/// with the Condition type has none of them, and a server then takes status `Perhaps` with an empty reason.
+/// Returns the schema of a list of conditions with the bounds that the API machinery documents. The schema of the Condition
+/// type has none of them, and a server then accepts the status `Perhaps` with an empty reason.
 pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

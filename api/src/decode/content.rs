@@ -1,4 +1,4 @@
-//! What a slice says: its addresses and ports, the same in every kind that carries a slice.
+//! Content of a slice: addresses and ports, the same in every kind with a slice.
 
 use super::lenient::{Few, Field, Short, records};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
@@ -34,7 +34,7 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// The content of a source slice, or of an imported one, where conditions tell the state of each endpoint.
+/// Returns the content of a source or imported slice, where conditions give the state of each endpoint.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
@@ -51,12 +51,12 @@ pub(super) fn content(
     Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
 }
 
-/// The endpoints of a slice in the hub.
+/// Endpoints of a slice in the hub.
 pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
-/// The ports of a slice in the hub.
+/// Ports of a slice in the hub.
 pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
 
-/// The content of a slice in the hub: what stands in a list is in that state.
+/// Returns the content of a slice in the hub, where the list that has an endpoint gives its state.
 pub(super) fn hub_content(
     address_type: AddressType,
     endpoints: HubEndpoints,
@@ -84,18 +84,18 @@ fn endpoint_ports(ports: Field<Vec<RawEndpointPort>>) -> Vec<EndpointPort> {
     ports.or_default().into_iter().map(port).collect()
 }
 
-/// Whether an endpoint takes traffic.
+/// Traffic that an endpoint takes.
 enum State {
     /// New connections.
     Ready,
-    /// Those that it has.
+    /// Only existing connections.
     Draining,
-    /// None.
+    /// No traffic.
     Down,
 }
 
 impl RawEndpoint {
-    /// Unsaid is ready, as in Kubernetes; what cannot be read is not.
+    /// An absent condition means ready, as in Kubernetes. An invalid one does not.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
             Field::Absent => (true, false),
@@ -113,7 +113,7 @@ impl RawEndpoint {
     }
 }
 
-/// The endpoint, if it has an address.
+/// Returns the endpoint, or `None` if it has no address.
 fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     let addresses: Vec<Box<str>> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
     let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
@@ -121,7 +121,7 @@ fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
     (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
 }
 
-/// The few zones of a slice's endpoints, each kept once.
+/// Zones of a slice's endpoints. Each of the few different zones is stored once.
 #[derive(Default)]
 struct Zones(Vec<Text>);
 
@@ -135,7 +135,7 @@ impl Zones {
     }
 }
 
-/// The address type as it is named.
+/// Returns the address type with this name.
 pub(super) fn address_type(name: &str) -> AddressType {
     match name {
         "IPv4" => AddressType::IPv4,

@@ -1,4 +1,4 @@
-//! EndpointSlice (discovery.k8s.io/v1): a source, or one that was imported.
+//! EndpointSlice (discovery.k8s.io/v1): a source slice or an imported slice.
 
 use super::Top;
 use super::content::{RawEndpoint, RawEndpointPort, address_type, content};

@@ -1,5 +1,5 @@
-//! Excess of an imported slice: what stands in the fields that we own and that we do not write, such as hints, a node or an
-//! endpoint that is not ready. kube-proxy and others read it, so it counts as an edit by hand.
+//! Excess of an imported slice: values that we never write, in fields that we own. Examples are hints, a Node, or an endpoint
+//! that is not ready. kube-proxy and others use them, so they count as an edit by hand.
 
 use crate::encode::content;
 use crate::names::labels;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The owned fields as they stand, but for those that only [`SliceContent`] can be read from.
+/// Raw values of the owned fields that an excess can be in.
 #[derive(Default, Deserialize, Hash)]
 #[serde(default)]
 struct Owned {
@@ -23,7 +23,7 @@ struct Metadata {
     labels: Value,
 }
 
-/// Hash of the owned fields of a slice, if they say more than its content; 0 if they say just that.
+/// Returns a hash of the owned fields if they have values beyond `of`, the content of the slice. Otherwise returns 0.
 pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
     leave_out_empty(&mut endpoints);
@@ -44,7 +44,7 @@ pub(super) fn excess(json: &[u8], of: &SliceContent) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Takes out what a server adds to fields that were left out: null, and an empty object for conditions.
+/// Removes values that a server adds to absent fields: null, and an empty object for conditions.
 fn leave_out_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {

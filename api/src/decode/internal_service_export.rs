@@ -37,7 +37,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
     }))
 }
 
-/// The stamp: a time, a space, the fingerprint of the ports.
+/// Decodes the stamp: a time, a space, and the fingerprint of the ports.
 fn offered(value: &str) -> Option<PortsOffered> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortsOffered { since: crate::times::read(since)?, ports: ports.into() })

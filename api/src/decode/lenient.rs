@@ -1,8 +1,8 @@
-//! Reading JSON so that no value can make an object unreadable: a field holds what was asked for, or it is absent, or it is
-//! of another shape. One pass over the bytes, nothing is kept of what is not asked for.
+//! JSON decoding in which no value makes an object undecodable. A field has the expected shape, is absent, or has another
+//! shape. The decoder makes one pass over the bytes and skips all other fields.
 //!
-//! Only what is more than its limit ([`Few`], [`Short`]) ends the reading, at once: what a member writes is not kept, nor even
-//! read, beyond that.
+//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: input of a member beyond that is neither
+//! stored nor read.
 
 use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::TargetPort;
@@ -14,17 +14,17 @@ use std::marker::PhantomData;
 /// One field of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum Field<T> {
-    /// Left out, or null.
+    /// The field is absent or null.
     #[default]
     Absent,
-    /// There, and not what it should be.
+    /// The field has an unexpected value.
     Nonsense,
-    /// There and understood.
+    /// The field has a valid value.
     Value(T),
 }
 
 impl<T> Field<T> {
-    /// What was understood.
+    /// Returns the value if it is valid.
     pub(super) fn value(self) -> Option<T> {
         match self {
             Self::Value(value) => Some(value),
@@ -32,7 +32,7 @@ impl<T> Field<T> {
         }
     }
 
-    /// What was understood, or the empty value.
+    /// Returns the value if it is valid, else the default.
     pub(super) fn or_default(self) -> T
     where
         T: Default,
@@ -40,7 +40,8 @@ impl<T> Field<T> {
         self.value().unwrap_or_default()
     }
 
-    /// What was understood, of a field whose absence takes something away: nonsense there must not pass for absence.
+    /// Returns the value or the default, but an error for an unexpected value. For fields whose absence removes something: an
+    /// invalid value must not count as absent.
     pub(super) fn or_refuse(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
@@ -52,46 +53,46 @@ impl<T> Field<T> {
         }
     }
 
-    /// Whether anything stands there, understood or not.
+    /// True if the field has a value, valid or not.
     pub(super) fn is_present(&self) -> bool {
         !matches!(self, Self::Absent)
     }
 }
 
-/// The JSON that a field may hold. Each method takes one shape and returns whether the field accepts it.
+/// JSON values that a field accepts. Each method takes one kind of value and returns `None` if the field rejects it.
 pub(super) trait Shape: Sized {
-    /// The longest text that is read, in bytes.
+    /// Limit of a text in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
 
-    /// From a string.
+    /// Converts a string.
     fn text(_: &str) -> Option<Self> {
         None
     }
 
-    /// From a whole number.
+    /// Converts a whole number.
     fn number(_: i64) -> Option<Self> {
         None
     }
 
-    /// From true or false.
+    /// Converts a boolean.
     fn boolean(_: bool) -> Option<Self> {
         None
     }
 
-    /// From an object. Errors are those of the JSON itself.
+    /// Converts an object. Errors are those of the JSON syntax.
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    /// From a list. Errors are those of the JSON itself.
+    /// Converts a list. Errors are those of the JSON syntax.
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 }
 
-/// Makes shapes of structs whose fields are all [`Field`]s, so that reading one from a map fails for broken JSON only.
+/// Implements [`Shape`] for structs whose fields are all [`Field`]s, so that only broken JSON is an error.
 macro_rules! records {
     ($($record:ty),+ $(,)?) => {
         $(
@@ -152,7 +153,7 @@ impl Shape for TargetPort {
     }
 }
 
-/// A map holds the entries whose values were understood.
+/// Keeps the entries with valid values.
 impl Shape for BTreeMap<Text, Text> {
     fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         let mut entries = Self::new();
@@ -163,7 +164,7 @@ impl Shape for BTreeMap<Text, Text> {
     }
 }
 
-/// A list holds the elements that were understood.
+/// Keeps the valid elements.
 impl<T: Shape> Shape for Vec<T> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut elements = Self::new();
@@ -174,7 +175,7 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
-/// A list of at most `MOST` elements, understood or not.
+/// List of at most `MOST` elements, valid or not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Few<T, const MOST: usize>(Vec<T>);
 
@@ -194,7 +195,7 @@ impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
 }
 
 impl<T, const MOST: usize> Field<Few<T, MOST>> {
-    /// The list without its limit.
+    /// Returns the list without its limit.
     pub(super) fn list(self) -> Field<Vec<T>> {
         match self {
             Self::Absent => Field::Absent,
@@ -204,17 +205,17 @@ impl<T, const MOST: usize> Field<Few<T, MOST>> {
     }
 }
 
-/// A text of at most `LONGEST` bytes.
+/// Text of at most `LONGEST` bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Short<T, const LONGEST: usize>(T);
 
 impl<T, const LONGEST: usize> Short<T, LONGEST> {
-    /// The text without its limit.
+    /// Returns the text without its limit.
     pub(super) fn into_text(self) -> T {
         self.0
     }
 
-    /// The text without its limit.
+    /// Returns the text without its limit.
     pub(super) fn as_text(&self) -> &T {
         &self.0
     }
@@ -233,7 +234,7 @@ impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {
 }
 
 impl<T, const LONGEST: usize> Field<Short<T, LONGEST>> {
-    /// The text without its limit.
+    /// Returns the text without its limit.
     pub(super) fn text(self) -> Field<T> {
         match self {
             Self::Absent => Field::Absent,

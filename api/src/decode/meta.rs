@@ -1,4 +1,4 @@
-//! Metadata, and the labels and annotations that the agents read.
+//! Metadata, and the labels and annotations that the agents use.
 
 use super::Unreadable;
 use super::lenient::{Field, Shape, records};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
-/// The keys of labels and annotations that are kept; users' own are as many and as long as they like.
+/// Keys of the labels and annotations that are decoded. Users may have any number of others, of any length.
 const READ: [&str; 16] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTERS,
@@ -29,7 +29,7 @@ const READ: [&str; 16] = [
     labels::SERVICE_NAME,
 ];
 
-/// The finalizer of fleet-networking on a kind: its presence is what [`Finalizers::ours`] says.
+/// Finalizer of fleet-networking on a kind. [`Finalizers::ours`] is true if it is present.
 pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
@@ -72,7 +72,7 @@ struct RawOwner {
 
 records!(RawMeta, RawOwner);
 
-/// What metadata says, taken apart: what every kind has, and what only some kinds read.
+/// Decoded metadata: the fields of every kind, and those that only some kinds use.
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) meta: Meta,
@@ -82,7 +82,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is said of the object if the rest cannot be read.
+    /// Returns the error for this object if the rest cannot be decoded.
     pub(super) fn identity(&self, kind: Kind) -> Unreadable {
         Unreadable {
             kind,
@@ -95,7 +95,7 @@ impl Known {
     }
 }
 
-/// Takes metadata apart. An object is only known by its name, UID and version: without one of these it is unreadable.
+/// Decodes metadata. An object without name, UID or resourceVersion is undecodable, because these identify it.
 pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Unreadable> {
     let raw = raw.or_default();
     let version = raw.resource_version.or_default();
@@ -116,7 +116,7 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Unreadable
         resource_version: identity.resource_version,
         generation: raw.generation.or_default(),
         created: raw.creation_timestamp.or_default(),
-        // Whatever stands there, the server only sets it on objects that are to go.
+        // The server sets the field only on objects that are being deleted, so any value counts.
         deleting: raw.deletion_timestamp.is_present(),
         finalizers: split(kind, raw.finalizers.or_default()),
     };
@@ -145,12 +145,12 @@ fn owner(raw: RawOwner) -> Owner {
     }
 }
 
-/// Labels or annotations, those that are read.
+/// Labels or annotations with a known key.
 #[derive(Clone, Default)]
 pub(super) struct Pairs(Vec<(&'static str, Text)>);
 
 impl Pairs {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&Text> {
         self.0.iter().find(|(held, _)| *held == key).map(|(_, value)| value)
     }

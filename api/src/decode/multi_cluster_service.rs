@@ -49,7 +49,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     }))
 }
 
-/// How an import is consumed, by the name that `spec.type` and the service-type annotation give it.
+/// Returns the consumer type with this name, a value of `spec.type` or of the service-type annotation.
 pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     match name {
         Some("ClusterIP") => ConsumerType::ClusterIp,
@@ -57,7 +57,7 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     }
 }
 
-/// What Go's `strconv.ParseBool` takes for true: users of the Go agents may have written any of these.
+/// True for every value that Go's `strconv.ParseBool` accepts as true: users of the Go agents may have written any of them.
 fn is_true(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")
 }

@@ -1,4 +1,4 @@
-//! Namespace: that it is there, and who may export from it and import from it.
+//! Namespace: existence, and the clusters that may export from it and import from it.
 
 use super::meta::Known;
 use super::{Root, Unread};

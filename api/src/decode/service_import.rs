@@ -19,13 +19,13 @@ pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<O
     }))
 }
 
-/// The claim annotation. The key is capital because Go names it after its field.
+/// Value of the claim annotation. The key starts with a capital because Go uses the name of its field.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawClaims {
     #[serde(rename = "MemberClusters")]
     member_clusters: Field<BTreeMap<Text, Text>>,
-    /// Not Go's: of several, the one of type LoadBalancer.
+    /// Addition to the Go form: the importer with an exclusive claim (type LoadBalancer), if several import the Service.
     #[serde(rename = "LoadBalancer")]
     load_balancer: Field<Text>,
 }

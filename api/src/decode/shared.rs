@@ -1,4 +1,4 @@
-//! Parts that several kinds have.
+//! Parts of several kinds.
 
 use super::lenient::{Field, Short, records};
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
@@ -10,7 +10,7 @@ use fleetnet_core::model::{
 use serde::Deserialize;
 
 const TCP: &str = "TCP";
-/// What an API server completes a session affinity with (core/v1, DefaultClientIPServiceAffinitySeconds).
+/// Default of an API server for session affinity (core/v1, DefaultClientIPServiceAffinitySeconds).
 const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
 type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;
@@ -115,7 +115,7 @@ struct RawIngressPort {
     error: Field<Text>,
 }
 
-/// A status that has nothing but conditions.
+/// Status with conditions only.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawConditions {
@@ -138,7 +138,7 @@ records!(
 );
 
 impl Field<RawReference> {
-    /// False if `namespacedName` names something else than namespace and name do.
+    /// False if `namespacedName` differs from namespace and name.
     pub(super) fn is_named_once(&self) -> bool {
         let Self::Value(raw) = self else { return true };
         is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
@@ -146,14 +146,14 @@ impl Field<RawReference> {
 }
 
 impl Field<RawOwnerService> {
-    /// False if `namespacedName` names something else than namespace and name do.
+    /// False if `namespacedName` differs from namespace and name.
     pub(super) fn is_named_once(&self) -> bool {
         let Self::Value(raw) = self else { return true };
         is_named_once(&raw.namespace, &raw.name, &raw.namespaced_name)
     }
 }
 
-/// A `namespacedName` that is left out says nothing: its definition requires it.
+/// An absent `namespacedName` is accepted here: the definition requires the field.
 fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
     let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
     match both {
@@ -163,8 +163,9 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
     }
 }
 
-/// A reference that names its source; one that does not is `None`: nothing could be said of the object that has it. Of
-/// an object that is to go nothing needs to be said, and who holds it by a finalizer must see that it goes.
+/// Returns the reference, or `None` if it names no source: an object without a source is undecodable.
+///
+/// For an object that is being deleted the default is enough, because the owner of its finalizer must see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
@@ -177,7 +178,7 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
     })
 }
 
-/// The Service that a slice belongs to, if it is named, or the slice is to go.
+/// Returns the owner Service of a slice, or `None` if it is not named. For a slice that is being deleted the name may be empty.
 pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     source(meta, raw.namespace.text(), raw.name.text())
@@ -191,8 +192,8 @@ fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<Obje
     Some(ObjectName::new(said(namespace)?, said(name)?))
 }
 
-/// Ports of a Service. A port whose number cannot be read stays, with number 0: a port that is silently missing would
-/// look like a Service that offers fewer.
+/// Returns the ports of a Service. A port with an invalid number stays, with number 0. Without it the Service would seem to
+/// have fewer ports.
 pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
     let port = |raw: RawServicePort| ServicePort {
         name: raw.name.text().or_default(),
@@ -204,7 +205,7 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
     Ok(raw.or_refuse("ports is not a list")?.into_iter().map(port).collect())
 }
 
-/// False for 0 and "", which Go writes for a target port that is not set, and which Kubernetes takes for that in a Service.
+/// False for 0 and "": Go writes them for a target port that is not set, and Kubernetes treats them so in a Service.
 fn is_set(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => *number != 0,
@@ -212,7 +213,7 @@ fn is_set(target: &TargetPort) -> bool {
     }
 }
 
-/// Conditions; one without a type says nothing and is passed over.
+/// Returns the conditions that have a type.
 pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>, &'static str> {
     let condition = |raw: RawCondition| {
         Some(Condition {
@@ -227,7 +228,7 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_refuse("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
-/// Session affinity; what is not `ClientIP` is none. The timeout is what the API server completes it to.
+/// Returns the session affinity, which is none unless the value is `ClientIP`. The timeout defaults as in the API server.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
     if affinity.value().as_deref() != Some("ClientIP") {
         return SessionAffinity::None;

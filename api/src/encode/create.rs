@@ -1,4 +1,4 @@
-//! Objects to be made: what a patch would set, and what only stands in a whole object.
+//! Objects to create: the fields of a patch, and fields that only a whole object has.
 
 use super::{parts, patch};
 use crate::resources::resource;
@@ -49,13 +49,13 @@ pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {
     object
 }
 
-/// The kind in a reference is required and empty, as the Go agents' are in running fleets.
+/// Sets an empty kind, which a reference requires. The Go agents in existing fleets write an empty one too.
 fn with_kind(mut object: Value, reference: &str) -> Value {
     object["spec"][reference]["kind"] = "".into();
     object
 }
 
-/// Null removes in a patch; in a whole object it would be read as an empty value.
+/// Null removes a field in a patch. In a whole object it would count as an empty value.
 fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

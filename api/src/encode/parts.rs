@@ -1,4 +1,4 @@
-//! Parts of objects as JSON, each the inverse of what `decode` reads.
+//! Parts of objects as JSON. Each is the inverse of a function in `decode`.
 
 use crate::decode::finalizer;
 use crate::resources::resource;
@@ -11,25 +11,25 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::Controller;
 use serde_json::{Map, Value, json};
 
-/// A field that is left out where there is nothing to say.
+/// Sets a field, or omits it if there is no value.
 pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object[key] = value.into();
     }
 }
 
-/// An empty list is said by null: the same object comes of it, without the field.
+/// Returns null for an empty list: the object is the same, without the field.
 pub(super) fn list_or_null(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
-/// `metadata.finalizers`: those of others in their order, ours last.
+/// Returns `metadata.finalizers`: those of others in their order, ours last.
 pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     let ours = finalizer(kind).filter(|_| finalizers.ours);
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
 }
 
-/// `metadata.ownerReferences`: other owners in their order, the controlling MultiClusterService last.
+/// Returns `metadata.ownerReferences`: other owners in their order, the controlling MultiClusterService last.
 pub(super) fn owners(others: &[Owner], controller: Option<&Controller>) -> Value {
     others.iter().map(owner).chain(controller.map(controlling)).collect()
 }
@@ -73,8 +73,7 @@ fn service_port(port: &ServicePort) -> Value {
     value
 }
 
-/// A reference as it stands in a patch: kind and apiVersion, which nobody reads, stay as whoever made the object wrote
-/// them.
+/// Returns a reference for a patch. Nothing uses kind and apiVersion, so they keep the values of the object's creator.
 pub(super) fn reference(reference: &Reference) -> Value {
     let source = &reference.source;
     json!({
@@ -89,7 +88,7 @@ pub(super) fn reference(reference: &Reference) -> Value {
     })
 }
 
-/// Endpoints and ports of a slice in the hub: every reader takes what stands in `endpoints` as ready.
+/// Returns endpoints and ports of a slice in the hub. Every consumer treats an entry of `endpoints` as ready.
 pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
@@ -98,7 +97,7 @@ pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     fields
 }
 
-/// Endpoints and ports of an imported slice. A ready endpoint has no conditions, as the Go agents write it.
+/// Returns endpoints and ports of an imported slice. A ready endpoint has no conditions, as in the Go form.
 pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
     let draining = content.draining.iter().map(|draining| {
         let mut value = endpoint(draining);
@@ -118,7 +117,7 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     value
 }
 
-/// Session affinity and its configuration; neither where there is none.
+/// Returns session affinity and its configuration, or nulls if there is none.
 pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
     match affinity {
         SessionAffinity::None => (None, Value::Null),
@@ -193,12 +192,12 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     value
 }
 
-/// The stamp of an export: a time, a space, the fingerprint of the ports that were offered then.
+/// Returns the stamp of an export: a time, a space, and the fingerprint of its ports at that time.
 pub(super) fn offered(offered: &PortsOffered) -> String {
     format!("{} {}", times::micros(offered.since), offered.ports)
 }
 
-/// The type of a derived Service.
+/// Returns the type of a derived Service.
 pub(super) fn service_type(consumer: ConsumerType) -> &'static str {
     match consumer {
         ConsumerType::LoadBalancer => "LoadBalancer",

@@ -1,4 +1,4 @@
-//! Merge patches: the owned fields, and null for those that are to go.
+//! Merge patches: the owned fields, and null for fields to remove.
 
 use super::parts;
 use crate::names::{annotations, labels};
@@ -9,7 +9,7 @@ use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The subresource and the body.
+/// Returns the subresource and the body.
 pub(super) fn body(kind: Kind, patch: &Patch) -> (Option<&'static str>, Value) {
     let body = match patch {
         Patch::ServiceExportConditions(conditions) | Patch::InternalServiceExportConditions(conditions) => {
@@ -119,7 +119,7 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     json!({ "spec": fields })
 }
 
-/// Node ports are not named: the server fills those of a port again by its name.
+/// Node ports are omitted: the server keeps those of existing ports by port name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
     let (affinity, config) = parts::session_affinity(service.session_affinity);
@@ -138,12 +138,12 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
             "sessionAffinityConfig": config,
         },
     });
-    // Without it the policy is left to the cluster, and to whoever asked for more than one family.
+    // Without dual-stack the policy stays with the cluster, or with a user who set another one.
     parts::put(&mut object["spec"], "ipFamilyPolicy", service.dual_stack.then_some("PreferDualStack"));
     object
 }
 
-/// The address type is not named: it cannot change.
+/// The address type is omitted because it is immutable.
 pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
     let mut labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
@@ -155,13 +155,13 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     Value::Object(fields)
 }
 
-/// The type of an import as an annotation says it; LoadBalancer is said by its absence.
+/// Returns the annotation value of an import's type. LoadBalancer is expressed by an absent annotation.
 pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// The annotation that says who imports a Service; no importer removes it. The key is Go's name of its field; Go agents do not
-/// look at others.
+/// Returns the annotation with the importers of a Service, or `None` if there are none, which removes it. Its key is the name
+/// of Go's field; Go agents ignore other keys.
 fn claims(importers: &BTreeMap<Text, Text>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut said = json!({ "MemberClusters": importers });
