@@ -8,8 +8,8 @@ use crate::support::oracle::{CLASSES, assert_settled, classes};
 use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::ObjectName;
-use fleetnet_core::model::Kind;
+use fleetnet_core::ids::{ObjectName, Text};
+use fleetnet_core::model::{Kind, Object};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use std::collections::BTreeSet;
 
@@ -127,34 +127,78 @@ fn a_fleet_settles_once_nobody_holds_its_objects_back_and_all_namespaces_are_the
 /// Two Services whose namespace and name join to the same text.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];
 
+const ALIKE_CLASSES: &[&str] =
+    &["both exported at once", "both imported at once", "an export made again while it goes", "a restart"];
+
+/// True if something of an export of this Service is still in the hub.
+fn is_in_hub(world: &World, service: &ObjectName) -> bool {
+    world.hub.all().any(|object| match object {
+        Object::InternalServiceExport(export) => export.reference.source == *service,
+        Object::EndpointSliceExport(slice) => slice.spec.owner == *service,
+        _ => false,
+    })
+}
+
+/// The derived Services that imported slices belong to.
+fn imported(world: &World) -> BTreeSet<Text> {
+    let slices = world.cluster(Who::Member(1)).all().filter_map(|object| match object {
+        Object::EndpointSlice(slice) if slice.imported => slice.service.clone(),
+        _ => None,
+    });
+    slices.collect()
+}
+
 #[test]
 fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
-    for seed in 0..150 {
+    for_any(150, &any::<u64>(), (ALIKE_CLASSES, 15), |seed| {
         let mut random = Random::new(seed);
         let mut world = World::new(2).in_any_order(seed);
+        let mut seen = Vec::new();
         for path in ALIKE {
             export(&mut world, 0, path, 80, &["10.0.0.1"]);
+            world.create(Who::Member(1), wish(path).object());
+        }
+        if random.below(2) == 0 {
+            world.run();
         }
         for _ in 0..12 {
             let path = ALIKE[random.below(2)];
-            match random.below(6) {
+            match random.below(7) {
                 0 => world.delete(Who::Member(0), Kind::ServiceExport, &named(path)),
-                1 => drop(world.create(Who::Member(0), service_export(path).object())),
+                again @ (1 | 5) => {
+                    if again == 5 {
+                        world.delete(Who::Member(0), Kind::ServiceExport, &named(path));
+                        for _ in 0..random.below(20) {
+                            world.step();
+                        }
+                    }
+                    if world.create(Who::Member(0), service_export(path).object()) && is_in_hub(&world, &named(path)) {
+                        seen.push("an export made again while it goes");
+                    }
+                }
                 2 => world.delete(Who::Member(1), Kind::MultiClusterService, &named(path)),
                 3 => drop(world.create(Who::Member(1), wish(path).object())),
                 4 => {
                     let who = world.everyone()[random.below(3)];
                     world.restart(who);
+                    seen.push("a restart");
                 }
                 _ => {}
             }
             for _ in 0..random.below(40) {
                 world.step();
             }
+            if ALIKE.iter().all(|path| is_in_hub(&world, &named(path))) {
+                seen.push("both exported at once");
+            }
+            if imported(&world).len() == ALIKE.len() {
+                seen.push("both imported at once");
+            }
         }
         world.run_for(DAY_MICROS);
         assert_settled(&world);
-    }
+        seen
+    });
 }
 
 /// The history tests of this file, for the proof that they can fail.
