@@ -22,11 +22,12 @@ use support::Section;
 /// The namespace that all calls are about.
 const NAMESPACE: &str = r#"{"metadata":{"name":"rules"}}"#;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const FLEET: [&str; 7] = [
+const FLEET: [&str; 8] = [
     include_str!("../../../deploy/crds/networking.fleet.azure.com_endpointsliceexports.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_endpointsliceimports.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_internalserviceexports.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_internalserviceimports.yaml"),
+    include_str!("../../../deploy/crds/networking.fleet.azure.com_memberagents.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_multiclusterservices.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceexports.yaml"),
     include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceimports.yaml"),
