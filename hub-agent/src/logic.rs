@@ -114,3 +114,84 @@ impl Logic for Hub {
         source == Kind::Namespace
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Hub, Kind, Logic, NamespacePolicy, ObjectName, Registry, Timestamp};
+    use fleetnet_core::hub::Key;
+    use fleetnet_core::ids::Timestamp as CoreTimestamp;
+    use fleetnet_core::model::{
+        AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
+    };
+    use fleetnet_runtime::{Change, Fight};
+
+    /// The export of a slice of the Service `work/app`.
+    fn slice_export() -> HubSlice {
+        let meta = Meta {
+            name: ObjectName::new("fleet-member-a", "a-work-app-1"),
+            uid: "uid-export".into(),
+            resource_version: 1,
+            generation: 1,
+            created: CoreTimestamp(0),
+            deleting: false,
+            finalizers: Finalizers::default(),
+        };
+        let reference = Reference {
+            cluster: "a".into(),
+            source: ObjectName::new("work", "app-1"),
+            uid: "uid-slice".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            exported_since: None,
+        };
+        let content = SliceContent {
+            address_type: AddressType::IPv4,
+            endpoints: Vec::new(),
+            draining: Vec::new(),
+            ports: Vec::new(),
+        };
+        let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content };
+        HubSlice { meta, spec, observed_generation: None, misnamed: false }
+    }
+
+    /// A fight over the import of that slice in another member's namespace.
+    fn fight(by: Option<&str>) -> Fight<Kind> {
+        Fight {
+            source: Kind::EndpointSliceImport,
+            cluster: "hub".to_owned(),
+            kind: "EndpointSliceImport",
+            namespace: "fleet-member-b".into(),
+            name: "a-work-app-1".into(),
+            by: by.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_fight_over_a_slice_disputes_the_service_that_owns_it_and_tells_the_exporter() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        let now = Timestamp::EPOCH;
+        let (slice, service) = (slice_export(), Key::Service(ObjectName::new("work", "app")));
+        let key = Key::Slice(slice.meta.name.name.clone());
+        let mut dirty = Vec::new();
+        hub.observe(Kind::EndpointSliceExport, Change::Applied(Object::EndpointSliceExport(slice)), now, &mut dirty);
+
+        dirty.clear();
+        let events = hub.fight(&key, &fight(Some("field manager x")), &mut dirty);
+        assert_eq!(dirty, std::slice::from_ref(&service));
+        let told: Vec<_> = events.iter().map(|event| (event.source, &*event.namespace, &*event.name)).collect();
+        assert_eq!(told, [(Kind::EndpointSliceExport, "fleet-member-a", "a-work-app-1")]);
+
+        dirty.clear();
+        assert_eq!(hub.fight(&key, &fight(None), &mut dirty), [], "no Event tells that a fight is over");
+        assert_eq!(dirty, [service], "its condition changes back");
+    }
+
+    #[test]
+    fn a_fight_over_a_slice_whose_export_is_gone_disputes_no_service() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        let mut dirty = Vec::new();
+        let key = Key::Slice(slice_export().meta.name.name);
+        assert_eq!(hub.fight(&key, &fight(Some("field manager x")), &mut dirty), []);
+        assert_eq!(dirty, []);
+    }
+}
