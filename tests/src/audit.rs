@@ -7,6 +7,8 @@
 use crate::eventually::Deadline;
 use crate::limits::POLL;
 use anyhow::Context as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -98,7 +100,17 @@ impl Audit {
     /// As [`Audit::mark`].
     pub async fn since(&self, mark: Mark) -> anyhow::Result<Ledger> {
         let reader = self.settle().await?;
-        Ok(Ledger(reader.writes.iter().skip(mark.0).cloned().collect()))
+        Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
+    }
+
+    /// When the server received each write since `mark` that `condition` is true for, in the order of the answers.
+    ///
+    /// # Errors
+    /// As [`Audit::mark`].
+    pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
+        let reader = self.settle().await?;
+        let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));
+        Ok(writes.map(|write| write.received.0).collect())
     }
 
     async fn settle(&self) -> anyhow::Result<tokio::sync::MutexGuard<'_, Reader>> {
@@ -134,7 +146,14 @@ struct Reader {
     last_marker: String,
     /// Writes that have been asked for and not yet answered, by the server's id of the request.
     open: BTreeSet<String>,
-    writes: Vec<Entry>,
+    writes: Vec<Write>,
+}
+
+/// A write, and when the server received it.
+#[derive(Debug)]
+struct Write {
+    entry: Entry,
+    received: MicroTime,
 }
 
 impl Reader {
@@ -161,7 +180,7 @@ impl Reader {
                 self.last_marker = line.request_uri;
             }
         } else if self.open.remove(&line.audit_id) {
-            self.writes.push(line.entry());
+            self.writes.push(line.write());
         }
     }
 }
@@ -175,6 +194,7 @@ struct Line {
     audit_id: String,
     #[serde(rename = "requestURI")]
     request_uri: String,
+    request_received_timestamp: MicroTime,
     verb: String,
     user: User,
     #[serde(default)]
@@ -210,11 +230,12 @@ impl Line {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    fn entry(self) -> Entry {
+    fn write(self) -> Write {
         let ObjectRef { resource, subresource, namespace, name } = self.object_ref;
         let resource = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
         let status = self.response_status.code;
-        Entry { user: self.user.username, verb: self.verb, resource, namespace, name, status }
+        let entry = Entry { user: self.user.username, verb: self.verb, resource, namespace, name, status };
+        Write { entry, received: self.request_received_timestamp }
     }
 }
 
@@ -283,7 +304,9 @@ impl Entry {
         self.resource == "leases"
     }
 
-    fn is_heartbeat(&self) -> bool {
+    /// True for a renewal of a MemberAgent, and for the hub's answer.
+    #[must_use]
+    pub fn is_heartbeat(&self) -> bool {
         self.resource.starts_with("memberagents")
     }
 
@@ -340,7 +363,8 @@ mod tests {
 
     fn line(stage: &str, id: &str, verb: &str, resource: &str, status: u16) -> String {
         format!(
-            "{{\"stage\":\"{stage}\",\"auditID\":\"{id}\",\"requestURI\":\"/x\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"u\"}},\
+            "{{\"stage\":\"{stage}\",\"auditID\":\"{id}\",\"requestURI\":\"/x\",\
+             \"requestReceivedTimestamp\":\"2026-01-01T00:00:00.000000Z\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"u\"}},\
              \"objectRef\":{{\"resource\":\"{resource}\",\"namespace\":\"n\"}},\"responseStatus\":{{\"code\":{status}}}}}\n"
         )
     }
@@ -373,7 +397,7 @@ mod tests {
             log.write_all(line("ResponseComplete", id, verb, resource, status).as_bytes()).expect("written");
         }
         reader.read(&log.path().to_path_buf()).expect("read");
-        let ledger = super::Ledger(reader.writes);
+        let ledger = super::Ledger(reader.writes.into_iter().map(|write| write.entry).collect());
         assert_eq!(
             ledger.objects().to_string(),
             "    1 patch services in n by u\n    1 patch services in n by u: 409\n"

@@ -2,7 +2,7 @@
 
 use super::{Cast, Ground, Member, Place};
 use crate::agent::{Agent, AgentSpec};
-use crate::audit::{FleetLedger, FleetMark};
+use crate::audit::{Audit, FleetLedger, FleetMark};
 use crate::fleet::{FLEET_SYSTEM, Fleet};
 use crate::kubeconfig::Access;
 use crate::process::Ended;
@@ -62,6 +62,12 @@ impl OnProcesses {
     /// Where the hub gives no token.
     pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
         self.fleet.hub.access(&self.fleet.members[member].hub_user).await
+    }
+
+    /// The audit log of the hub.
+    #[must_use]
+    pub fn hub_audit(&self) -> &Audit {
+        self.fleet.hub.audit()
     }
 
     /// A kubeconfig file of who may do everything in the hub.

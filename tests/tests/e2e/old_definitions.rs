@@ -3,6 +3,7 @@
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
+use fleetnet_tests::audit::Entry;
 use fleetnet_tests::eventually::{self, Deadline};
 use fleetnet_tests::fleet::manifests;
 use fleetnet_tests::limits::POLL;
@@ -104,13 +105,27 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
     Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
 }
 
-/// Writes to MemberAgents since a mark of the hub, by the last part of the user's namespace.
-async fn renewals(stage: &Stage<OnProcesses>, seconds: u64) -> anyhow::Result<Vec<usize>> {
-    let mark = stage.ground.mark().await?;
-    sleep(Duration::from_secs(seconds)).await;
-    let told = stage.ground.since(&mark).await?.hub.heartbeats();
-    let of = |namespace: &str| told.filter(|entry| entry.namespace == namespace).count();
-    Ok(stage.members.iter().map(|member| of(&member.hub_namespace)).collect())
+/// Waits until so many writes to the MemberAgent of each member have come, from now on, and returns the time from the first to
+/// the last of them.
+async fn writes(stage: &Stage<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
+    let audit = stage.ground.hub_audit();
+    let mark = audit.mark().await?;
+    let mut spans = Vec::new();
+    for member in &stage.members {
+        let is_of_member = |entry: &Entry| entry.is_heartbeat() && entry.namespace == member.hub_namespace;
+        let deadline = Deadline::start();
+        loop {
+            let times = audit.times(mark, is_of_member).await?;
+            if let [first, .., last] = times.get(..number).unwrap_or_default() {
+                spans.push(last.duration_since(*first).try_into()?);
+                break;
+            }
+            let come = times.len();
+            deadline.check().with_context(|| format!("{come} of {number} writes in {}", member.hub_namespace))?;
+            sleep(POLL).await;
+        }
+    }
+    Ok(spans)
 }
 
 #[test]
@@ -142,10 +157,10 @@ fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
         marker.at_peace(&stage).await?;
-        // What is counted has settled with the next renewal.
-        sleep(RENEWAL * 2).await;
-        let written = renewals(&stage, 30).await?;
-        ensure!(written.iter().all(|count| (2..=4).contains(count)), "{written:?} writes in 30 s");
+        // The counts of the hub's answer settle with the next renewal. From then on there are only renewals: four in 30 s.
+        writes(&stage, 2).await?;
+        let spans = writes(&stage, 4).await?;
+        ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");
 
         // With the present definition the fields come by themselves, with the next renewal.
         stage.ground.stop_agent(Place::Member(1)).await?;
