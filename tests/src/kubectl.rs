@@ -1,7 +1,9 @@
 //! The real kubectl.
 
-use crate::limits::EVENTUALLY;
+use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
 use anyhow::{Context as _, ensure};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -64,6 +66,29 @@ impl Kubectl {
         let outcome = self.run(&line.split_whitespace().collect::<Vec<_>>(), "").await?;
         ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");
         Ok(outcome.out)
+    }
+
+    /// Runs commands as a user types them: with bash, in the project's folder. Returns what they print.
+    ///
+    /// # Errors
+    /// If a command fails or prints a warning, or the commands do not end.
+    pub async fn script(&self, commands: &str) -> anyhow::Result<String> {
+        let programs = self.home.path().join("programs");
+        fs::create_dir_all(&programs)?;
+        let file = programs.join("kubectl");
+        let (kubectl, first_argument) = (self.program.file.display(), self.program.first_argument.unwrap_or_default());
+        fs::write(&file, format!("#!/bin/sh\nexec '{kubectl}' {first_argument} \"$@\"\n"))?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", commands]).current_dir(xtask::root()).env_clear();
+        bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+        bash.env("HOME", self.home.path()).env("KUBECONFIG", &self.kubeconfig);
+        let output = timeout(CONTROL_PLANE_START, bash.stdin(Stdio::null()).kill_on_drop(true).output());
+        let output = output.await.with_context(|| format!("these commands do not end: {commands}"))??;
+        let (out, err) = (String::from_utf8(output.stdout)?, String::from_utf8_lossy(&output.stderr).into_owned());
+        ensure!(output.status.success(), "{commands}: {:?}\n{out}{err}", output.status);
+        ensure!(![&out, &err].iter().any(|said| said.contains("Warning:")), "{commands}:\n{out}{err}");
+        Ok(out)
     }
 
     /// The process, not started yet; what it prints is to be read from it.

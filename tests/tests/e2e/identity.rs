@@ -1,16 +1,19 @@
 //! Two clusters with one id, on real API servers with agents in processes of their own: one acts in the hub, the other waits
 //! and takes over when it may. (On memkube: every way to take over, and the long silences.)
 
-use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::MemberAgent;
-use fleetnet_tests::agent::Agent;
+use crate::install::{commands, kubeconfig};
+use anyhow::{Context as _, bail, ensure};
+use fleetnet_tests::agent::{Agent, AgentSpec};
 use fleetnet_tests::eventually::Deadline;
 use fleetnet_tests::fleet::{Fleet, Member};
+use fleetnet_tests::kubectl::Kubectl;
 use fleetnet_tests::limits::POLL;
 use fleetnet_tests::user::{Consume, User};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Event, Namespace};
 use kube::Api;
-use serde_json::json;
+use kube::api::ListParams;
+use std::fs;
+use tempfile::TempDir;
 use tokio::time::sleep;
 
 async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
@@ -24,10 +27,56 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// The command of docs/install.md.
-async fn hand_over(fleet: &Fleet, to: &Member) -> anyhow::Result<()> {
-    let in_hub = User::new(fleet.hub.admin(), &to.hub_namespace);
-    in_hub.merge::<MemberAgent>(&to.cluster_id, json!({"spec": {"clusterUid": uid(to).await?}})).await
+/// This test, as docs/install.md names it.
+const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_command_and_after_an_announced_stop";
+
+/// The commands of docs/install.md about two clusters with one id.
+struct Guide {
+    kubectl: Kubectl,
+    member: String,
+    looks: String,
+    takes_over: String,
+    _folder: TempDir,
+}
+
+impl Guide {
+    /// The member of the guide is `member`.
+    async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
+        let [looks, takes_over] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
+        let folder = TempDir::with_prefix("fleetnet-identity-")?;
+        let file = folder.path().join("kubeconfig");
+        fs::write(&file, kubeconfig(&[("hub", &fleet.hub), (&member.cluster_id, &member.control_plane)]).await?)?;
+        let (kubectl, member) = (Kubectl::with(file).await?, member.cluster_id.clone());
+        Ok(Self { kubectl, member, looks: looks.clone(), takes_over: takes_over.clone(), _folder: folder })
+    }
+
+    async fn run(&self, commands: &str) -> anyhow::Result<String> {
+        self.kubectl.script(&commands.replace("west", &self.member)).await
+    }
+
+    /// The UID of the member's cluster, and that of the owner.
+    async fn uids(&self) -> anyhow::Result<String> {
+        self.run(&self.looks).await
+    }
+
+    async fn hand_over_to(&self, uid: &str) -> anyhow::Result<String> {
+        self.run(&self.takes_over.replace("<UID>", uid)).await
+    }
+}
+
+/// The command that the Event about two clusters with one id names.
+async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
+    let events = in_default.api::<Event>().list(&ListParams::default()).await?;
+    let found = events.items.into_iter().find(|event| event.reason.as_deref() == Some("ClusterIdInUse"));
+    let message = found.and_then(|event| event.message).context("the Event has a message")?;
+    let (_, command) = message.split_once("in the hub: ").with_context(|| message.clone())?;
+    Ok(command.to_owned())
+}
+
+/// An agent that may be frozen for longer than a Lease lasts by default.
+fn with_a_long_lease(agent: AgentSpec) -> AgentSpec {
+    let agent = agent.flag("--leader-election-lease-duration", "120s").flag("--leader-election-renew-deadline", "100s");
+    agent.flag("--leader-election-retry-period", "10s")
 }
 
 /// Waits until an agent is not ready and says why with all of these words.
@@ -68,8 +117,10 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         users[2].sees("db", &["10.2.0.1"]).await?;
         before.terminate().await?;
         exports(&users[2], "app", "10.9.0.1").await?;
-        hand_over(&fleet, first).await?;
-        let owner = fleet.member_agent(first).await?.start_ready().await?;
+        let guide = Guide::about(&fleet, second).await?;
+        guide.hand_over_to(&of_first).await?;
+        ensure!(guide.uids().await? == format!("{of_second}{of_first}"), "{of_second} looks, {of_first} owns");
+        let owner = with_a_long_lease(fleet.member_agent(first).await?).start_ready().await?;
         exports(&users[0], "app", "10.1.0.1").await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
@@ -97,7 +148,9 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;
         owner.thaw().await?;
 
-        hand_over(&fleet, second).await?;
+        // The command of the Event names no context: it is for the hub's.
+        let in_hub = Kubectl::with(fleet.hub.admin_kubeconfig()?).await?;
+        in_hub.script(&command_of_the_event(&in_default).await?).await?;
         users[1].sees("app", &["10.9.0.2"]).await?;
         waiting.ready().await?;
         is_blocked(&owner, &[&of_first, &of_second]).await?;

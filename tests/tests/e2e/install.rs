@@ -7,7 +7,7 @@ use fleetnet_tests::agent::{Agent, AgentSpec};
 use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, SERVICE_ACCOUNT};
 use fleetnet_tests::eventually;
 use fleetnet_tests::fleet::FLEET_SYSTEM;
-use fleetnet_tests::limits::CONTROL_PLANE_START;
+use fleetnet_tests::kubectl::Kubectl;
 use fleetnet_tests::process::Ended;
 use fleetnet_tests::turn::Turn;
 use fleetnet_tests::user::User;
@@ -16,33 +16,39 @@ use k8s_openapi::api::core::v1::{EnvVar, Namespace, PodSpec, Secret};
 use kube::Api;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Stdio;
 use tempfile::TempDir;
-use tokio::process::Command;
-use xtask::controlplane::{Program, locate};
 
 /// The member in the guide.
 const MEMBER: &str = "west";
 /// The namespace in the guide.
 const USERS: &str = "work";
 
-/// Stands before each block of commands that is run here.
-const MARK: &str =
-    "\n<!-- run by install::the_guides_commands_install_use_and_remove_agents_that_do_their_job -->\n```";
+/// This test, as the documents name it.
+const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
-/// The marked blocks of commands in a language, `sh` or `console`, of a document of `docs`.
-fn commands(document: &str, language: &str) -> anyhow::Result<Vec<String>> {
+/// The blocks of commands of a document of `docs` that a test runs, in a language, `sh` or `console`.
+pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Result<Vec<String>> {
     let text = fs::read_to_string(xtask::root().join("docs").join(document))?;
-    let blocks = text.split(MARK).skip(1).filter_map(|block| block.split_once("\n```")?.0.split_once('\n'));
-    let blocks = blocks.filter(|(found, _)| *found == language);
-    let lines = |block: &str| block.lines().map(|line| format!("{}\n", line.trim_start_matches("$ "))).collect();
-    Ok(blocks.map(|(_, block)| lines(block)).collect())
+    let (marker, mut blocks) = (format!("<!-- run by {test} -->"), Vec::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(indent) = line.strip_suffix(&marker) else { continue };
+        let fence = format!("{indent}```");
+        let found =
+            lines.next().and_then(|line| line.strip_prefix(&fence)).context("a marker stands before a block")?;
+        let block = lines.by_ref().take_while(|line| *line != fence);
+        let block = block.map(|line| line.strip_prefix(indent).unwrap_or(line).trim_start_matches("$ "));
+        let block: String = block.flat_map(|line| [line, "\n"]).collect();
+        if found == language {
+            blocks.push(block);
+        }
+    }
+    Ok(blocks)
 }
 
-/// A kubeconfig with the contexts that the guide expects.
-async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
+/// A kubeconfig with the contexts that the guide expects. The last one is the current one.
+pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
     let (mut contexts, mut servers, mut users) = (Vec::new(), Vec::new(), Vec::new());
     for (name, control_plane) in clusters {
         let access = control_plane.access(ADMIN).await?;
@@ -52,32 +58,12 @@ async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String
         servers.push(json!({"name": name, "cluster": server}));
         users.push(json!({"name": name, "user": {"token": access.token}}));
     }
+    let current = clusters.last().map(|(name, _)| name);
     let config: Value = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": MEMBER, "contexts": contexts,
+        "apiVersion": "v1", "kind": "Config", "current-context": current, "contexts": contexts,
         "clusters": servers, "users": users,
     });
     Ok(config.to_string())
-}
-
-/// Runs commands in the project's folder, as one script that ends with the first that fails.
-async fn run(script: &str, folder: &Path) -> anyhow::Result<()> {
-    let kubectl = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
-    let programs = folder.join("programs");
-    fs::create_dir_all(&programs)?;
-    let file = programs.join("kubectl");
-    let first_argument = kubectl.first_argument.unwrap_or_default();
-    fs::write(&file, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", kubectl.file.display()))?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
-    let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", script]).current_dir(xtask::root()).env_clear();
-    bash.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
-    bash.env("HOME", folder).env("KUBECONFIG", folder.join("kubeconfig"));
-    let output = tokio::time::timeout(CONTROL_PLANE_START, bash.stdin(Stdio::null()).kill_on_drop(true).output());
-    let output = output.await.context("the commands do not end")??;
-    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-    ensure!(output.status.success(), "{:?}\n{said}", output.status);
-    ensure!(!said.contains("Warning:"), "{said}");
-    Ok(())
 }
 
 /// Starts an agent as its Deployment says: its arguments, its environment, its files and its account.
@@ -149,10 +135,11 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         let (hub, member) = futures::future::try_join(ControlPlane::start(hub), ControlPlane::start(member)).await?;
         let folder = TempDir::with_prefix("fleetnet-install-")?;
         fs::write(folder.path().join("kubeconfig"), kubeconfig(&[("hub", &hub), (MEMBER, &member)]).await?)?;
+        let kubectl = Kubectl::with(folder.path().join("kubeconfig")).await?;
 
-        let guide = commands("install.md", "sh")?;
+        let guide = commands(GUIDES, "install.md", "sh")?;
         ensure!(guide.len() >= 5, "the guide has lost its commands: {guide:?}");
-        run(&guide.concat(), folder.path()).await.with_context(|| hub.tail())?;
+        kubectl.script(&guide.concat()).await.with_context(|| hub.tail())?;
 
         let hub_agent = start(&hub, "hub-agent", folder.path()).await?;
         let member_agent = start(&member, "member-agent", folder.path()).await?;
@@ -164,12 +151,17 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
         hub.create_namespace("shop").await?;
-        let [looks, removes] = &commands("install.md", "console")?[..] else { bail!("two blocks of the guide") };
-        let others =
-            [commands("carried.md", "console")?, commands("trust.md", "sh")?, commands("endpointslices.md", "sh")?];
+        let [looks, removes] = &commands(GUIDES, "install.md", "console")?[..] else {
+            bail!("two blocks of the guide")
+        };
+        let others = [
+            commands(GUIDES, "carried.md", "console")?,
+            commands(GUIDES, "trust.md", "sh")?,
+            commands(GUIDES, "endpointslices.md", "sh")?,
+        ];
         ensure!(others.each_ref().map(Vec::len) == [2, 1, 1], "the other guides have lost commands: {others:?}");
         let (seen, others) = (looks.clone(), others.concat().concat());
-        run(&(seen + &others), folder.path()).await.with_context(|| hub.tail())?;
+        kubectl.script(&(seen + &others)).await.with_context(|| hub.tail())?;
         let shop = Api::<Namespace>::all(hub.admin()).get("shop").await?.metadata.annotations.unwrap_or_default();
         ensure!(shop["networking.fleet.azure.com/exporters"] == "west,east", "{shop:?}");
 
@@ -177,7 +169,7 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         let exports: Api<InternalServiceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
         eventually::gone(&exports, "work-app").await?;
         ensure!(member_agent.terminate().await? == Ended::Exited(0), "{}", member_agent.log().tail());
-        run(removes, folder.path()).await.with_context(|| hub.tail())?;
+        kubectl.script(removes).await.with_context(|| hub.tail())?;
         eventually::gone(&Api::<Namespace>::all(hub.admin()), "fleet-member-west").await?;
         ensure!(hub_agent.ended().is_none(), "{}", hub_agent.log().tail());
         Ok(())

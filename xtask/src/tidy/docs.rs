@@ -47,6 +47,8 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     for file in documents(tree) {
         let (mut before, mut is_open) = ("", false);
         for (number, line) in file.text.lines().enumerate() {
+            // A block in a list is indented.
+            let line = line.trim_start();
             if let Some(language) = line.strip_prefix("```") {
                 is_open = !is_open;
                 if is_open
@@ -69,19 +71,31 @@ pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     for file in documents(tree).filter(|file| file.path != HISTORY) {
         let mut is_block = false;
         for (number, line) in file.text.lines().enumerate() {
-            is_block ^= line.starts_with("```");
+            is_block ^= line.trim_start().starts_with("```");
             let parts: Vec<&str> = if is_block { Vec::new() } else { line.split('`').collect() };
             for (at, code) in parts.iter().enumerate().skip(1).step_by(2) {
                 let behind = parts.get(at + 1).copied().unwrap_or_default();
                 let marker = behind.split_inclusive(END).next().unwrap_or_default();
-                let is_command = PROGRAMS.iter().any(|program| code.starts_with(program));
-                if let Some(wrong) = marked(marker, known).filter(|_| is_command) {
+                if let Some(wrong) = marked(marker, known).filter(|_| is_command(code)) {
                     places.push(format!("{}:{}: `{code}`: {wrong}", file.path, number + 1));
                 }
             }
         }
     }
     places
+}
+
+/// True if the text starts with a program, or with variables for one: `NAME=value cargo …`.
+fn is_command(code: &str) -> bool {
+    let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_variable_name(name));
+    match code.split_once(' ') {
+        Some((word, rest)) if is_variable(word) => is_command(rest),
+        _ => PROGRAMS.iter().any(|program| code.starts_with(program)),
+    }
+}
+
+fn is_variable_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// What is wrong with the line before a block of commands.

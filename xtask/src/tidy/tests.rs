@@ -249,7 +249,10 @@ fn a_block_of_commands_that_nothing_runs_is_found() {
     let run = block("<!-- run by sums::a_sum_is_right -->", "sh");
     let lost = block("<!-- run by sums::lost -->", "console");
     let needs = block("<!-- not run: it needs a cloud -->", "console");
-    let text = [run, lost, needs, block("<!-- not run:  -->", "sh"), block("Then:", "sh"), block("", "yaml")].concat();
+    let in_a_list =
+        "- Then:\n\n  ```sh\n  rm x\n  ```\n\n  <!-- not run: it needs a cloud -->\n  ```sh\n  rm x\n  ```\n";
+    let others = [block("<!-- not run:  -->", "sh"), block("Then:", "sh"), block("", "yaml"), in_a_list.to_owned()];
+    let text = [run, lost, needs, others.concat()].concat();
     let tree = tree(&[("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"), ("README.md", &text)]);
     let silent = "no line before it says `<!-- run by file::test -->` or `<!-- not run: why -->`";
     assert_eq!(
@@ -258,6 +261,7 @@ fn a_block_of_commands_that_nothing_runs_is_found() {
             "README.md:6: sums::lost is no test".to_owned(),
             format!("README.md:14: {silent}"),
             format!("README.md:18: {silent}"),
+            format!("README.md:27: {silent}"),
         ]
     );
 }
@@ -266,7 +270,8 @@ fn a_block_of_commands_that_nothing_runs_is_found() {
 fn a_command_in_prose_that_nothing_runs_is_found() {
     let text = "Say `cargo x`<!-- run by sums::a_sum_is_right --> or `kubectl get x`, not `cargo` or `x cargo y`.\n\
                 | `bench x`<!-- run by sums::lost --> | `fleetnet y`<!-- not run: it needs a cloud --> `kubectl z` |\n\
-                ```text\nit says `cargo x`\n```\n`cargo z`<!-- not run:  -->\n";
+                ```text\nit says `cargo x`\n```\n`cargo z`<!-- not run:  -->\n\
+                With `A=1 B_2=x cargo w`, not with `A=1 rustc w` or `a b=c cargo w`.\n";
     let source = ("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n");
     let tree = tree(&[source, ("README.md", text), ("CHANGELOG.md", "- `cargo x` is new.\n")]);
     let silent = "nothing right behind it says which test runs it, or why none does";
@@ -277,6 +282,7 @@ fn a_command_in_prose_that_nothing_runs_is_found() {
             "README.md:2: `bench x`: sums::lost is no test".to_owned(),
             format!("README.md:2: `kubectl z`: {silent}"),
             format!("README.md:6: `cargo z`: {silent}"),
+            format!("README.md:7: `A=1 B_2=x cargo w`: {silent}"),
         ]
     );
 }
