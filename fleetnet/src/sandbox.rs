@@ -1,11 +1,11 @@
-//! `fleetnet sandbox`: a whole fleet in one process, and what can be seen in it.
+//! Command `fleetnet sandbox`: runs a whole fleet in one process and shows what happens in it.
 //!
 //! ```text
-//! fleet (hub + members, agents) ──watches──> eyes ──> World ──────────┐ (what clusters show; pure)
+//! fleet (hub + members, agents) ──watches──> eyes ──> World ──────────┐ (observed state; pure)
 //!   ^                                                                 v
 //!   └──── scene (Services, exports, imports, changes) <── scenario ── waits on the World
 //!                     │
-//!                     └── tells Events ──> view: terminal, lines or json ──> standard output
+//!                     └── sends Events ──> view: terminal, lines or json ──> standard output
 //! ```
 
 mod event;

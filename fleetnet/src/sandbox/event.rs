@@ -126,11 +126,11 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AgentState {
-    /// The sandbox killed it.
+    /// The sandbox killed the agent.
     Killed,
-    /// A new agent started in its place.
+    /// A new agent started in place of an earlier one.
     Restarted,
-    /// It ended by itself.
+    /// The agent ended by itself.
     Failed,
 }
 
