@@ -3,40 +3,79 @@
 
 use crate::conditions::{self, DISPUTED, Verdict, Wanted};
 use crate::ids::ObjectName;
+use crate::limits::NAMES_TOLD_MAX;
 use crate::model::{Condition, Kind};
+use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An object by its kind and name.
 type Named = (Kind, ObjectName);
 
-/// What is disputed at present, by the object whose user should know.
+/// Present disputes, by the object whose user should know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Disputes(BTreeMap<ObjectName, BTreeMap<Named, String>>);
+pub(crate) struct Disputes {
+    messages: BTreeMap<ObjectName, BTreeMap<Named, String>>,
+    /// Disputed object to the object whose user should know.
+    about: BTreeMap<Named, ObjectName>,
+}
 
 impl Disputes {
     /// A dispute over an object has begun (with a message that names the other writer), or is over. Returns the names of those
-    /// whose condition may change.
+    /// whose condition changes.
     pub(crate) fn note(
         &mut self,
         about: Option<ObjectName>,
         over: Named,
         message: Option<String>,
     ) -> BTreeSet<ObjectName> {
-        let mut concerned: BTreeSet<ObjectName> = self.0.keys().cloned().collect();
-        self.0.values_mut().for_each(|disputed| drop(disputed.remove(&over)));
-        self.0.retain(|_, disputed| !disputed.is_empty());
-        if let (Some(about), Some(message)) = (about, message) {
-            self.0.entry(about.clone()).or_default().insert(over, message);
-            concerned.insert(about);
+        let before = self.about.get(&over).cloned();
+        let begun = about.zip(message);
+        let concerned: BTreeSet<ObjectName> =
+            before.iter().chain(begun.as_ref().map(|(about, _)| about)).cloned().collect();
+        let texts: Vec<Option<String>> = concerned.iter().map(|about| self.text(about)).collect();
+        if let Some(before) = before {
+            self.end(&before, &over);
+        }
+        if let Some((about, message)) = begun {
+            self.about.insert(over.clone(), about.clone());
+            self.messages.entry(about).or_default().insert(over, message);
         }
         concerned
+            .into_iter()
+            .zip(texts)
+            .filter(|(about, text)| self.text(about) != *text)
+            .map(|(about, _)| about)
+            .collect()
+    }
+
+    fn end(&mut self, about: &ObjectName, over: &Named) {
+        self.about.remove(over);
+        if let Some(messages) = self.messages.get_mut(about) {
+            messages.remove(over);
+            if messages.is_empty() {
+                self.messages.remove(about);
+            }
+        }
+    }
+
+    /// Names some of the disputes about an object and counts the others: the API server rejects a status with a longer
+    /// message, and every other condition of the object with it.
+    fn text(&self, about: &ObjectName) -> Option<String> {
+        work::step();
+        let messages = self.messages.get(about)?;
+        let named: Vec<&str> =
+            messages.values().inspect(|_| work::step()).take(NAMES_TOLD_MAX).map(String::as_str).collect();
+        let more = match messages.len() - named.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Some(format!("{}{more}", named.join("; ")))
     }
 
     /// What the condition `Disputed` of an object is to say; `None` if it stays as it is. The Event is the runtime's business.
     pub(crate) fn condition(&self, about: &ObjectName, held: &[Condition], component: &'static str) -> Option<Wanted> {
-        let messages = self.0.get(about).map(|disputed| disputed.values().map(String::as_str).collect::<Vec<_>>());
-        let verdict = match messages {
-            Some(messages) => Verdict::writes_undone(messages.join("; ")),
+        let verdict = match self.text(about) {
+            Some(text) => Verdict::writes_undone(text),
             None if is_disputed(held).is_some() => Verdict::writes_stand(),
             None => return None,
         };

@@ -188,6 +188,33 @@ fn a_namespace_that_is_made_costs_what_is_exported_from_it() {
     });
 }
 
+#[test]
+fn disputes_cost_linear_time_together_and_plan_only_what_they_are_about() {
+    let slice = |number: usize| (Kind::EndpointSliceImport, in_hub_of("member-2", &format!("slice-{number:05}")));
+    let message = || Some("undone".to_owned());
+    type About = fn(usize) -> String;
+    let table: [(&str, About); 2] = [
+        ("each about its own Service", |number| format!("work/app-{number:05}")),
+        ("all about one", |_| "work/app".to_owned()),
+    ];
+    for (what, about) in table {
+        assert_linear(what, |disputes| {
+            let mut view = hub_view([]);
+            let mut dirty = Vec::new();
+            let steps = steps_of(|| {
+                for number in 0..disputes {
+                    view.disputed(Some(named(&about(number))), slice(number), message(), &mut dirty);
+                }
+                for number in 0..disputes {
+                    view.disputed(None, slice(number), None, &mut dirty);
+                }
+            });
+            assert_eq!(dirty.len(), 2 * disputes, "{what}: one key when a dispute begins and when it is over");
+            steps.0
+        });
+    }
+}
+
 // === In an importer ===
 
 fn given(number: usize) -> HubSlice {

@@ -84,6 +84,50 @@ fn all_that_is_disputed_of_an_import_is_named_and_what_is_of_another_is_not() {
 }
 
 #[test]
+fn what_is_disputed_already_with_the_same_words_plans_nobody() {
+    let mut view = importer(&[]);
+    let key = Key::MultiClusterService(named("work/app"));
+    let about = || Some((Kind::MultiClusterService, named("work/app")));
+    let message = || Some(MESSAGE.to_owned());
+    view.disputed(about(), slice(), message(), &mut Vec::new());
+    let said = set(&writes(&view, &key));
+    let mut view = importer(&said[1..]);
+    view.disputed(about(), slice(), message(), &mut Vec::new());
+    assert_eq!(writes(&view, &key), [], "the condition says it");
+    let mut dirty = Vec::new();
+    view.disputed(about(), slice(), message(), &mut dirty);
+    assert_eq!(dirty, [], "nothing has changed");
+    view.disputed(Some((Kind::MultiClusterService, named("work/other"))), slice(), message(), &mut dirty);
+    assert_eq!(dirty, [key, Key::MultiClusterService(named("work/other"))], "it moves from one to the other");
+}
+
+#[test]
+fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_too() {
+    let copy = |number: usize| (Kind::EndpointSliceImport, named(&format!("fleet-member-member-2/a-{number:04}")));
+    let message = |number: usize| format!("dispute {number} {}", "x".repeat(700));
+    let service = service("work/app");
+    let internal = internal_export("member-1", &service).offered_since(seconds(2));
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let mut view = hub_view([internal.object(), import.object()]);
+    for number in 0..1_000 {
+        view.disputed(Some(named("work/app")), copy(number), Some(message(number)), &mut Vec::new());
+    }
+    let planned = set(&writes(&view, &hub::Key::Service(named("work/app"))));
+    let expected = format!("{}; {}; {}; and 997 more", message(0), message(1), message(2));
+    assert_eq!(said(&planned), Some(("True", "WritesUndone", &*expected)));
+    let conflict = conditions::find(&planned, "Conflict").map(|held| &*held.reason);
+    assert_eq!(conflict, Some("NoConflictFound"), "in the same write");
+
+    let mut view = importer(&[]);
+    for number in 0..1_000 {
+        let about = Some((Kind::MultiClusterService, named("work/app")));
+        view.disputed(about, copy(number), Some(message(number)), &mut Vec::new());
+    }
+    let planned = set(&writes(&view, &Key::MultiClusterService(named("work/app"))));
+    assert_eq!(said(&planned), Some(("True", "WritesUndone", &*expected)));
+}
+
+#[test]
 fn who_exports_sees_it_too_and_what_the_hub_agent_says_of_the_export() {
     let key = Key::Export(named("work/app"));
     let exporter = |said_in_hub: &[Condition]| {
