@@ -1,14 +1,14 @@
 //! Decisions that are spread over several objects of the hub, planned from views that lack the last write to any of them.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export, named,
-    no_conflict, resolved, seconds, service, service_import,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
+    named, no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::cluster::Cluster;
 use crate::support::interleavings::{Change, Exploration};
 use fleetnet_core::hub::Key;
 use fleetnet_core::ids::{ObjectName, Text};
-use fleetnet_core::model::{ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
 use std::collections::BTreeMap;
 
 /// Puts an object there as it is, status and all; created at that second.
@@ -100,7 +100,7 @@ fn outcome(hub: &Cluster) -> Outcome {
 
 /// Explores what comes of these changes; the outcomes, each once.
 fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome> {
-    let exploration = Exploration { start, key: app(), changes, in_order, wrong: loses_what_is_granted };
+    let exploration = Exploration { start, keys: vec![app()], changes, in_order, wrong: loses_what_is_granted };
     let (ends, states) = exploration.run();
     assert!(states > 40, "only {states} states were reached");
     let mut outcomes: Vec<_> = ends.iter().map(outcome).collect();
@@ -218,7 +218,7 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
     ];
     let exploration = Exploration {
         start: exported(&["member-3"]),
-        key: app(),
+        keys: vec![app()],
         changes,
         in_order: true,
         wrong: loses_what_is_granted,
@@ -236,4 +236,75 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
         assert_eq!(importers, ["member-3"]);
     }
     assert!(ends.iter().any(|end| claims(end).count() == 2), "the first one is let go in some of them");
+}
+
+/// `work/app` is exported by member-1 and member-2 and imported by member-3. No slice is exported yet.
+fn exported_twice() -> Cluster {
+    let mut hub = Cluster::default();
+    let import = service_import("work/app").showing(resolved(&["member-1", "member-2"])).claimed_by(&["member-3"]);
+    let shared = claim("member-3", &service_import("work/app")).east_west().marked();
+    put(&mut hub, shared.answered(resolved(&["member-1", "member-2"])).object(), 1);
+    put(&mut hub, import.object(), 1);
+    hub
+}
+
+/// The export of the source slice `work/app-1` by a member: the same UID from each.
+fn app_1_of(cluster: &str) -> HubSlice {
+    slice_export(cluster, &slice("work/app-1"))
+}
+
+fn export_app_1(hub: &mut Cluster, export: HubSlice, second: i64) {
+    put(hub, Object::EndpointSliceExport(export), second);
+}
+
+/// Name and exporting member of each distributed slice that is not being deleted.
+fn distributed(hub: &Cluster) -> Vec<(Text, Text)> {
+    let copies = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
+        Object::EndpointSliceImport(copy) if !copy.meta.deleting => Some(copy),
+        _ => None,
+    });
+    copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
+}
+
+/// Exploration of two members' exports of one source slice, of which that of member-2 is the holder.
+fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, Text)>> {
+    let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
+    let loses = |before: &Cluster, after: &Cluster| {
+        let after = distributed(after);
+        let held = distributed(before).into_iter().find(|copy| &*copy.1 == "member-2" && !after.contains(copy));
+        held.map(|(name, _)| format!("the copy {name} of the holder is lost"))
+    };
+    let keys = names.map(Key::Slice).into();
+    let (ends, states) = Exploration { start: exported_twice(), keys, changes, in_order, wrong: loses }.run();
+    assert!(states > 20, "only {states} states were reached");
+    let mut ends: Vec<_> = ends.iter().map(distributed).collect();
+    ends.sort();
+    ends.dedup();
+    ends
+}
+
+fn of_member_2() -> Vec<Vec<(Text, Text)>> {
+    vec![vec![(app_1_of("member-2").meta.name.name, "member-2".into())]]
+}
+
+#[test]
+fn of_two_exports_under_one_name_that_of_the_member_it_is_named_after_is_distributed_in_every_interleaving() {
+    let squatter: Change = ("member-1 exports under the name of member-2", |hub| {
+        let name = app_1_of("member-2").meta.name.name;
+        export_app_1(hub, app_1_of("member-1").called(&name), 5);
+    });
+    let holder: Change = ("member-2 exports", |hub| export_app_1(hub, app_1_of("member-2"), 5));
+    for in_order in [true, false] {
+        assert_eq!(distributed_in_the_end(vec![squatter, holder], in_order), of_member_2());
+        assert_eq!(distributed_in_the_end(vec![holder, squatter], in_order), of_member_2());
+    }
+}
+
+#[test]
+fn of_two_exports_of_one_source_slice_the_older_is_distributed_in_every_interleaving() {
+    let older: Change = ("member-2 exports", |hub| export_app_1(hub, app_1_of("member-2"), 5));
+    let later: Change = ("member-1 exports a second later", |hub| export_app_1(hub, app_1_of("member-1"), 6));
+    for in_order in [true, false] {
+        assert_eq!(distributed_in_the_end(vec![older, later], in_order), of_member_2());
+    }
 }

@@ -25,7 +25,8 @@ type Id = (Kind, ObjectName);
 /// What is explored, and what must hold.
 pub(crate) struct Exploration {
     pub(crate) start: Cluster,
-    pub(crate) key: Key,
+    /// What is planned.
+    pub(crate) keys: Vec<Key>,
     /// What members do, in this order, at any time.
     pub(crate) changes: Vec<Change>,
     /// A kind's objects become visible in the order in which they were created, as one watch shows them.
@@ -124,7 +125,8 @@ impl Exploration {
         let silent = |write: Write| Write { events: Vec::new(), ..write };
         let is_free =
             |write: &Write| state.in_flight.iter().all(|other| (other.kind, &other.at) != (write.kind, &write.at));
-        view.plan(&self.key, self.now(state)).writes.into_iter().map(silent).filter(is_free).collect()
+        let writes = self.keys.iter().flat_map(|key| view.plan(key, self.now(state)).writes);
+        writes.map(silent).filter(is_free).collect()
     }
 
     /// Time passes with the changes.
