@@ -1,6 +1,7 @@
-//! Faults on request: asked once per request, and once per event of each watch. Without them nothing fails.
+//! Faults on request: asked once per request, once per object that is about to be stored, and once per event of each watch. Without them nothing fails.
 
 use crate::auth::{Call, PathCall};
+use crate::object::Object;
 use crate::status::Status;
 use crate::store::ChangeKind;
 use futures::future::BoxFuture;
@@ -20,6 +21,12 @@ pub trait Faults: Send + Sync + 'static {
     fn path(&self, call: &PathCall) -> Fault {
         let _ = call;
         Fault::default()
+    }
+
+    /// Alters an object that this create, replace or patch is about to store, as a mutating webhook does. It must leave an
+    /// object of the kind.
+    fn mutate(&self, call: &Call, object: &mut Object) {
+        let _ = (call, object);
     }
 
     /// What befalls this watch once it has begun.

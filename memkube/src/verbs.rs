@@ -22,6 +22,7 @@ mod watch;
 
 use crate::auth::Verb;
 use crate::faults;
+use crate::object::Object;
 use crate::registry::Subresource;
 use crate::server::{Manners, MemKube, State};
 use crate::service::{Content, Reply};
@@ -128,6 +129,13 @@ impl Work<'_> {
         };
         let message = format!("you requested {wanted}, but the requested object is {found} (*{of})");
         Err(Status::plain(406, "NotAcceptable", message))
+    }
+
+    /// Lets the faults alter an object that is about to be stored.
+    fn mutate(&self, object: &mut Object) {
+        if let Some(faults) = &self.manners.faults {
+            faults.mutate(&self.request.call, object);
+        }
     }
 
     /// Which part of the object the request is about.

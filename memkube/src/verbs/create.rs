@@ -39,6 +39,7 @@ impl Work<'_> {
         if generation != Generation::Absent {
             object::set_meta(&mut object, "generation", 1);
         }
+        self.mutate(&mut object);
         self.ask(|strategy, context| strategy.prepare_for_create(context, &mut object))??;
         let errors = self.ask(|strategy, context| {
             let mut errors =

@@ -17,6 +17,7 @@ impl Work<'_> {
         let old_object = self.decoded(old);
         update::keep(&mut object, &old_object);
         let subresource = self.subresource();
+        self.mutate(&mut object);
         self.prepare_update(&mut object, &old_object, subresource)?;
         update::complete(&mut object, &old_object);
         if subresource.is_none() {

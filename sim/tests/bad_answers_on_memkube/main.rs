@@ -15,3 +15,4 @@ mod trial;
 mod unreadable;
 mod watches;
 mod weather;
+mod webhooks;

@@ -3,8 +3,8 @@
 use anyhow::ensure;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, WatchFaults, WatchedEvent};
+use memkube::{Call, Object};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,6 +21,8 @@ const REFUSAL: Duration = Duration::from_millis(1);
 type Storm = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 /// What befalls an event of a watch.
 type Blow = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
+/// Alters an object before it is stored.
+type Webhook = Arc<dyn Fn(&Call, &mut Object) + Send + Sync>;
 
 /// The weather at one server. Clones are the same. It is fair at first.
 #[derive(Clone)]
@@ -29,6 +31,7 @@ pub(crate) struct Weather(Arc<State>);
 struct State {
     storm: Mutex<Option<Storm>>,
     blow: Mutex<Option<Blow>>,
+    webhook: Mutex<Option<Webhook>>,
     lines: watch::Sender<Lines>,
     asked: Mutex<Vec<Asked>>,
 }
@@ -53,8 +56,8 @@ pub(crate) enum Lines {
 
 impl Default for Weather {
     fn default() -> Self {
-        let (storm, blow, lines, asked) = Default::default();
-        Self(Arc::new(State { storm, blow, lines: watch::Sender::new(lines), asked }))
+        let (storm, blow, webhook, lines, asked) = Default::default();
+        Self(Arc::new(State { storm, blow, webhook, lines: watch::Sender::new(lines), asked }))
     }
 }
 
@@ -75,6 +78,11 @@ impl Weather {
         *self.0.blow.lock() = Some(Arc::new(blow));
     }
 
+    /// From now on, a mutating webhook for all writers.
+    pub(crate) fn webhook(&self, webhook: impl Fn(&Call, &mut Object) + Send + Sync + 'static) {
+        *self.0.webhook.lock() = Some(Arc::new(webhook));
+    }
+
     /// From now on, what befalls open watches.
     pub(crate) fn watches(&self, lines: Lines) {
         self.0.lines.send_replace(lines);
@@ -84,6 +92,7 @@ impl Weather {
     pub(crate) fn clears(&self) {
         *self.0.storm.lock() = None;
         *self.0.blow.lock() = None;
+        *self.0.webhook.lock() = None;
         self.0.lines.send_replace(Lines::Fair);
     }
 
@@ -146,6 +155,13 @@ impl Faults for Weather {
             fault.delay_before = fault.delay_before.max(REFUSAL);
         }
         fault
+    }
+
+    fn mutate(&self, call: &Call, object: &mut Object) {
+        let webhook = self.0.webhook.lock().clone();
+        if let Some(webhook) = webhook {
+            webhook(call, object);
+        }
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {

@@ -1,0 +1,128 @@
+//! Mutating webhooks that alter what the agents own, in every write: the answer to a repair shows it undone, so it is not
+//! repeated. Otherwise each answer causes the next write, without end.
+
+use crate::edited::Owned;
+use crate::trial::{AFTER, BEFORE, Trial, play};
+use anyhow::ensure;
+use fleetnet_tests::stage::Ground as _;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Long enough for a fight to show: a repair a minute at least.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Alters an object of one kind, in this namespace of its cluster, in every write to it.
+fn webhook(resource: &'static str, alter: fn(&mut Value)) -> impl Fn(&memkube::Call, &mut memkube::Object) {
+    move |call, object| {
+        let namespaces = ["fleet-system", "fleet-member-member-2"];
+        if &*call.target.resource == resource && namespaces.contains(&&*call.target.namespace) {
+            let mut altered = Value::Object(std::mem::take(object));
+            alter(&mut altered);
+            if let Value::Object(altered) = altered {
+                *object = altered;
+            }
+        }
+    }
+}
+
+/// How often the agents write to objects of a kind while `act` goes on and for ten minutes more.
+async fn writes_during(
+    trial: &mut Trial,
+    resource: &str,
+    act: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
+) -> anyhow::Result<usize> {
+    let mark = trial.stage.ground.mark().await?;
+    act(trial).await?;
+    sleep(LONG).await;
+    let told = trial.stage.ground.since(&mark).await?.objects();
+    Ok(told.clusters().map(|ledger| ledger.filter(|entry| entry.resource == resource).count()).sum())
+}
+
+async fn annotate(trial: &Trial, over: Owned, value: &str) -> anyhow::Result<()> {
+    over.patch(trial, &json!({"metadata": {"annotations": {"example.com/note": value}}})).await
+}
+
+async fn import(trial: &mut Trial) -> anyhow::Result<()> {
+    trial.start_agents().await?;
+    trial.wish().await
+}
+
+fn add_node(slice: &mut Value) {
+    for endpoint in slice["endpoints"].as_array_mut().into_iter().flatten() {
+        endpoint["nodeName"] = "node-of-webhook".into();
+        endpoint["hints"] = json!({"forZones": [{"name": "zone-9"}]});
+    }
+}
+
+#[test]
+fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::Result<()> {
+    play(async |trial| {
+        let slice = Owned::imported_slice();
+        trial.importer.webhook(webhook("endpointslices", add_node));
+        let writes = writes_during(trial, "endpointslices", import).await?;
+        ensure!(writes == 1, "the import costs {writes} writes");
+        trial.stage.user(1).sees("app", &AFTER).await?;
+        let endpoints = slice.says(trial, "endpoints").await?;
+        ensure!(endpoints[0]["nodeName"] == "node-of-webhook", "the webhook does nothing: {endpoints}");
+
+        let annotated = async |trial: &mut Trial| annotate(trial, slice, "one").await;
+        let writes = writes_during(trial, "endpointslices", annotated).await?;
+        ensure!(writes == 0, "an annotation costs {writes} writes");
+
+        let changed = async |trial: &mut Trial| trial.stage.user(0).set_endpoints("app-1", &BEFORE).await;
+        let writes = writes_during(trial, "endpointslices", changed).await?;
+        ensure!(writes == 1, "a change of the source costs {writes} writes");
+        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+    })
+}
+
+/// A webhook undoes what we own: a foreign change costs one repair at most, and the repair causes no other. Once
+/// the webhook is gone, a change of the source arrives.
+fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
+    play(async |trial| {
+        for weather in [&trial.hub, &trial.importer] {
+            weather.webhook(webhook(resource, alter));
+        }
+        let writes = writes_during(trial, resource, import).await?;
+        // A create, in the hub a finalizer of the importer, and a repair after each.
+        ensure!((2..=4).contains(&writes), "the import costs {writes} writes");
+        let writes = writes_during(trial, resource, async |_: &mut Trial| Ok(())).await?;
+        ensure!(writes == 0, "{writes} writes by itself");
+        for note in ["one", "two", "three"] {
+            let annotated = async |trial: &mut Trial| annotate(trial, owned, note).await;
+            let writes = writes_during(trial, resource, annotated).await?;
+            ensure!(writes <= 1, "the annotation {note} costs {writes} writes");
+        }
+        trial.hub.clears();
+        trial.importer.clears();
+        trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
+        trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
+    })
+}
+
+#[test]
+fn a_webhook_that_renames_the_service_of_distributed_slices_costs_one_repair_at_most_for_each_foreign_change()
+-> anyhow::Result<()> {
+    undone("endpointsliceimports", Owned::in_hub("endpointsliceimports"), |copy| {
+        copy["spec"]["ownerServiceReference"]["namespacedName"] = "work/another".into();
+    })
+}
+
+#[test]
+fn a_webhook_that_alters_an_endpoint_of_distributed_slices_costs_one_repair_at_most_for_each_foreign_change()
+-> anyhow::Result<()> {
+    undone("endpointsliceimports", Owned::in_hub("endpointsliceimports"), |copy| {
+        copy["spec"]["endpoints"][0]["addresses"] = json!(["10.6.6.6"]);
+    })
+}
+
+#[test]
+fn a_webhook_that_removes_an_endpoint_of_imported_slices_costs_one_repair_at_most_for_each_foreign_change()
+-> anyhow::Result<()> {
+    undone("endpointslices", Owned::imported_slice(), |slice| {
+        if let Some(endpoints) = slice["endpoints"].as_array_mut() {
+            endpoints.truncate(1);
+        }
+    })
+}
