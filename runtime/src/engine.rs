@@ -28,7 +28,7 @@ use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
 use crate::retries::{Attempt, Retries};
-use crate::rivals::{self, Inquired};
+use crate::rivals::Inquiries;
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Lane, Slots, Target};
 use crate::versions::Versions;
@@ -52,7 +52,7 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
     /// Who is on the other side of fights that have begun.
-    pub(crate) inquiries: JoinSet<Inquired<L>>,
+    pub(crate) inquiries: Inquiries<L>,
     /// Keys with creates in flight, and how many.
     pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
@@ -153,7 +153,7 @@ impl<L: Logic> Engine<L> {
             fights: Fights::default(),
             slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
-            inquiries: JoinSet::new(),
+            inquiries: Inquiries::new(clusters.len()),
             creating: BTreeMap::new(),
             recorder,
             steps: Steps::of(&clock),
@@ -419,7 +419,7 @@ impl<L: Logic> Engine<L> {
         }
         if let Some(until) = self.fights.held_until(target, asked, &held_before, now) {
             if let Some(turn) = self.fights.begun(target) {
-                self.inquiries.spawn(rivals::inquire(Arc::clone(spec), turn));
+                self.inquiries.ask(source.cluster, Arc::clone(spec), turn);
             }
             return Some(until);
         }

@@ -638,6 +638,53 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     }
 }
 
+/// Somebody else undoes what is written of so many wishes, every second, for so long.
+async fn fight_over(world: &mut World, wishes: usize, seconds: u64) {
+    for number in 0..wishes {
+        world.wish(&format!("a{number:03}"), "1").await;
+    }
+    for _ in 0..seconds {
+        world.pass(1_000).await;
+        for number in 0..wishes {
+            world.hub.put(Source::Copy, &format!("a{number:03}"), "theirs");
+        }
+        world.bring_events().await;
+    }
+}
+
+fn gets(world: &World) -> Vec<String> {
+    let mut gets: Vec<String> = world.hub.log().into_iter().filter(|line| line.starts_with("GET")).collect();
+    gets.sort();
+    gets
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Late(Duration::from_millis(100)));
+    fight_over(&mut world, 200, 30).await;
+    let each: Vec<String> = (0..200).map(|number| format!("GET copies/a{number:03}")).collect();
+    assert_eq!(gets(&world), each, "one GET for each fight");
+    assert_eq!(world.hub.most_gets(), 4);
+    assert_eq!(world.record().fights.len(), 200, "each is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fight_that_is_over_before_it_was_asked_about_is_not_told() {
+    let mut world = World::new().await;
+    // Each GET takes longer than a request may: five fights wait for two minutes and more.
+    world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
+    fight_over(&mut world, 200, 12).await;
+    world.pass(150_000).await;
+    let asked = world.hub.log().iter().filter(|line| line.starts_with("GET")).count();
+    assert!((40..=80).contains(&asked), "four every 10 s until the repairs stand: {asked}");
+    let fights = world.record().fights.clone();
+    let is_over = |fight: &&String| fight.ends_with("is over");
+    assert_eq!(fights.iter().filter(is_over).count(), asked, "{fights:?}");
+    assert_eq!(fights.len(), 2 * asked);
+    assert_eq!(gets(&world).len(), asked, "nobody else is asked about any more");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
     let mut world = World::new().await;

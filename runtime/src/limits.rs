@@ -53,6 +53,13 @@ pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
 pub const RIVALS_NAMED: usize = 3;
 /// So many fields are named of what one of them sets.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
+/// Bytes of the quoted name of one of them: the API server takes 128 characters.
+pub const RIVAL_NAME_BYTES: usize = 128;
+/// Bytes of the name of a field that is named: longer than those of every kind that the agents write.
+pub const RIVAL_FIELD_BYTES: usize = 63;
+/// GETs under way in one cluster that ask who undoes what this agent writes. Each holds a connection (HTTP/1.1), and a writer
+/// can begin as many fights at once as there are objects. Nothing waits for the answers but the words about the fight.
+pub const INQUIRIES_PER_CLUSTER: usize = 4;
 /// A server that asks for more patience than this (Retry-After) is asked again after this.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 

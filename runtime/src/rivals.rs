@@ -1,33 +1,91 @@
 //! Other writers of an object, as far as its `metadata.managedFields` names them: who undoes what this agent writes.
 
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::engine::Engine;
 use crate::events::Occasion;
 use crate::fights::Turn;
-use crate::limits::{RIVAL_FIELDS_NAMED, RIVALS_NAMED};
+use crate::limits::{INQUIRIES_PER_CLUSTER, RIVAL_FIELD_BYTES, RIVAL_FIELDS_NAMED, RIVAL_NAME_BYTES, RIVALS_NAMED};
 use crate::logic::{Fight, Logic, SourceSpec};
-use crate::slots::Target;
+use crate::slots::{ClusterIndex, Target};
 use crate::writer;
 
-/// A fight that has begun, and the other side.
-pub(crate) type Inquired<L> = (Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
+/// A fight that has begun, its cluster, and the other side.
+pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Finds out who is on the other side of a fight.
-pub(crate) async fn inquire<L: Logic>(spec: Arc<SourceSpec<L>>, turn: Turn<L::Key, L::Source>) -> Inquired<L> {
-    let rivals = writer::rivals(spec, &turn.target).await;
-    (turn, rivals)
+/// A fight whose other side is not known yet.
+type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
+
+/// GETs of objects that are fought over. Each cluster has a limit, since each GET takes a connection.
+pub(crate) struct Inquiries<L: Logic> {
+    under_way: JoinSet<Inquired<L>>,
+    of_clusters: Vec<OfCluster<L>>,
+}
+
+struct OfCluster<L: Logic> {
+    under_way: usize,
+    /// Fights that wait for a GET, each once.
+    waiting: BTreeMap<Target<L::Source>, Waiting<L>>,
+}
+
+impl<L: Logic> Inquiries<L> {
+    pub(crate) fn new(clusters: usize) -> Self {
+        let of_cluster = |_| OfCluster { under_way: 0, waiting: BTreeMap::new() };
+        Self { under_way: JoinSet::new(), of_clusters: (0..clusters).map(of_cluster).collect() }
+    }
+
+    /// Finds out who is on the other side of a fight, now or when it is its turn.
+    pub(crate) fn ask(&mut self, cluster: ClusterIndex, spec: Arc<SourceSpec<L>>, turn: Turn<L::Key, L::Source>) {
+        self.of_clusters[cluster].waiting.insert(turn.target, (spec, turn.key));
+        self.begin(cluster);
+    }
+
+    fn begin(&mut self, cluster: ClusterIndex) {
+        let of_cluster = &mut self.of_clusters[cluster];
+        if of_cluster.under_way == INQUIRIES_PER_CLUSTER {
+            return;
+        }
+        let Some((target, (spec, key))) = of_cluster.waiting.pop_first() else { return };
+        of_cluster.under_way += 1;
+        self.under_way.spawn(async move {
+            let rivals = writer::rivals(spec, &target).await;
+            (cluster, Turn { key, target }, rivals)
+        });
+    }
+
+    /// A GET of this cluster has ended: the next one begins.
+    fn ended(&mut self, cluster: ClusterIndex) {
+        self.of_clusters[cluster].under_way -= 1;
+        self.begin(cluster);
+    }
+
+    /// A fight is over. True if it still waited: nobody was told that it had begun.
+    fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
+        self.of_clusters[cluster].waiting.remove(target).is_some()
+    }
+
+    pub(crate) fn try_join_next(&mut self) -> Option<Result<Inquired<L>, JoinError>> {
+        self.under_way.try_join_next()
+    }
+
+    pub(crate) async fn join_next(&mut self) -> Option<Result<Inquired<L>, JoinError>> {
+        self.under_way.join_next().await
+    }
 }
 
 impl<L: Logic> Engine<L> {
     pub(crate) fn on_inquired(&mut self, joined: Result<Inquired<L>, JoinError>) {
         match joined {
-            Ok((turn, by)) => self.tell_of_fight(turn, Some(by)),
+            Ok((cluster, turn, by)) => {
+                self.inquiries.ended(cluster);
+                self.tell_of_fight(turn, Some(by));
+            }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 Err(error) => tracing::error!(%error, "a look at an object was cancelled"),
@@ -35,8 +93,18 @@ impl<L: Logic> Engine<L> {
         }
     }
 
+    /// Tells of fights that are over, if their begin was told.
+    pub(crate) fn fights_are_over(&mut self, over: Vec<Turn<L::Key, L::Source>>) {
+        for turn in over {
+            let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
+            if !cluster.is_some_and(|cluster| self.inquiries.cancel(cluster, &turn.target)) {
+                self.tell_of_fight(turn, None);
+            }
+        }
+    }
+
     /// Tells of a fight that has begun, with whom, or that is over.
-    pub(crate) fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
+    fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, namespace, name } = target;
         let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);
@@ -78,17 +146,30 @@ struct Managed {
     fields: Value,
 }
 
-/// Names the field managers other than `own` and what they set, the latest first.
+/// Field managers of the agents. The other agent sets finalizers on the same objects, so it is seldom the one that undoes.
+const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
+
+/// Names the field managers other than `own` and what they set, the latest first. The other agent is named only if nobody
+/// else is left.
 pub(crate) fn of(object: &Value, own: &str) -> String {
     let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let read = entries.iter().filter_map(|entry| serde_json::from_value::<Managed>(entry.clone()).ok());
     let mut others: Vec<Managed> = read.filter(|entry| !entry.manager.is_empty() && entry.manager != own).collect();
+    if others.iter().any(|entry| !entry.is_of_agent()) {
+        others.retain(|entry| !entry.is_of_agent());
+    }
     others.sort_by(|one, other| other.time.cmp(&one.time));
     if others.is_empty() {
         return "a writer that metadata.managedFields does not name".to_owned();
     }
     let named: Vec<String> = others.iter().take(RIVALS_NAMED).map(said).collect();
     format!("field manager {}", named.join(", before it "))
+}
+
+impl Managed {
+    fn is_of_agent(&self) -> bool {
+        AGENTS.contains(&&*self.manager)
+    }
 }
 
 fn said(other: &Managed) -> String {
@@ -100,16 +181,37 @@ fn said(other: &Managed) -> String {
             Vec::new()
         };
         if within.is_empty() {
-            fields.push(field.to_owned());
+            fields.push((field, None));
         }
-        fields.extend(within.into_iter().map(|name| format!("{field}.{name}")));
+        fields.extend(within.into_iter().map(|name| (field, Some(name))));
     }
-    let more = if fields.len() > RIVAL_FIELDS_NAMED { " and more" } else { "" };
+    let set = fields.len();
+    fields.retain(|(field, within)| is_field(field) && within.is_none_or(is_field));
     fields.truncate(RIVAL_FIELDS_NAMED);
-    match &fields[..] {
-        [] => format!("{:?}", other.manager),
-        fields => format!("{:?} ({}{more})", other.manager, fields.join(", ")),
+    let more = if fields.len() < set { " and more" } else { "" };
+    let path = |(field, within): &(&str, Option<&str>)| {
+        within.map_or_else(|| (*field).to_owned(), |name| format!("{field}.{name}"))
+    };
+    let paths: Vec<String> = fields.iter().map(path).collect();
+    match &paths[..] {
+        [] => quoted(&other.manager),
+        paths => format!("{} ({}{more})", quoted(&other.manager), paths.join(", ")),
     }
+}
+
+/// Quotes a field manager's name. Its writer chooses it, so it is cut.
+fn quoted(manager: &str) -> String {
+    let mut quoted = format!("{manager:?}");
+    if quoted.len() > RIVAL_NAME_BYTES + 2 {
+        quoted.truncate(quoted.floor_char_boundary(RIVAL_NAME_BYTES - 2));
+        quoted.push_str("…\"");
+    }
+    quoted
+}
+
+/// True for what can be the name of a field of a Kubernetes object. A writer can put other texts into `managedFields`.
+fn is_field(name: &str) -> bool {
+    name.len() <= RIVAL_FIELD_BYTES && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Fields of a set in the form FieldsV1: `f:endpoints` is the field `endpoints`.
@@ -145,6 +247,38 @@ mod tests {
         let fields: serde_json::Map<String, Value> = (0..9).map(|number| (format!("f:f{number}"), json!({}))).collect();
         let object = json!({"metadata": {"managedFields": [entry("x", "", Value::Object(fields))]}});
         assert_eq!(of(&object, ""), "field manager \"x\" (f0, f1, f2, f3, f4 and more)");
+    }
+
+    #[test]
+    fn the_other_agent_is_named_only_where_nobody_else_is() {
+        let hub_agent =
+            || entry("fleetnet-hub-agent", "2026-01-01T00:00:09Z", json!({"f:metadata": {"f:finalizers": {}}}));
+        let beside =
+            json!({"metadata": {"managedFields": [hub_agent(), entry("kubectl", "2026-01-01T00:00:01Z", json!({}))]}});
+        assert_eq!(of(&beside, "fleetnet-member-agent"), "field manager \"kubectl\"");
+        let alone = json!({"metadata": {"managedFields": [hub_agent()]}});
+        let expected = "field manager \"fleetnet-hub-agent\" (metadata.finalizers)";
+        assert_eq!(of(&alone, "fleetnet-member-agent"), expected);
+    }
+
+    #[test]
+    fn what_other_writers_choose_is_cut_and_only_names_of_fields_are_named() {
+        let fields: serde_json::Map<String, Value> =
+            (0..9).map(|number| (format!("f:{}{number}", "f".repeat(62)), json!({}))).collect();
+        let entries: Vec<Value> = ["\u{7f}", "é", "\u{10ffff}"]
+            .map(|name| entry(&name.repeat(100_000), "", Value::Object(fields.clone())))
+            .into();
+        let said = of(&json!({"metadata": {"managedFields": entries}}), "");
+        assert!(said.len() <= 1_500, "{} bytes: {said}", said.len());
+        assert_eq!(said.matches("…\" (").count(), 3, "{said}");
+
+        let long = "f:".to_owned() + &"f".repeat(64);
+        let fields = json!({"f:ports": {}, "f:a b": {}, "f:spec": {"f:\n": {}}, long: {}});
+        let object = json!({"metadata": {"managedFields": [entry("x", "", fields)]}});
+        assert_eq!(of(&object, ""), "field manager \"x\" (ports and more)");
+        let name = "x".repeat(128);
+        let object = json!({"metadata": {"managedFields": [entry(&name, "", json!({}))]}});
+        assert_eq!(of(&object, ""), format!("field manager \"{name}\""), "as long as the API server allows");
     }
 
     #[test]

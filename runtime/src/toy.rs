@@ -424,6 +424,8 @@ struct State {
     /// What a watch would bring and has not brought yet.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
+    /// GETs that are not answered yet, and the most that were so at once.
+    gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,
 }
@@ -436,6 +438,7 @@ impl Server {
             objects: BTreeMap::new(),
             events: VecDeque::new(),
             log: Vec::new(),
+            gets: (0, 0),
             faults: Vec::new(),
             begun: Instant::now(),
         })))
@@ -509,7 +512,24 @@ impl Server {
         lock(&self.0).revision
     }
 
+    /// The most GETs that were under way at once.
+    pub(crate) fn most_gets(&self) -> usize {
+        lock(&self.0).gets.1
+    }
+
     async fn handle(self, request: HttpRequest<Body>) -> Result<Response<Full<Bytes>>, BoxError> {
+        let get = usize::from(request.method() == Method::GET);
+        {
+            let (now, most) = &mut lock(&self.0).gets;
+            *now += get;
+            *most = (*most).max(*now);
+        }
+        let answer = self.clone().answer(request).await;
+        lock(&self.0).gets.0 -= get;
+        answer
+    }
+
+    async fn answer(self, request: HttpRequest<Body>) -> Result<Response<Full<Bytes>>, BoxError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();

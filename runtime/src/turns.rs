@@ -96,9 +96,8 @@ impl<L: Logic> Engine<L> {
         while let Some(key) = self.retries.pop_due(now) {
             self.mark_dirty([key]);
         }
-        for turn in self.fights.tidy(now) {
-            self.tell_of_fight(turn, None);
-        }
+        let over = self.fights.tidy(now);
+        self.fights_are_over(over);
         let woken = self.slots.wake(now);
         self.mark_dirty(woken);
         for _ in 0..PLANS_PER_TURN {
