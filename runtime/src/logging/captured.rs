@@ -4,8 +4,11 @@ use std::io::{self, Write};
 #[expect(clippy::disallowed_types, reason = "tracing writes in plain functions, which cannot await a lock")]
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use std::sync::OnceLock;
+
+use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, set_default};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, Registry};
 
 use super::levels_for;
 
@@ -26,6 +29,10 @@ impl Lines {
     }
 }
 
+/// A second subscriber of the process. While there is only one, tracing decides for good whether a place in the code logs by the
+/// thread that passes it first, and that may be a thread of another test, which has none.
+static SECOND: OnceLock<Dispatch> = OnceLock::new();
+
 impl Captured {
     /// Begins. `verbosity` is that of `--v`, and `own_crates` are those whose levels it raises.
     ///
@@ -33,6 +40,7 @@ impl Captured {
     /// If a name of a crate is not one.
     #[must_use]
     pub fn at(verbosity: u8, own_crates: &[&str]) -> Self {
+        SECOND.get_or_init(|| Dispatch::new(Registry::default()));
         let lines = Lines::default();
         let (writer, filter) = (lines.clone(), EnvFilter::new(levels_for(verbosity, own_crates)));
         let subscriber = tracing_subscriber::fmt()
