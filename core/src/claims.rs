@@ -31,6 +31,7 @@ impl Rightful {
     /// is the one of the fleet.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&Text> {
         let namespace = &claim.meta.name.namespace;
+        // fault C13.1 (change_of_type::where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
         self.importers.get(namespace).filter(|_| is_granted)
     }
@@ -44,6 +45,9 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
     let understands = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
+        // fault U13.3: || features.is_assumed() && holds(recorded, claim) ~>
+        // fault U13.4: && holds(recorded, claim) ~>
+        // fault F7.1: features ~> true || features
         !headless || features.has(Feature::Headless) || features.is_assumed() && holds(recorded, claim)
     };
     let sharers = sharers(view, service);
@@ -53,6 +57,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     };
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
+        // fault T14.1: false ~> true
         Right::Refused => false,
         Right::Unknown => {
             if is_shared(claim) {
@@ -63,13 +68,16 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
         }
     };
     let claims = || live(&view.internal_imports, view.internal_imports_of.get(service));
+    // fault F8.2: .filter(understands) ~> ; let _ = understands
     let claimers = || claims().filter(may_claim).filter(understands);
     let alone =
+        // fault C2.1: (!holds_alone(claim), Precedence::of(claim) ~> Precedence::of(claim
         claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_alone(claim), Precedence::of(claim)));
     let kept: BTreeMap<Text, Text> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
         .filter(|(namespace, _)| may_be(view, service, namespace))
+        // fault T18.2: .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused) ~>
         .filter(|(namespace, _)| right(view, service, namespace) != Right::Refused)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
@@ -78,6 +86,7 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     let may_be_kept = kept_alone.is_some() || named.is_none() && !kept.is_empty();
     let alone = alone.filter(|claim| !may_be_kept || holds_alone(claim));
     let load_balancer = alone.map(|claim| &claim.meta.name.namespace).or(kept_alone).cloned();
+    // fault C2.2: claim))) ~> claim) && recorded.is_none()))
     let claimed = alone.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
@@ -101,6 +110,9 @@ struct Precedence<'a> {
 impl<'a> Precedence<'a> {
     fn of(claim: &'a InternalServiceImport) -> Self {
         let Meta { name, created, resource_version, finalizers, .. } = &claim.meta;
+        // fault C12.1: if finalizers.ours { 0 } else { *resource_version ~> { let _ = (finalizers, resource_version); 0
+        // fault C12.3: if finalizers.ours { 0 } else { *resource_version } ~> *resource_version
+        // fault C12.4: *created ~> if finalizers.ours { Timestamp(0) } else { *created }
         Self { created: *created, version: if finalizers.ours { 0 } else { *resource_version }, name }
     }
 }
@@ -110,6 +122,7 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
         // The import is made anew: the answers tell who held it.
+        // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
@@ -120,7 +133,9 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
 fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
+        // fault C10.1: named) => named == namespace ~> _) => recorded.importers.contains_key(namespace)
         Some(named) => named == namespace,
+        // fault C10.2: && !sharers.contains(namespace) ~>
         None => recorded.importers.contains_key(namespace) && !sharers.contains(namespace),
     }
 }
@@ -145,6 +160,7 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 
 /// Whether who claims from a hub namespace may import a Service. Only members import.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
+    // fault T2.2: Refused ~> Granted
     names::cluster_of(namespace).map_or(Right::Refused, |cluster| rights::of_importer(view, service, &cluster))
 }
 
@@ -160,8 +176,10 @@ pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> boo
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
     let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
+    // fault T34.3: || may_be(view, service, namespace) ~>
     let is_claimed = |namespace: &&Text| claims.contains(namespace) || may_be(view, service, namespace);
     let may_import =
+        // fault T34.2: names::is_member_namespace(namespace) && ~>
         |namespace: &&Text| names::is_member_namespace(namespace) && right(view, service, namespace) != Right::Refused;
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
@@ -188,12 +206,16 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 let is_marked = claim.meta.finalizers.ours;
                 // Nothing new is granted without exporters. A recorded claim stays recorded, also while its mark is missing:
                 // marks and record are written one by one, and a plan may see some of these writes before the others.
+                // fault C1.1: is_marked && ~>
+                // fault C6.1: granted || ~>
+                // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()
                 if granted || is_marked && granting.is_some() {
                     recorded.importers.insert(namespace.clone(), cluster.clone());
                     if !is_shared(claim) {
                         recorded.load_balancer = Some(namespace.clone());
                     }
                 }
+                // fault C6.2: && (granted || granting.is_some()) ~>
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
                 }
@@ -202,11 +224,14 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                     plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
+            // fault H19.1: None if offered && !alive && !claim.meta.deleting => {} ~>
             None if offered && !alive && !claim.meta.deleting => {}
             None => {
                 // The record comes first. Where another claim of the member is granted, the record is that one's.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
+                // fault C11.1: && !rightful.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !rightful.importers.contains_key(namespace);
+                // fault C7.1: deleting { plan ~> deleting && granting.is_none() { continue; } if claim.meta.deleting { plan
                 if claim.meta.deleting {
                     plan.join(release(claim, is_in_record));
                     continue;
@@ -215,6 +240,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                     Right::Granted => plan
                         .join(release(claim, is_in_record).hindered_by(waiting(view, claim, import, &rightful, now))),
                     Right::Refused => plan.join(refuse(claim, is_in_record)),
+                    // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(release(claim, is_in_record)), } } }
                     Right::Unknown => {}
                 }
             }
@@ -238,6 +264,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
 fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
+        // fault U12.4: (import.status.is_headless() || claim.status == import.status ~> import.status.is_headless(
         .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
     let again = features.again(is_kept && (claim.status != status || status.is_headless()));
     let mut plan = if is_kept { Plan::default() } else { say(claim, status) };
@@ -246,6 +273,7 @@ fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, feature
 }
 
 fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
+    // fault H20.1: == status ~> .clusters.is_empty() == status.clusters.is_empty()
     if claim.status == status {
         return Plan::default();
     }
@@ -257,6 +285,7 @@ fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record {
         return Plan::default();
     }
+    // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
         return say(claim, ImportStatus::default());
     }
@@ -275,6 +304,7 @@ fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
         plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
     }
+    // fault T14.2: plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim))); ~>
     plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim)));
     plan
 }
@@ -310,6 +340,7 @@ fn waiting(
 
 /// Who imports a Service now: told with the write that records it, which remembers it.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> Option<Event> {
+    // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {
         return None;
     }
@@ -327,8 +358,11 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
 fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>) -> Plan {
     let Rightful { importers, load_balancer } = rightful;
     let ours = !importers.is_empty();
+    // fault C10.3 (hub::a_claim_is_marked_then_recorded_then_answered): namespace| importers.len() > 1 || sharers.contains(namespace) ~> _| sharers.len() < 100
+    // fault C13.2: || sharers.contains(namespace) ~>
     let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || sharers.contains(namespace));
     let said = (&import.claims.importers, &import.claims.load_balancer);
+    // fault C8.1: if ours { said == (&importers, &load_balancer) } else { !import.claims.present } ~> said == (&importers, &load_balancer)
     let annotated = if ours { said == (&importers, &load_balancer) } else { !import.claims.present };
     if annotated && import.meta.finalizers.ours == ours {
         return Plan::default();

@@ -245,10 +245,13 @@ pub(crate) fn change(
     let mut events = Vec::new();
     for Wanted { condition_type, verdict, component, text, afresh } in wanted {
         let before = find(&list, condition_type);
+        // fault R2.3: meta.generation ~> 0
         if says(before, verdict, meta.generation) {
             continue;
         }
+        // fault R2.1: verdict)); ~> verdict) || true);
         let told = text.as_ref().filter(|_| *afresh || is_news(before, verdict));
+        // fault R1.1: verdict.reason ~> Reason::ServiceIsValid
         events.extend(told.map(|text| Event::new(component, kind, meta, verdict.reason, text.clone())));
         list = set(&list, condition_type, verdict, meta.generation, now);
     }
@@ -267,6 +270,8 @@ pub fn set(
 ) -> Vec<Condition> {
     let before = find(conditions, condition_type);
     let last_transition = match before {
+        // fault S18.1: status == *verdict.status ~> message == *verdict.message
+        // fault S18.2: if *held ~> if held.observed_generation == generation && *held
         Some(held) if *held.status == *verdict.status => held.last_transition,
         _ => now.whole_seconds(),
     };
@@ -278,8 +283,10 @@ pub fn set(
         observed_generation: generation,
         last_transition,
     };
+    // fault S17.1: = conditions.to_vec ~> : Vec<Condition> = conditions.iter().filter(|held| &*held.condition_type == condition_type).cloned().collect
     let mut list = conditions.to_vec();
     match list.iter_mut().find(|held| &*held.condition_type == condition_type) {
+        // fault S17.2: held) => *held = condition ~> _) => list.insert(0, condition)
         Some(held) => *held = condition,
         None => list.push(condition),
     }

@@ -64,6 +64,7 @@ impl Disputes {
         work::step();
         let messages = self.messages.get(about)?;
         let named: Vec<&str> =
+            // fault R15.5: NAMES_TOLD_MAX) ~> NAMES_TOLD_MAX.max(usize::MAX))
             messages.values().inspect(|_| work::step()).take(NAMES_TOLD_MAX).map(String::as_str).collect();
         let more = match messages.len() - named.len() {
             0 => String::new(),
@@ -76,6 +77,7 @@ impl Disputes {
     pub(crate) fn condition(&self, about: &ObjectName, held: &[Condition], component: &'static str) -> Option<Wanted> {
         let verdict = match self.text(about) {
             Some(text) => Verdict::writes_undone(text),
+            // fault R15.2: is_disputed(held).is_some() ~> false
             None if is_disputed(held).is_some() => Verdict::writes_stand(),
             None => return None,
         };

@@ -30,11 +30,13 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     }
     let holder = holder(view, name);
     let plan = match holder {
+        // fault D4.2: withdraw_all(view, name), ~> { let _ = withdraw_all(view, name); Plan::default() }
         None => withdraw_all(view, name),
         Some(export) if export.meta.deleting => withdraw(view, export, now),
         Some(export) => distribute(view, export, now),
     };
     let mut plan = holder::refuse(view, name, holder, plan);
+    // fault D13.1: plan.join(leaving::release(view, name) ~> let _ = leaving::release(view, name
     plan.join(leaving::release(view, name));
     plan
 }
@@ -50,6 +52,7 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
 /// Removes the copies of an export that is being deleted, then lets it go.
 fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
+    // fault D4.1: !copied(view, name) && ~>
     if !copied(view, name) && export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
     }
@@ -67,6 +70,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     let import = view.imports.get(&export.spec.owner);
     let claims = |import: &ServiceImport| import.claims.importers.contains_key(importer);
     let may_claim = || view.unreadable.has(Kind::ServiceImport, &export.spec.owner);
+    // fault D10.3: if !import ~> if false && !import
     if !import.map_or_else(may_claim, claims) {
         return false;
     }
@@ -81,6 +85,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let copy = view.slice_imports.live(&at).map(|copy| &copy.spec.content);
         let told = view.features_of(importer, now).slice(&other.spec.content);
+        // fault T32.3: (is_given_more || copy.is_some()) && ~>
         (is_given_more || copy.is_some())
             && told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
@@ -90,6 +95,8 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
 fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     let owner = &export.spec.owner;
+    // fault D6.1: without_import(view, export ~> withdraw_all(view, name
+    // fault D11.1: return without_import(view, export ~> let _ = without_import(view, export); return Plan::default(
     let Some(import) = view.imports.get(owner) else { return without_import(view, export) };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // only members export
@@ -97,16 +104,20 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // Where it is not known whether the cluster may export, and where its export is not accepted (there is none, it is in
     // conflict, the import is made anew), who was given the slice is told what becomes of it, and nobody else.
     let is_granted =
+        // fault T32.1: && import.status.clusters.contains(&cluster) ~>
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
     // Importers of which it is only assumed that they cannot have the slice keep the copy that they have.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
+    // fault T34.1: &claiming ~> import.claims.importers.keys()
     for importer in &claiming {
         let features = view.features_of(importer, now);
+        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&export.spec.content)
         let content = features.slice(&export.spec.content);
         let copy = view.slice_imports.live(&ObjectName { namespace: (*importer).clone(), name: name.clone() });
+        // fault U7.4: plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref()))) ~> let _ = copy
         plan.look_again(features.again(copy.is_some_and(|copy| Some(&copy.spec.content) != content.as_deref())));
         if let Some(content) = content {
             takers.insert(importer, Told { cluster: &cluster, export: &export.spec, features, content });
@@ -114,11 +125,16 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             keepers.insert(importer);
         }
     }
+    // fault D1.1: !takers.is_empty() ~> false
+    // fault D2.1: !takers.is_empty() && ~>
+    // fault W2.1: !takers.is_empty() && (is_granted || copied(view, name)) && ~>
     if !takers.is_empty() && (is_granted || copied(view, name)) && !export.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true));
     }
+    // fault D1.2: &takers ~> takers.iter().take(1)
     for (namespace, told) in &takers {
         let at = ObjectName { namespace: (*namespace).clone(), name: name.clone() };
+        // fault D7.1: plan.join(give(view, export, told, at, is_granted, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, is_granted, now)); }
         plan.join(give(view, export, told, at, is_granted, now));
     }
     // A claim that is about to be granted again (its import was made anew) keeps its slices meanwhile.
@@ -126,16 +142,22 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
         let unread =
+            // fault T18.3: && claims::right(view, owner, namespace) != Right::Refused ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
         let regains = rightful.contains_key(namespace) || unread();
         // Who is recorded and claims nothing keeps what it has until it is struck out.
         let recorded = import.claims.importers.contains_key(namespace);
+        // fault U13.1: || keepers.contains(namespace) ~>
         let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
+        // fault T34.4: (recorded || regains) ~> !recorded && regains
         let stays = has_it || !claiming.contains(namespace) && (recorded || regains);
+        // fault D3.1: stays { plan ~> stays && claimed.contains(namespace) { plan
         if !stays {
             plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
         }
     }
+    // fault D3.2: plan.writes.is_empty() ~> false
+    // fault W9.1: takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) ~> false
     if plan.writes.is_empty() && takers.is_empty() && export.meta.finalizers.ours && !copied(view, name) {
         plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false));
     }
@@ -150,6 +172,7 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
     let claiming: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
     let claims = |namespace: &Text| claiming.contains(namespace) || claims::may_be(view, owner, namespace);
     let mut plan = Plan::default();
+    // fault D11.2: && copy.spec.owner == *owner ~>
     let given = copies(view, name).filter(|copy| !copy.meta.deleting && copy.spec.owner == *owner);
     for copy in given.filter(|copy| !claims(&copy.meta.name.namespace)) {
         plan.push(Write::delete(Kind::EndpointSliceImport, &copy.meta));
@@ -170,6 +193,7 @@ struct Told<'a> {
 impl Told<'_> {
     fn spec(&self) -> HubSliceSpec {
         HubSliceSpec {
+            // fault T1.1: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() } ~> self.export.reference.clone()
             reference: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() },
             owner: self.export.owner.clone(),
             content: self.content.clone().into_owned(),
@@ -180,6 +204,8 @@ impl Told<'_> {
     fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
+        // fault L9.1: copy ~> false && copy
+        // fault D12.2: == cut ~> .map(Timestamp::whole_seconds) == cut { reference.exported_since = copy.reference.exported_since; } if false
         if copy.reference.exported_since == cut {
             reference.exported_since = cut;
         }
@@ -192,13 +218,17 @@ impl Told<'_> {
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
         None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
+        // fault T15.3: None if !is_granted => Plan::default(), ~>
         None if !is_granted => Plan::default(),
         None => {
             let desired = Desired::EndpointSliceImport(told.spec());
+            // fault N1.5, T28.2: Plan::one(Write::create(Kind::EndpointSliceImport, at, desired)) ~> { let _ = (at, desired); Plan::default() }
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
         }
+        // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
         Some(copy) if copy.meta.deleting => Plan::default(), // its end wakes us
         Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
+        // fault D12.1: !copy.misnamed && ~>
         Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
             if succession::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
@@ -207,6 +237,7 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
         }
         Some(copy) => {
             let patch = Patch::HubSlice(told.spec());
+            // fault W4.1: Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta)) }
             Plan::one(Write::patch(Kind::EndpointSliceImport, &copy.meta, patch))
         }
     }

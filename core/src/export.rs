@@ -42,7 +42,10 @@ pub(crate) enum Eligibility<'a> {
 
 /// Judges the Service of a ServiceExport.
 pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
+    // fault S2.1: live ~> get
     let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
+    // fault F5.1: !export.headless ~> false
+    // fault S3.1: service.service_type == ServiceType::ExternalName || ~>
     if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
         return Eligibility::Ineligible(service);
     }
@@ -53,11 +56,13 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
             Some(true) => {}
         }
     }
+    // fault S23.1: service ~> false && service
     if service.ports.len() > PORTS_MAX {
         return Eligibility::TooManyPorts(service);
     }
     match weight(export.weight.as_deref()) {
         Err(error) => Eligibility::InvalidWeight(service, error),
+        // fault S4.1: Ok(0) => Eligibility::WeightZero(service), ~>
         Ok(0) => Eligibility::WeightZero(service),
         Ok(_) => Eligibility::Eligible(service),
     }
@@ -71,13 +76,16 @@ fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool
         return Some(hub.has(Feature::Headless));
     }
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
+    // fault U13.6: .watches.complete(&[Kind::InternalServiceExport]) && view ~>
     let is_known = view.watches.complete(&[Kind::InternalServiceExport])
         && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+    // fault U13.5: then(|| offers(view, service).any(|offer| offer.headless) ~> then_some(false
     is_known.then(|| offers(view, service).any(|offer| offer.headless))
 }
 
 /// The weight of an export (spec 1.3): a decimal integer from 0 to 1000, 1 where there is none.
 fn weight(annotation: Option<&str>) -> Result<i64, String> {
+    // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
     match written.parse::<i64>() {
         Err(_) => Err(format!("the weight annotation is not a valid integer: {written}")),
@@ -93,6 +101,7 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let speaks =
         |offer: &&InternalServiceExport| offer.is_judged() || conditions::find(&offer.conditions, VALID).is_some();
+    // fault T13.1: , |offer| &offer.conditions ~> [..0], |offer| &offer.conditions[..]
     let said = offers(view, service).find(speaks).map_or(&export.conditions, |offer| &offer.conditions);
     conditions::find_refusal(said)
 }
@@ -109,6 +118,7 @@ fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a Int
 /// says nothing yet, what it said before stands, as the ServiceExport remembers it; nothing stands where the hub still has
 /// the export of an earlier Service of that name (B9).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
+    // fault E2.3: live ~> get
     let export = view.exports.live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
         eligibility(view, export, now)
@@ -116,11 +126,14 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
         return None;
     };
     let held = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
+    // fault T11.2: || refusal(view, export, source).is_some() ~>
     if held.into_iter().any(|offer| offer.reference.uid != source.meta.uid) || refusal(view, export, source).is_some() {
         return None;
     }
     let judged = offers(view, source).find(|offer| offer.is_judged());
+    // fault S20.1: .or_else(|| remembers(export).then_some(&export.conditions)) ~>
     let said = judged.map(|offer| &offer.conditions).or_else(|| remembers(export).then_some(&export.conditions))?;
+    // fault S15.1: is_some_and(|verdict| &*verdict.status == "False" ~> is_some(
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }
 
@@ -134,6 +147,7 @@ pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) ->
 /// not say that the Service was withdrawn, or was about to be (B9).
 pub(crate) fn remembers(export: &ServiceExport) -> bool {
     let valid = conditions::find(&export.conditions, VALID);
+    // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid.filter(|_| export.meta.finalizers.ours) else { return false };
     let name = &export.meta.name;
     let offered = [
@@ -144,6 +158,8 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
         Reason::WriteRefused,
     ];
     let withdrawn = *valid.message == *Verdict::weight_is_zero(name).message;
+    // fault S10.3: !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason)) ~> { let _ = (withdrawn, valid); offered.len() == 4 }
+    // fault S10.4: !withdrawn ~> (withdrawn || !withdrawn)
     !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason))
 }
 

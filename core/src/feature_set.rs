@@ -55,6 +55,7 @@ impl Announced {
     /// The wall clock was set by so many microseconds.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         if let Self::Lost { at, .. } = self {
+            // fault A13.2: micros) ~> micros * 0)
             *at = at.plus_micros(micros);
         }
     }
@@ -79,6 +80,7 @@ impl FeatureSet {
         if is_served && let Announced::Features(features) = announced {
             return Self { features, is_assumed: false, until: None };
         }
+        // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
             // A peer looks again for a kind that vanished after 5 minutes at most.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
@@ -87,10 +89,12 @@ impl FeatureSet {
         }
         let (features, lost) = match announced {
             Announced::Lost { features, at } => (features, at),
+            // fault U12.6: features) => (features ~> _) => (Features::NONE
             Announced::Features(features) => (features, since),
             Announced::Never => return Self { features: Features::NONE, is_assumed: true, until: None },
         };
         let end = lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS);
+        // fault U7.1: && now < end ~>
         if state != WatchState::Absent && now < end {
             return Self { features, is_assumed: false, until: Some(end) };
         }
@@ -125,6 +129,7 @@ impl FeatureSet {
     /// True if `written` needs no other write for the peer to have `source`.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
+            // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>
             || self.is_assumed && features::is_form_of(written, source)
     }
 

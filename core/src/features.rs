@@ -84,6 +84,7 @@ impl FromIterator<Feature> for Features {
 pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
     match content.address_type {
         AddressType::IPv4 => {}
+        // fault F3.1: if peer.has(Feature::IPv6) ~>
         AddressType::IPv6 if peer.has(Feature::IPv6) => {}
         AddressType::IPv6 | AddressType::Other(_) => return None,
     }
@@ -96,10 +97,12 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     }
     let mut told = content.clone();
     if !draining {
+        // fault F2.1: = Vec::new( ~> .truncate(9
         told.draining = Vec::new();
     }
     if !details {
         for endpoint in told.endpoints.iter_mut().chain(&mut told.draining) {
+            // fault F1.1: (endpoint.hostname, endpoint.zone) = (None, None) ~> endpoint.hostname = None
             (endpoint.hostname, endpoint.zone) = (None, None);
         }
     }
@@ -121,6 +124,7 @@ pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus 
 
 /// What a peer is told of a Service's session affinity.
 pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
+    // fault U6.2: if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None ~> { let _ = peer; affinity
     if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }
 }
 

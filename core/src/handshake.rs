@@ -54,8 +54,10 @@ fn next_renewal(
     now: Timestamp,
 ) -> Option<Timestamp> {
     // A time in the future is of a clock that was set back since.
+    // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
+    // fault U1.1: next ~> = next.plus_micros(i64::MAX)
     (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
 }
 
@@ -63,10 +65,12 @@ fn next_renewal(
 pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let held = view.member_agents.live(&view.own_member_agent())?;
+    // fault O1.3: != Ownership::Own ~> == Ownership::Unknown
     if view.ownership(now) != Ownership::Own {
         return None; // the MemberAgent is another cluster's
     }
     let renewed = held.renewed.unwrap_or(now);
+    // fault U3.1: stopped: Some(now), ~>
     let renewal = Renewal { renewed, stopped: Some(now), ..view.renewal(announcement, now) };
     Some(Write::patch(Kind::MemberAgent, &held.meta, Patch::MemberAgent(renewal)))
 }
@@ -86,6 +90,7 @@ pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
     let announcement = &view.announces;
     let counts = view.watches.complete(&COUNTED).then(|| counts(view, &namespace)).or(held.counts);
     let said = held.hub == *announcement && held.counts == counts;
+    // fault U4.1: said || ~>
     if said || announcement.version.is_empty() {
         return Plan::default();
     }

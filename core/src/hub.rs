@@ -183,9 +183,11 @@ impl View {
             Object::InternalServiceExport(export) => {
                 let after = export.reference.source.clone();
                 let name = export.meta.name.clone();
+                // fault W7.1: Taken ~> mut export = export; if self.internal_exports.get(&name).is_none() { export.conditions.clear(); } let Taken
                 let Taken::Changed(before) = self.internal_exports.take(export) else { return };
                 let before = before.map(|old| old.reference.source);
                 self.internal_exports_of.shift(before.clone(), Some(after.clone()), &name);
+                // fault H10.2: dirty.extend([before, Some(after)].into_iter().flatten().map(Key::Service)); ~> if before.is_none() { dirty.push(Key::Service(after)); }
                 dirty.extend([before, Some(after)].into_iter().flatten().map(Key::Service));
             }
             Object::InternalServiceImport(claim) => {
@@ -202,6 +204,7 @@ impl View {
                     |import: &ServiceImport| (import.claims.importers.clone(), import.status.clusters.clone());
                 let after = parties(&import);
                 let Taken::Changed(before) = self.imports.take(import) else { return };
+                // fault T6.3, T32.2: parties) != Some(after ~> |old| parties(old).0) != Some(after.0
                 if before.as_ref().map(parties) != Some(after) {
                     self.party_dirties(&name, dirty);
                 }
@@ -223,10 +226,13 @@ impl View {
                 let after = named(&namespace);
                 let goes = namespace.meta.deleting;
                 let Taken::Changed(before) = self.namespaces.take(namespace) else { return };
+                // fault H18.1: self.namespace_dirties(&name, dirty); ~>
                 self.namespace_dirties(&name, dirty);
+                // fault D13.3: goes { self ~> goes && false { self
                 if goes {
                     self.copies_dirty(&name, dirty);
                 }
+                // fault T17.1: before ~> false && before
                 if before.as_ref().map_or(!open, |old| named(old) != after) {
                     self.rights_dirties(&name, dirty);
                 }
@@ -244,6 +250,7 @@ impl View {
         let source = Source::of(&slice);
         let goes = slice.meta.deleting || slice.spec.content.endpoints.is_empty();
         let name = slice.meta.name.clone();
+        // fault D10.4: self.replacing_under(&name.name ~> BTreeSet::new(
         let mut services = self.replacing_under(&name.name);
         let Taken::Changed(before) = self.slice_exports.take(slice) else { return };
         let source_before = before.as_ref().and_then(Source::of);
@@ -268,6 +275,7 @@ impl View {
         let Some(before) = self.slice_exports.remove(name, uid) else { return };
         self.going_slices_of.remove(&before.spec.owner, name);
         self.slice_exports_of.remove(&before.spec.owner, name);
+        // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
         self.slice_exports_named.remove(&name.name, name);
         self.slice_exports_from.shift(Source::of(&before), None, name);
         self.rank_exports([&name.name], dirty);
@@ -290,6 +298,7 @@ impl View {
             Kind::ServiceImport => {
                 if self.imports.remove(name, uid).is_some() {
                     self.party_dirties(name, dirty);
+                    // fault H17.1: dirty.push(Key::Service(name.clone())); ~>
                     dirty.push(Key::Service(name.clone()));
                 }
             }
@@ -297,6 +306,7 @@ impl View {
             Kind::EndpointSliceImport => {
                 if self.slice_imports.remove(name, uid).is_some() {
                     self.slice_imports_named.remove(&name.name, name);
+                    // fault A5.1: dirty.push(Key::Slice(name.name.clone())); ~>
                     dirty.push(Key::Slice(name.name.clone()));
                 }
             }
@@ -314,11 +324,13 @@ impl View {
     fn claim_dirties(&self, before: Option<ObjectName>, after: Option<ObjectName>, dirty: &mut Vec<Key>) {
         for service in [before, after].into_iter().flatten() {
             self.slice_dirties(&service, dirty);
+            // fault C3.2: dirty.push(Key::Service(service)); ~>
             dirty.push(Key::Service(service));
         }
     }
 
     fn slice_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
+        // fault D5.1: dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())) ~> let _ = (service, dirty
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
     }
 
@@ -333,6 +345,7 @@ impl View {
     fn unreadable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
         // Of an export or a claim only the content tells what it is about, so that there is any in its namespace is all that
         // counts.
+        // fault T35.3: !self.unreadable.any_beside(kind, name) ~> true
         let counts = || !self.unreadable.any_beside(kind, name);
         match kind {
             Kind::ServiceImport => {

@@ -52,5 +52,6 @@ fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'
 pub(crate) fn derived_service<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a Service> {
     let label = wish.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
     let service = view.services.live(&view.in_system(label.clone()))?;
+    // fault M18.2: (service.derived_from.as_ref() == Some(&wish.meta.name)).then_some ~> Some
     (service.derived_from.as_ref() == Some(&wish.meta.name)).then_some(service)
 }

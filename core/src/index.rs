@@ -180,6 +180,7 @@ impl Index<ObjectName> {
     pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
         let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
         let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());
+        // fault T35.5: take_while ~> filter
         keys.take_while(move |key| key.namespace == *namespace)
     }
 }

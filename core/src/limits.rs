@@ -1,6 +1,7 @@
 //! Every limit of this crate in one place.
 
 /// Characters of each of the three parts of a fleet-scoped slice name (spec: (253 - 3 - 5) / 3).
+// fault E3.3: 81 ~> 82
 pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
 
 /// Characters of a name built as `<namespace>-<name>`: the length of a DNS label.
@@ -34,6 +35,7 @@ pub const ADDRESSES_MAX: usize = 100;
 pub const NAMES_TOLD_MAX: usize = 3;
 
 /// Weights of a ServiceExport run from 0 to this.
+// fault S6.1: 1000 ~> 1001
 pub const WEIGHT_MAX: i64 = 1000;
 
 /// How often a member says that it is there.
@@ -41,10 +43,12 @@ pub const RENEW_MICROS: i64 = 10_000_000;
 
 /// How long what a peer announced holds on where its announcement has vanished without being taken back: as long as it may
 /// take to be made anew.
+// fault U7.2: 60_000_000 ~> 0
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
 
 /// Time that a peer has for its first announcement since the kind MemberAgent is served. A peer looks again for a kind that
 /// was not served after 5 minutes at most, and a minute is for what it then writes.
+// fault U14.1: 360_000_000 ~> 0
 pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 
 /// Time that a cluster keeps its id after its agent has announced a stop: longer than a rolling restart takes.

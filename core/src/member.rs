@@ -297,6 +297,7 @@ impl View {
         dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
         dirty.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
         dirty.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));
+        // fault E6.2: dirty.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone()))); ~>
         dirty.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone())));
         dirty.extend(
             self.multi_cluster_services.iter().map(|object| Key::MultiClusterService(object.meta.name.clone())),
@@ -326,6 +327,7 @@ impl View {
     /// Whether anything comes from a cluster, or is imported from it: what is measured of others is of no interest any more.
     pub fn is_origin(&self, cluster: &Text) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
+        // fault T27.1: self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported) ~> { let _ = imported; self.slice_imports_from.get(cluster).next().is_some() }
         self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
     }
 
@@ -341,9 +343,11 @@ impl View {
         let name = &slice.meta.name;
         let given = || {
             let at = self.in_hub(name.name.clone());
+            // fault T26.3: is_some_and(|given| given.meta.finalizers.ours ~> is_some(
             let is_marked = self.slice_imports.get(&at).is_some_and(|given| given.meta.finalizers.ours);
             is_marked || self.unreadable.has(Kind::EndpointSliceImport, &at)
         };
+        // fault E11.2: given()) } ~> given() && false) }
         slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
     }
 

@@ -311,6 +311,7 @@ pub struct Namespace {
 impl Namespace {
     /// Reads one of the two annotations: cluster ids, separated by commas. One that is there and names nobody means nobody.
     pub fn clusters(annotation: &str) -> BTreeSet<Text> {
+        // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(Text::from).collect()
     }
 }

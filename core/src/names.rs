@@ -53,6 +53,7 @@ pub fn slice_export_name(
         SuffixLength::Short => 5,
         SuffixLength::Long => 10,
     };
+    // fault E3.1: service_export_uid.as_bytes() ~> &service_export_uid.as_bytes()[..0]
     let suffix = hex_of(&[slice_uid.as_bytes(), service_export_uid.as_bytes()], digits);
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
@@ -76,6 +77,7 @@ pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
 /// The name `<namespace>-<name>` of spec 2.1, if it is a DNS label (RFC 1035) and so fits every object that bears it.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
+    // fault N2.1: is_dns_1035_label(&joined).then(|| ~> Some(
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
@@ -84,6 +86,7 @@ pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
     let plain: String = format!("{start}{namespace}-{name}").chars().map(|c| if c == '.' { '-' } else { c }).collect();
+    // fault N2.2: LABEL_CHARS_MAX - 1 - suffix.len() ~> 2 * LABEL_CHARS_MAX
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
@@ -143,6 +146,7 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
 /// Fingerprint of what exports of one Service must agree in: their ports, and whether they are headless.
 pub fn offer_fingerprint(ports: &[ServicePort], headless: bool) -> Text {
     let ports = ports_fingerprint(ports);
+    // fault F6.1: if headless { format!("{ports}-headless").into() } else { ~> { let _ = headless;
     if headless { format!("{ports}-headless").into() } else { ports }
 }
 
@@ -152,10 +156,13 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
         .iter()
         .map(|port| {
+            // fault H4.3: port.app_protocol.as_deref().unwrap_or_default() ~> ""
             let app_protocol = port.app_protocol.as_deref().unwrap_or_default();
+            // fault H4.2: app_protocol ~> format!("{app_protocol}{:?}", port.target_port)
             format!("{}\u{0}{}\u{0}{}\u{0}{}\n", port.name, port.protocol, port.port, app_protocol)
         })
         .collect();
+    // fault H4.1: lines.sort_unstable(); ~>
     lines.sort_unstable();
     lines.dedup();
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
@@ -179,6 +186,7 @@ fn hex_of(parts: &[&[u8]], digits: usize) -> String {
 /// At most that many characters, and none at the end that a subdomain may not have before a dash.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
+    // fault E3.2: part[..end].trim_end_matches(['-', '.']) ~> &part[..end]
     part[..end].trim_end_matches(['-', '.'])
 }
 

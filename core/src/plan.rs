@@ -61,6 +61,7 @@ impl Plan {
 
     /// Asks to be planned again at that time, if there is one, or earlier.
     pub fn look_again(&mut self, at: impl Into<Option<Timestamp>>) {
+        // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 

@@ -20,6 +20,7 @@ use crate::plan::{Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 
+// fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
 const IMPORT_COMPONENT: &str = "serviceimport-controller";
 const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
@@ -36,13 +37,17 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
+        // fault T31.1: (None, Some(_)) if !names::can_be_service(service) => Plan::hindered(Reason::NameRefused, unnameable(service)), ~>
         (None, Some(_)) if !names::can_be_service(service) => Plan::hindered(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
+        // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
         // What the import alone tells is written down before it changes.
+        // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
         (Some(_), Some(_)) if undecided => Plan::default(),
+        // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
@@ -86,9 +91,15 @@ type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
 /// Resolves the exports that carry our mark; `None` where there are none.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut offers: Vec<Offer<'_>> = exports(view, service)
+        // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
         .filter(|(_, export)| export.meta.finalizers.ours)
+        // fault H7.3: offered_since(view, service, &cluster, export)? ~> current_offer(export)?.since
+        // fault H9.1: Some((offered_since(view, service, &cluster, export)? ~> offered_since(view, service, &cluster, export).map(|_| (export.meta.created
         .filter_map(|(cluster, export)| Some((offered_since(view, service, &cluster, export)?, cluster, export)))
         .collect();
+    // fault H3.1: (one.0, &one.1).cmp(&(other.0, &other.1) ~> one.1.cmp(&other.1
+    // fault H3.2: &one.1).cmp(&(other.0, &other.1 ~> one.2.meta.resource_version).cmp(&(other.0, other.2.meta.resource_version
+    // fault H9.6: sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)) ~> sort_by_key(|one| one.2.meta.uid.len() as u64 + one.2.meta.resource_version
     offers.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let unreadable = accepted_unreadable(view, service);
     if !unreadable.is_empty() {
@@ -118,6 +129,7 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     let unreadable = |cluster: &&Text| {
         let namespace = names::member_namespace(cluster);
         view.unreadable.any_in(Kind::InternalServiceExport, &namespace)
+            // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Refused ~>
             && rights::of_exporter(view, service, cluster) != Right::Refused
             && view.internal_exports_of.get(service).all(|export| export.namespace != namespace)
     };
@@ -157,6 +169,7 @@ fn rightful_exports<'a>(
     service: &'a ObjectName,
     right: Right,
 ) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
+    // fault T10.1: right) ~> right || right == Right::Granted)
     offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
@@ -168,7 +181,9 @@ fn offers<'a>(
 ) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> + use<'a> {
     let mut seen: Option<Text> = None;
     live(&view.internal_exports, view.internal_exports_of.get(service)).filter_map(move |export| {
+        // fault H11.1: namespace)?; ~> namespace).map(|_| export.reference.cluster.clone())?;
         let cluster = names::cluster_of(&export.meta.name.namespace)?;
+        // fault H11.2: seen ~> false && seen
         if seen.as_ref() == Some(&cluster) {
             return None;
         }
@@ -179,6 +194,7 @@ fn offers<'a>(
 
 /// The stamp of an export, if it speaks of the ports that it offers now.
 fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
+    // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
@@ -192,8 +208,10 @@ fn offered_since(
     cluster: &Text,
     export: &InternalServiceExport,
 ) -> Option<Timestamp> {
+    // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref()) ~> None
     let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.offered.as_ref());
     let stamp = current_offer(export).map(Some).or_else(of_go)?;
+    // fault T8.1, T28.1: .max(export.meta.created) ~>
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
@@ -202,6 +220,8 @@ fn offered_since(
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
     let accepts = |verdict: &Condition| &*verdict.status == "False";
     let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
+    // fault H7.4: told()) & ~> told() && false) &
+    // fault H7.5: told( ~> (told() || true
     (export.offered.is_none() || current_offer(export).is_none() && told())
         && view.imports.live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
@@ -213,6 +233,7 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
 /// so nobody else is waited for: who strips mark and stamp off its export, and lets no other come, keeps nobody out.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
+        // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
         .filter(|(_, it)| it.meta.finalizers.ours)
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
@@ -226,6 +247,7 @@ fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         }
         let since = offered_since(view, service, &cluster, export).unwrap_or(now);
         let offered = PortsOffered { since, ports: fingerprint(export) };
+        // fault H1.1: with_ours(true ~> clone(
         let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(true), offered };
         plan.push(Write::patch(Kind::InternalServiceExport, &export.meta, patch));
     }
@@ -250,6 +272,7 @@ fn unnameable(service: &ObjectName) -> String {
 /// The last export is gone: so is the import. One that is just being stamped is not gone.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
+    // fault H14.1: rights ~> false && rights
     let counts = |(cluster, _): &(Text, _)| rights::of_exporter(view, name, cluster) != Right::Refused;
     if import.meta.deleting || offers(view, name).any(|offer| counts(&offer)) {
         return Plan::default();
@@ -261,6 +284,7 @@ fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
 
 fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan {
     let status = resolution.status();
+    // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
         return Plan::default(); // a dying import is not resolved into; its end wakes us (B5)
     }
@@ -295,7 +319,10 @@ fn release(view: &View, service: &ObjectName) -> Plan {
         let cluster = names::cluster_of(&export.meta.name.namespace);
         let offered_anew = exports(view, service).any(|(other, _)| Some(&other) == cluster.as_ref());
         let named = |import: &ServiceImport| cluster.as_ref().is_some_and(|c| import.status.clusters.contains(c));
+        // fault H12.1: ) { plan ~> ) || true { plan
+        // fault H12.2: offered_anew || !import.is_some_and(named ~> import.is_none_or(|import| !import.status.ports.is_empty()) && (offered_anew || !import.is_some_and(named)
         if offered_anew || !import.is_some_and(named) {
+            // fault A1.1: plan.push(Write::finalizer(Kind::InternalServiceExport, &export.meta, false)); ~>
             plan.push(Write::finalizer(Kind::InternalServiceExport, &export.meta, false));
         }
     }

@@ -45,6 +45,7 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> 
         Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
         None => {
             let accepted = view.imports.get(service).is_some_and(|import| import.status.clusters.contains(cluster));
+            // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
             if accepted { Right::Granted } else { Right::Unknown }
         }
     }
@@ -59,15 +60,19 @@ pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> 
 
 /// The namespace that says so, if there is one; `None` where that is not known.
 fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
+    // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Some(None); } ~>
     if view.namespace_policy == NamespacePolicy::Off {
         return Some(None);
     }
     let name = ObjectName::new("", namespace.clone());
     let is_known = view.watches.complete(&[Kind::Namespace]) && !view.unreadable.has(Kind::Namespace, &name);
+    // fault T15.1: is_known.then(|| view.namespaces.get(&name ~> Some(is_known.then(|| view.namespaces.get(&name)).flatten(
     is_known.then(|| view.namespaces.get(&name))
 }
 
 fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
+    // fault T9.2: contains ~> is_empty() || clusters.contains
+    // fault T19.1: | clusters. ~> | !clusters.
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
 }
 

@@ -13,9 +13,11 @@ use std::collections::BTreeSet;
 /// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is what the
 /// replacement is to say, `held` what it says (`None` where it does not exist), `going` what the slice being removed says.
 pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceContent, going: &'a SliceContent) -> bool {
+    // fault F10.1: || going.address_type != wanted.address_type ~>
     if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
         return false;
     }
+    // fault A7.1: true ~> false
     let Some(held) = held else { return true };
     if held.endpoints.is_empty() {
         return true;
@@ -26,6 +28,7 @@ pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceConte
     // Other endpoints of it come and go without delaying the withdrawal, however often that is.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (going, held) = (addresses(going), addresses(held));
+    // fault T35.1: contains(&endpoint) && !held.contains(& ~> iter().any(|other| *other == endpoint) && !held.iter().any(|other| *other ==
     wanted.endpoints.iter().map(Addresses::of).any(|endpoint| going.contains(&endpoint) && !held.contains(&endpoint))
 }
 

@@ -29,8 +29,8 @@ enum Command {
     Controlplane,
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Plant the faults of core/tests/mutants.yaml, each alone in a copy of this tree, and tell which the tests do not see.
-    Mutants(mutants::MutantsArgs),
+    /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
+    Mutants(mutants::Choice),
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.

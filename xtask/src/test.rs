@@ -16,7 +16,7 @@ use crate::stopwatch::human;
 use crate::{limited, root, tidy};
 use anyhow::{Context as _, bail, ensure};
 use play::Manner;
-pub(crate) use select::Selection;
+pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};

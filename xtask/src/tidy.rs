@@ -8,6 +8,7 @@ mod layout;
 mod reasons;
 mod source;
 
+use crate::mutants::Planned;
 use crate::root;
 use anyhow::bail;
 use source::Tree;
@@ -76,6 +77,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
         bail!("{count} places are untidy; they are listed above");
     }
     Ok(())
+}
+
+/// The faults that the source marks, with their tests.
+///
+/// # Errors
+/// Where a mark is malformed or has no test.
+pub(crate) fn planned_faults() -> anyhow::Result<Vec<Planned>> {
+    behaviour::planned_faults(&Tree::read(&root())?)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ const COMPONENT: &str = "endpointsliceexport-controller";
 pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
     exports(view, name)
+        // fault T4.1: && holds_source(export) ~>
         .filter(|export| may_hold(view, export) && holds_source(export))
         .min_by_key(|export| by_name(export))
 }
@@ -27,6 +28,8 @@ pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &
 /// Only members export, and only what they may.
 fn may_hold(view: &View, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
+        // fault T2.1: is_some_and ~> is_none_or
+        // fault T11.1: Refused) ~> Refused || true)
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Refused)
 }
 
@@ -36,11 +39,14 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
         names::cluster_of(namespace).is_some_and(|cluster| names::is_slice_export_name_of(name, &cluster));
+    // fault T6.1: !named_after ~> false
+    // fault D8.1: export.meta.created ~> Timestamp(0)
     (!named_after, export.meta.created, namespace.clone())
 }
 
 /// The export that would be distributed under a name if its source slice were held by nobody else.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
+    // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
@@ -56,6 +62,7 @@ pub(crate) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
 }
 
 fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
+    // fault T7.1: .namespace == other.meta.name.namespace ~> == other.meta.name
     one.meta.name.namespace == other.meta.name.namespace
 }
 
@@ -69,6 +76,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
             plan.join(unmark(export)); // its InternalServiceExport says why, if it has one
             continue;
         };
+        // fault T5.1: if export.meta.deleting { plan.join(unmark(export)); continue; } ~>
         if export.meta.deleting {
             plan.join(unmark(export));
             continue;
@@ -77,8 +85,11 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
         plan.hindrances.push(Hindrance { reason: event.reason, message: event.message.clone() });
         let takes_away = |write: &&mut Write| write.kind == Kind::EndpointSliceImport && is_copy(view, write, export);
         match plan.writes.iter_mut().find(takes_away) {
+            // fault T4.2: withdrawal) => withdrawal.events.push ~> _) => drop
             Some(withdrawal) => withdrawal.events.push(event),
+            // fault T3.2: None if export.meta.finalizers.ours => {} ~>
             None if export.meta.finalizers.ours => {}
+            // fault T3.1: .telling([event]) ~>
             None => plan.push(Write::finalizer(Kind::EndpointSliceExport, &export.meta, true).telling([event])),
         }
     }

@@ -18,5 +18,6 @@ pub(super) fn release(view: &View, name: &Text) -> Plan {
 
 fn leaves(view: &View, copy: &HubSlice) -> bool {
     let namespace = ObjectName::new("", copy.meta.name.namespace.clone());
+    // fault D13.2: is_some_and(|it| it.meta.deleting ~> is_some(
     view.watches.complete(&[Kind::Namespace]) && view.namespaces.get(&namespace).is_some_and(|it| it.meta.deleting)
 }

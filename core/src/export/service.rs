@@ -20,6 +20,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if view.is_export_unknown(service) || !view.watches.complete(&LOCAL) {
         return Plan::default();
     }
+    // fault S14.1: withdraw_from_hub(view, service ~> Plan::default(
     let Some(export) = view.exports.get(service) else { return withdraw_from_hub(view, service) };
     if export.meta.deleting {
         return withdraw(view, export);
@@ -44,6 +45,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         }
         Eligibility::Ineligible(held) => {
             let verdict = Verdict::service_ineligible(service);
+            // fault R1.2: text = format!("{}: {}", verdict.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = verdict.message.clone(
             let text = format!("{}: {}", verdict.message, why_ineligible(held));
             refuse(view, export, wanted(verdict).telling(text), now)
         }
@@ -53,6 +55,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             refuse(view, export, wanted(verdict).telling(text), now)
         }
         // A withdrawal that has begun is finished first.
+        // fault S22.1: export) => { ~> export) && false => {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
             withdraw(view, export)
         }
@@ -75,6 +78,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 
 /// Says why it is not exported as the user wants; an export that stands is kept up.
 fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
+    // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
         return keep_offering(view, export, service, valid, now);
     }
@@ -101,12 +105,15 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
         return Plan::default();
     }
     let mut plan = withdraw_from_hub(view, &export.meta.name);
+    // fault S12.1: plan.writes.is_empty() && ~>
+    // fault S16.1: ours { let ~> ours && view.services.get(&export.meta.name).is_some() { let
     if plan.writes.is_empty() && export.meta.finalizers.ours {
         let name = &export.meta.name;
         let service = view.services.get(name).map(|service| &service.meta.uid);
         if let Some(unreadable) = view.unreadable_in_hub(Kind::InternalServiceExport, name, service) {
             return Plan::held_by_unreadable(Kind::ServiceExport, name, Kind::InternalServiceExport, &unreadable);
         }
+        // fault S12.2: plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false)); ~>
         plan.push(Write::finalizer(Kind::ServiceExport, &export.meta, false));
     }
     plan
@@ -116,10 +123,12 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) -> Plan {
     let mut wanted = vec![valid];
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
+        // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
         // Once the export is gone, nothing else tells that its verdict does not hold any more (B9).
+        // fault S10.6: Some(status) if remembers(export) => Plan::one(status), ~>
         Some(status) if remembers(export) => Plan::one(status),
         // Two writes to one object cannot stand in one plan; the withdrawal goes first.
         Some(status) => {
@@ -147,8 +156,10 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = wanted(Verdict::service_is_valid(name));
+    // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
         // Whatever the hub said of an earlier export does not hold for this one (B9).
+        // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let wanted = [valid, pending(name, COMPONENT)];
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
@@ -167,6 +178,7 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     {
         to_hub = export_to_hub(view, service, hub, now);
         let is_fuller = |held: &InternalServiceExport| held.headless || !offers(held, &offer_of(service, hub));
+        // fault U14.3: to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller))) ~> let _ = is_fuller
         to_hub.look_again(hub.again(exports_in_hub(view, &service.meta.name).any(is_fuller)));
     }
     let valid = unless_hindered(view, export, service, valid, held.as_deref());
@@ -180,6 +192,7 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
+            // fault S10.7: return plan; ~>
             return plan; // once that is gone, nothing else tells that its verdict does not hold for this one (B9)
         }
     }
@@ -195,6 +208,7 @@ fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused:
     }
     match refused {
         Some(message) => Some(wanted(Verdict::write_refused(message.to_owned()))),
+        // fault R14.1: (!conditions::say_refused(&export.conditions)).then_some ~> Some
         None => (!conditions::say_refused(&export.conditions)).then_some(valid),
     }
 }
@@ -230,6 +244,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
     let judged = internal.and_then(|internal| {
         conditions::find(&internal.conditions, CONFLICT)
+            // fault S9.1: .filter(|verdict| verdict.observed_generation >= internal.meta.generation) ~>
             .filter(|verdict| verdict.observed_generation >= internal.meta.generation)
     });
     match judged.map(|condition| &*condition.status) {
@@ -258,13 +273,18 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     let mut plan = Plan::default();
     let mut present = false;
     for held in exports_in_hub(view, name) {
+        // fault S11.2, S13.1: = true; ~> |= !held.meta.deleting;
         present = true; // also one that is still going: its name is free only when it is gone (B4)
         if held.meta.deleting {
             continue;
         }
         if held.reference.uid != service.meta.uid {
             // The Service was made anew: another identity is another export (B16).
+            // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &held.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
+        // fault S8.1: !is_offered(held, service, hub) || ~>
+        // fault A6.6: (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster ~> !is_offered(held, service, hub
+        // fault S23.2: fits && ~>
         } else if fits && (!is_offered(held, service, hub) || held.reference.cluster != view.settings.cluster) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, offer: offer.clone() };
@@ -274,6 +294,7 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     }
     if !present
         && fits
+        // fault A1.2: service) { ~> service).filter(|_| false) {
         && let Some(at) = free_name(view, service)
     {
         let desired = Desired::InternalServiceExport { reference: reference(view, service, now), offer };
@@ -294,6 +315,7 @@ fn offer_of(service: &Service, hub: FeatureSet) -> Offer {
 fn is_offered(held: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
     let offer = offer_of(service, hub);
     let fuller = || Offer { session_affinity: service.session_affinity, ..offer.clone() };
+    // fault U12.5: (held.headless && service.headless || offers(held, &fuller())) ~> { let _ = &fuller; held.headless && service.headless }
     offers(held, &offer) || hub.is_assumed() && (held.headless && service.headless || offers(held, &fuller()))
 }
 
@@ -308,6 +330,7 @@ fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     if view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
         return None;
     }
+    // fault N1.1, N1.4: find(|at| view.internal_exports.get(at).is_none() ~> next(
     view.names_in_hub(name, uid).find(|at| view.internal_exports.get(at).is_none())
 }
 
@@ -333,6 +356,7 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     let known = view.watches.complete(&[Kind::InternalServiceExport])
         && exports_in_hub(view, name).next().is_none()
         && view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
+    // fault R5.1: if !known ~> if true || !known
     if !known || free_name(view, service).is_some() {
         return None;
     }
@@ -351,5 +375,6 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
 fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
     let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
+    // fault R2.2: events) ~> events.into_iter().skip(1))
     Some(Write::patch(Kind::ServiceExport, &export.meta, Patch::ServiceExportConditions(list)).telling(events))
 }

@@ -26,6 +26,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     let hub = Hub { understands: hub, now };
     let mut plan = match wanted(view, slice, hub) {
         None => withdraw_all(view, slice, hub).hindered_by(not_understood(view, slice, hub)),
+        // fault S23.3: if source. ~> if false && source.
         Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
             Plan::default().hindered_by([too_many_ports(view, &source)])
         }
@@ -33,6 +34,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     };
     let told = view.slices.live(slice).map(|slice| hub.understands.slice(&slice.content));
     let is_other = |export: &HubSlice| told.as_ref().is_some_and(|told| told.as_deref() != Some(&export.spec.content));
+    // fault U14.4: plan.look_again(hub.understands.again(exports_of(view, slice).any(is_other))) ~> let _ = is_other
     plan.look_again(hub.understands.again(exports_of(view, slice).any(is_other)));
     plan
 }
@@ -66,12 +68,14 @@ fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a
 
 /// The slice, if it is of this cluster's making.
 fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
+    // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices.live(slice).filter(|slice| !view.is_imported(slice))
 }
 
 /// The slice, if it is one that is exported with its Service.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
+    // fault U5.1: hub.understands.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.understands.slice(&slice.content)? })
 }
 
@@ -121,6 +125,8 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
         let is_kept = kept == Some(&export.spec.reference.uid);
+        // fault U13.2: export.meta.deleting || is_kept || awaits_successor(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || awaits_successor(view, export, hub) }
+        // fault E12.1: || awaits_successor(view, export, hub) ~>
         export.meta.deleting || is_kept || awaits_successor(view, export, hub)
     };
     for export in exports_of(view, slice).filter(|export| !stays(export)) {
@@ -134,6 +140,7 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
 fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
+    // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
     if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }
@@ -145,10 +152,12 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
 
 /// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
 fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
+    // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
         return match free_name(view, source.slice, export) {
             Some(at) => {
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
+                // fault A10.3: Plan::one(Write::create(Kind::EndpointSliceExport, at, desired)) ~> { let _ = (at, desired); Plan::default() }
                 Plan::one(Write::create(Kind::EndpointSliceExport, at, desired))
             }
             None => Plan::default().hindered_by(name_held(view, source.slice, export)),
@@ -157,15 +166,20 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     let owner = &export.meta.name;
     if kept.spec.owner == *owner
         && succession::empties(&kept.spec.content, &source.content)
+        // fault E12.2: awaits_successor(view, kept, hub) ~> false
         && awaits_successor(view, kept, hub)
     {
         return Plan::default(); // the other slice's export wakes us
     }
     let reference = &kept.spec.reference;
+    // fault E15.1: !kept.misnamed ~> true
     let is_ours = !kept.misnamed
         && reference.cluster == view.settings.cluster
+        // fault A6.3: && reference.source == source.slice.meta.name ~>
         && reference.source == source.slice.meta.name
+        // fault E10.1: && kept.spec.owner == *owner ~>
         && kept.spec.owner == *owner;
+    // fault W5.1, W6.1: !hub.understands.is_carried(&kept.spec.content, &source.slice.content) ~> kept.spec.reference.generation != source.slice.meta.generation
     if !hub.understands.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
         let patch = Patch::HubSlice(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(Kind::EndpointSliceExport, &kept.meta, patch));
@@ -173,6 +187,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     let mut plan = Plan::default();
     let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;
     for other in exports_of(view, &source.slice.meta.name).filter(superseded) {
+        // fault E8.1: plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta)); } ~> let _ = other; } let _ = &mut plan;
         plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
     }
     plan
@@ -181,9 +196,14 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
 /// The export to keep among those of this very slice: whoever named it (B1b, B2), the newest that is not going.
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
+        // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
+        // fault E5.2: uid) ~> uid && !(slice.content.endpoints.is_empty() && !export.spec.content.endpoints.is_empty()))
+        // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
         .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
         .max_by(|one, other| {
+            // fault E8.3: export.spec.reference.generation ~> 0
             let rank = |export: &HubSlice| (export.spec.reference.generation, export.meta.created);
+            // fault E8.2: one).cmp(&rank(other ~> other).cmp(&rank(one
             rank(one).cmp(&rank(other)).then_with(|| other.meta.name.cmp(&one.meta.name))
         })
 }
@@ -199,6 +219,7 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
+        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, view.stamps.oldest_change(&slice.meta.name).map_or(0, |at| at.0))
         view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
     })
 }
@@ -228,7 +249,9 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     for at in candidates {
         match view.slice_exports.get(&at) {
             None => return Some(at),
+            // fault E9.1: Some(held) if held.spec.reference.uid == slice.meta.uid => return None, ~>
             Some(held) if held.spec.reference.uid == slice.meta.uid => return None,
+            // fault E4.1: ) => {} } } None ~> ) => return None, } } None
             Some(_) => {}
         }
     }
@@ -239,6 +262,7 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&
     let slice = source.slice;
     // A change that was seen before the slice could be exported did not wait for us until then.
     let exportable_since = view.stamps.exportable_since(&export.meta.name);
+    // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change: same stamp
     HubSliceSpec {
@@ -246,8 +270,11 @@ fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&
             cluster: view.settings.cluster.clone(),
             source: slice.meta.name.clone(),
             uid: slice.meta.uid.clone(),
+            // fault S19.2: Text::from(slice.meta.resource_version.to_string ~> held.map_or_else(|| Text::from(slice.meta.resource_version.to_string()), |held| held.spec.reference.resource_version.clone
             resource_version: Text::from(slice.meta.resource_version.to_string()),
+            // fault E1.1: slice.meta.generation ~> 0
             generation: slice.meta.generation,
+            // fault L2.1: first_seen.unwrap_or(kept.or(exportable_since)) ~> { let _ = kept; first_seen.unwrap_or(exportable_since) }
             exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
         },
         owner: export.meta.name.clone(),

@@ -22,6 +22,8 @@ impl Source {
     /// The source slice of an export; `None` where it has no UID: then nobody competes for it.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
+        // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
+        // fault T7.2: !uid.is_empty() ~> uid.is_empty() || true
         (!uid.is_empty()).then(|| Self { uid: uid.clone(), service: service.clone() })
     }
 }
@@ -81,6 +83,9 @@ impl View {
         }
         let mut rivals: BTreeSet<&Text> = BTreeSet::new();
         for (source, holder) in &before {
+            // fault T5.2: self ~> false && self
+            // fault T33.1: self ~> true || self
+            // fault T35.4: holders ~> slice_exports_from.get(source).count() > 1 || self.holders
             if self.holders.of(source) != holder.as_ref() {
                 rivals.extend(self.slice_exports_from.get(source).map(|export| &export.name));
             }
@@ -102,6 +107,7 @@ impl View {
             .imports
             .get(&export.spec.owner)
             .is_some_and(|import| distribute::is_among(&import.status.clusters, export));
+        // fault T6.2: !accepted ~> false && accepted
         Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
     }
 
@@ -110,6 +116,7 @@ impl View {
     /// The Services whose slices on their way out may wait for an export under a name.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
+        // fault T35.6: .filter(|export| !export.spec.content.endpoints.is_empty()) ~>
         let replacing = exports.filter(|export| !export.spec.content.endpoints.is_empty());
         replacing.map(|export| export.spec.owner.clone()).collect()
     }

@@ -17,6 +17,8 @@ impl View {
 
     /// True if the members' announcements have been listed, or cannot be.
     pub(crate) fn knows_features(&self) -> bool {
+        // fault U8.1: Incomplete } ~> Incomplete || true }
+        // fault U12.1: self.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(self.watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         self.watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
@@ -37,16 +39,20 @@ impl View {
     /// Services that it claims, and of their slices.
     fn hear_member(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let namespace = &name.namespace;
+        // fault U9.1: as_ref() != Some(&name.name ~> is_none(
         if names::cluster_of(namespace).as_ref() != Some(&name.name) {
             return;
         }
         let said = self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
         let said = said.map(|member| member.understood());
         let changed = self.announced.entry(namespace.clone()).or_default().heard(said, at);
+        // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // members that left
         if changed {
             for claim in self.internal_imports.in_namespace(namespace) {
+                // fault U6.3: self.slice_dirties(&claim.reference.source, dirty); ~>
                 self.slice_dirties(&claim.reference.source, dirty);
+                // fault F7.2: dirty.push(Key::Service(claim.reference.source.clone())); ~>
                 dirty.push(Key::Service(claim.reference.source.clone()));
             }
             let copies = self.slice_imports.in_namespace(namespace);

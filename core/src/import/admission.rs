@@ -60,6 +60,7 @@ impl Why {
 
 /// What is imported of a slice, by what was declared of the cluster that the hub says it comes from.
 pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
+    // fault T21.1: get(&given.spec.reference.cluster ~> values().next(
     let ranges = view.settings.source_ranges.get(&given.spec.reference.cluster);
     admit(&given.spec.content, ranges.map(Vec::as_slice))
 }
@@ -67,6 +68,7 @@ pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
 /// Whether an address of IPv6 is imported of a slice.
 pub(crate) fn gives_six(view: &View, given: &HubSlice) -> bool {
     let is_any_fit = |content: &SliceContent| content.endpoints.iter().chain(&content.draining).next().is_some();
+    // fault F4.3: is_any_fit(&admitted(view, given).content) ~> { let _ = (view, is_any_fit); true }
     given.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, given).content)
 }
 
@@ -109,6 +111,7 @@ impl Rules<'_> {
     fn refuse(self, written: &str) -> Option<Why> {
         let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
+            // fault T20.3: && address.to_canonical().is_ipv6() ~>
             AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
             AddressType::Other(_) => false,
         });
@@ -120,12 +123,15 @@ impl Rules<'_> {
         let in_range = |ranges: &[Range]| ranges.iter().any(|range| range.contains(address));
         if address.is_unspecified() {
             Some(Why::Unspecified)
+        // fault T20.1: address.is_loopback() ~> false
         } else if address.is_loopback() {
             Some(Why::Loopback)
+        // fault T20.2: link_local { Some ~> link_local && false { Some
         } else if link_local {
             Some(Why::LinkLocal)
         } else if address.is_multicast() || broadcast {
             Some(Why::Multicast)
+        // fault T21.2: ) { Some ~> ) && false { Some
         } else if self.ranges.is_some_and(|ranges| !in_range(ranges)) {
             Some(Why::OutOfRange)
         } else {
@@ -142,8 +148,10 @@ impl Rules<'_> {
                 None => addresses.push(address.clone()),
             }
         }
+        // fault T20.4: (!addresses.is_empty()) ~> true
         (!addresses.is_empty()).then(|| Endpoint {
             addresses,
+            // fault T25.1: .filter(|hostname| names::is_dns_1123_label(hostname)) ~>
             hostname: given.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
             zone: given.zone.clone().filter(|zone| names::is_label_value(zone)),
         })
@@ -159,6 +167,7 @@ fn is_fit(port: &EndpointPort) -> bool {
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
     let is_fit = |port: &&ServicePort| {
         is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
+            // fault T24.2: && port.target_port.as_ref().is_none_or(is_fit_target) ~>
             && port.target_port.as_ref().is_none_or(is_fit_target)
     };
     ports.iter().find(|port| !is_fit(port))
@@ -167,6 +176,7 @@ pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
 fn is_fit_target(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => (1..=65_535).contains(number),
+        // fault T24.3: names::is_port_name(name ~> !name.is_empty(
         TargetPort::Name(name) => names::is_port_name(name),
     }
 }
@@ -184,6 +194,7 @@ pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
 fn is_fit_port(name: &str, protocol: &str, port: Option<i32>, app_protocol: Option<&str>) -> bool {
     (name.is_empty() || names::is_dns_1123_label(name))
         && matches!(protocol, "TCP" | "UDP" | "SCTP")
+        // fault T23.1: (1..=65_535).contains(&port) ~> port != 0
         && port.is_none_or(|port| (1..=65_535).contains(&port))
         && app_protocol.is_none_or(names::is_qualified_name)
 }

@@ -14,9 +14,11 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
         return Plan::default();
     }
     match view.imports.get(name) {
+        // fault I4.1: withdraw(view, name ~> Plan::default(
         None => withdraw(view, name),
         Some(import) if import.meta.deleting => {
             let plan = withdraw(view, name);
+            // fault M19.1: if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { ~> { let _ = let_go(view, import);
             if plan.writes.is_empty() && import.meta.finalizers.ours { let_go(view, import) } else { plan }
         }
         Some(import) if !import.meta.finalizers.ours => {
@@ -33,6 +35,7 @@ pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
     match import {
         Some(import)
+            // fault M24.1: && claims_of(view, name).next().is_none() ~>
             if known && !view.unreadable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
         {
             let_go(view, import)
@@ -69,23 +72,31 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     }
     let Some(current) = current else {
         // A claim that is being deleted still holds the name (B4).
+        // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_wish_unknown(view, import) {
+            // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
             plan.join(create(view, import, consumer_type.unwrap_or_default()));
         }
         return plan;
     };
+    // fault I3.1: consumer_type) ~> consumer_type && *wanted == ConsumerType::LoadBalancer)
     match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
+        // fault C4.1 (change_of_type::a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered): ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer ~> wanted @ ConsumerType::LoadBalancer) => plan.push(Write::patch(Kind::InternalServiceImport, &current.meta, Patch::ConsumerType(wanted)
         Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
         Some(wanted @ ConsumerType::ClusterIp) => {
             plan.push(Write::patch(Kind::InternalServiceImport, &current.meta, Patch::ConsumerType(wanted)));
         }
         None => {}
     }
+    // fault I6.2: previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current) ~> current
     let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
+    // fault I2.1: shown ~> false && shown
     if shown.status != import.status {
         let patch = Patch::ImportStatus(shown.status.clone());
         plan.push(Write::patch(Kind::ServiceImport, &import.meta, patch));
     }
+    // fault I6.1: .filter(|_| is_answered(current)) ~>
+    // fault I8.1: current)) { ~> current) && false) {
     if let Some(previous) = previous.filter(|_| is_answered(current)) {
         plan.push(Write::delete(Kind::InternalServiceImport, &previous.meta));
     }
@@ -106,6 +117,7 @@ struct Standing<'a> {
 fn standing<'a>(view: &'a View, import: &ServiceImport) -> Standing<'a> {
     let (name, uid) = (&import.meta.name, &import.meta.uid);
     let live = claims_of(view, name).filter(|claim| !claim.meta.deleting);
+    // fault I4.2: uid) ~> uid || true)
     let (own, mut surplus): (Vec<_>, Vec<_>) = live.partition(|claim| claim.reference.uid == *uid);
     let is_named_by_us =
         |claim: &&InternalServiceImport| view.names_in_hub(name, Some(uid)).any(|at| at == claim.meta.name);
@@ -113,6 +125,7 @@ fn standing<'a>(view: &'a View, import: &ServiceImport) -> Standing<'a> {
     if named.is_empty() && !others.is_empty() {
         named.push(others.remove(0));
     }
+    // fault I4.3: surplus.extend(others) ~> let _ = others
     surplus.extend(others);
     let age = |claim: &&InternalServiceImport| {
         let is_exclusive = claim.consumer_type == ConsumerType::LoadBalancer;
@@ -170,6 +183,7 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
         return None;
     }
+    // fault N1.2: find(|at| view.internal_imports.get(at).is_none() ~> next(
     view.names_in_hub(name, uid).find(|at| view.internal_imports.get(at).is_none())
 }
 
@@ -177,6 +191,7 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 /// cannot be claimed. The condition of its MultiClusterService that says so tells whom to wake when a name is free ([`View`]).
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
+    // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 

@@ -25,7 +25,9 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         // Its finalizer is gone, so what belonged to it is; a Service that someone labelled as derived is not ours.
         None => Plan::default(),
         Some(wish) if wish.meta.deleting => unimport(view, wish),
+        // fault M6.1: wish.import_name.is_empty() ~> false
         Some(wish) if wish.import_name.is_empty() => import_nothing(view, wish, now),
+        // fault M1.1: if !marked ~> if false && !marked
         Some(wish) if !marked(wish) => Plan::one(mark(wish, wish.derived_label.clone())),
         Some(wish) => import(view, wish, now),
     }
@@ -40,6 +42,8 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     for service in derived_services(view, wish) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
+    // fault M9.1: controlled_imports(view, wish).chain(orphaned_import(view, wish ~> view.imports.live(&ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())).into_iter().chain(controlled_imports(view, wish).take(0
+    // fault M12.2: for import in controlled_imports(view, wish).chain(orphaned_import(view, wish) ~> let _ = orphaned_import; for import in controlled_imports(view, wish
     for import in controlled_imports(view, wish).chain(orphaned_import(view, wish)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
@@ -49,6 +53,8 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
         // Nobody would look after it once this is gone.
         return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
     }
+    // fault M12.1: if plan.writes.is_empty() ~>
+    // fault A2.1: if plan.writes.is_empty() { let event = event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish))); let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, "")); plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]).telling(left)); } ~> let patch = Patch::MultiClusterService { finalizers: wish.meta.finalizers.with_ours(false), import_label: wish.import_label.clone(), derived_label: wish.derived_label.clone(), }; plan.writes.insert(0, Write::patch(Kind::MultiClusterService, &wish.meta, patch));
     if plan.writes.is_empty() {
         let event =
             event(wish, Reason::UnimportedService, format!("service {} is not imported any more", wanted(wish)));
@@ -58,7 +64,9 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
             derived_label: wish.derived_label.clone(),
         };
         let stripped = wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+        // fault M23.2: view.services.live(at).is_some_and(|it| it.derived_from.is_none()) ~> { let _ = at; true }
         let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
+        // fault M23.1: map ~> filter(|_| false).map
         let left = stripped.filter(is_stripped).map(|left| left_behind(wish, &left, ""));
         plan.push(Write::patch(Kind::MultiClusterService, &wish.meta, patch).telling([event]).telling(left));
     }
@@ -68,6 +76,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
 /// `spec.serviceImport` was left out, or taken out (B17): what was imported goes, and the condition says so.
 fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
+    // fault M6.2: for import in controlled_imports(view, wish) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
     for import in controlled_imports(view, wish) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
@@ -82,12 +91,14 @@ fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Pl
 
 /// It carries the finalizer and remembers what it imports, so that it can be cleaned up whatever happens next.
 fn marked(wish: &MultiClusterService) -> bool {
+    // fault M7.1: as_ref() == Some(&wish.import_name ~> is_some(
     wish.meta.finalizers.ours && wish.import_label.as_ref() == Some(&wish.import_name)
 }
 
 fn mark(wish: &MultiClusterService, derived_label: Option<Text>) -> Write {
     let patch = Patch::MultiClusterService {
         finalizers: wish.meta.finalizers.with_ours(true),
+        // fault W3.1: Some( ~> wish.meta.finalizers.ours.then(||
         import_label: Some(wish.import_name.clone()),
         derived_label,
     };
@@ -106,6 +117,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let resolved = match view.imports.get(&name) {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(wish)), finalizer: true };
+            // fault A1.3: plan.push(Write::create(Kind::ServiceImport, name.clone(), desired)) ~> let _ = desired
             plan.push(Write::create(Kind::ServiceImport, name.clone(), desired));
             if let Some(said) = say_refused(view, wish, now) {
                 plan.join(said);
@@ -116,9 +128,11 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
             }
             None
         }
+        // fault M13.1: Some(import) if import.meta.deleting => None, ~>
         Some(import) if import.meta.deleting => None, // its end wakes us (B4)
         Some(import) => match import.controller() {
             None => {
+                // fault M2.1: plan.push(adopt(import, wish) ~> let _ = adopt(import, wish
                 plan.push(adopt(import, wish));
                 None
             }
@@ -152,6 +166,7 @@ fn unreadable_of(view: &View, wish: &MultiClusterService) -> Option<(Kind, Objec
 
 fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
     let patch = Patch::ServiceImportOwners {
+        // fault M2.2: import.owners.clone ~> Vec::new
         others: import.owners.clone(),
         controller: controller(wish),
         finalizers: import.meta.finalizers.with_ours(true),
@@ -169,15 +184,22 @@ fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectNam
     };
     let hindrance = name_held.map(|message| Hindrance { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().hindered_by(hindrance);
+    // fault M7.2: wish) { ~> wish).filter(|_| false) {
+    // fault M18.3: standing ~> derived_service
     if let Some(service) = standing(view, wish) {
+        // fault M10.2: since = view.stamps.unresolved_since(import).unwrap_or(now) ~> _ = view.stamps.unresolved_since(import); let since = now
+        // fault M11.1: since = view.stamps.unresolved_since(import).unwrap_or(now ~> _ = view.stamps.unresolved_since(import); let since = conditions::find(&wish.conditions, VALID).map_or(now, |held| held.last_transition
         let since = view.stamps.unresolved_since(import).unwrap_or(now);
+        // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings.derived_service_grace_micros);
         if now < until {
             plan.look_again(until);
+            // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
             plan.join(say_beside(view, &plan, wish, &verdict, service.load_balancer.clone(), now));
             return plan;
         }
     }
+    // fault M8.1: retire(view, wish)); plan.join( ~>
     plan.join(retire(view, wish));
     plan.join(say_beside(view, &plan, wish, &verdict, LoadBalancerStatus::default(), now));
     plan
@@ -190,6 +212,7 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
     if plan.writes.is_empty() && wish.derived_label.is_some() {
+        // fault W8.1: plan.push(mark(wish, None) ~> let _ = mark(wish, None
         plan.push(mark(wish, None));
     }
     plan
@@ -267,6 +290,7 @@ fn held_by_another(view: &View, wish: &MultiClusterService, holder: &str) -> Hin
 /// The import has exporters: the Service stands under the name that the label says. One that stands under another name
 /// keeps it, and its addresses: the label was edited by hand.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
+    // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
             "Service {} is not derived as the hub gives it: it has port {:?} {}/{}, which is none. Correct the Service in \
@@ -280,6 +304,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return refuse(view, wish, Verdict::port_refused(message), now);
     }
     let named = || wish.derived_label.as_ref().map(|label| view.in_system(label.clone()));
+    // fault M18.1: standing( ~> derived_service(
     let standing = standing(view, wish);
     let name = standing
         .map(|service| service.meta.name.clone())
@@ -288,6 +313,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     let Some(name) = name else {
         return refuse(view, wish, Verdict::name_held_by_another(names_held(view, wish)), now);
     };
+    // fault M3.1: wish ~> false && wish
     if wish.derived_label.as_ref() != Some(&name.name) {
         let left = named()
             .filter(|left| !usable(view, wish, left))
@@ -298,6 +324,7 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     let desired = desired(view, wish, import, standing, waits);
     let Some(service) = view.services.get(&name) else {
         let mut plan = Plan::one(Write::create(Kind::Service, name, Desired::Service(desired)));
+        // fault R14.2: plan.join(say_refused(view, wish, now).unwrap_or_default()); ~>
         plan.join(say_refused(view, wish, now).unwrap_or_default());
         return plan;
     };
@@ -306,8 +333,10 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     }
     let mut plan = Plan::default();
     for other in derived_services(view, wish).filter(|other| other.meta.name != name) {
+        // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
         plan.push(Write::delete(Kind::Service, &other.meta)); // its label was edited by hand
     }
+    // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {
         // That cannot be changed: it is made anew.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
@@ -321,12 +350,14 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         plan.join(said);
         return plan;
     }
+    // fault I7.2: waits ~> false
     let valid = if waits {
         Some(says(Verdict::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
     } else {
         imported(view, wish, import, &name)
     };
     if let Some(valid) = valid {
+        // fault M3.2: service.load_balancer.clone ~> LoadBalancerStatus::default
         plan.writes.extend(set_status(view, wish, &valid, service.load_balancer.clone(), now));
     }
     plan
@@ -337,9 +368,11 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
 fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
     let said = conditions::find(&wish.conditions, VALID);
     let held = match slice::names_held(view, &import.meta.name) {
+        // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
         None if said.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
         held => held.unwrap_or_default(),
     };
+    // fault P5.2: ) { return ~> ) && false { return
     if !held.is_empty() {
         return Some(says(Verdict::name_held_by_another(slice::names_held_message(view, &import.meta.name, &held))));
     }
@@ -396,10 +429,14 @@ fn desired(
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: wish.meta.name.clone(),
+        // fault I7.1: || waits_for_load_balancer ~>
+        // fault M4.1: wish.consumer_type ~> ConsumerType::default()
         consumer_type: if headless || waits_for_load_balancer { ConsumerType::ClusterIp } else { wish.consumer_type },
         ports: import.status.ports.clone(),
         headless,
+        // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity
         session_affinity: admission::fit_affinity(import.status.session_affinity),
+        // fault F4.1: standing.is_some_and(|service| service.dual_stack) || ~>
         dual_stack: standing.is_some_and(|service| service.dual_stack) || given.into_iter().any(gives_six),
         internal_load_balancer: wish.internal_load_balancer,
     }
@@ -412,10 +449,14 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         ConsumerType::ClusterIp => ServiceType::ClusterIp,
     };
     !service.relabelled
+        // fault M15.1: service.service_type == service_type ~> (service.service_type == service_type || true)
         && service.service_type == service_type
+        // fault M15.2: eq(with_targets(&desired.ports) ~> count() == with_targets(&desired.ports).count(
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.derived_from.as_ref() == Some(&desired.derived_from)
+        // fault M5.1: service.internal_load_balancer == desired.internal_load_balancer ~> (service.internal_load_balancer || !desired.internal_load_balancer)
         && service.internal_load_balancer == desired.internal_load_balancer
+        // fault F9.1: && service.session_affinity == desired.session_affinity ~>
         && service.session_affinity == desired.session_affinity
         && service.dual_stack == desired.dual_stack
 }
@@ -423,6 +464,7 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
 /// Ports as the API server completes them: without a target port, pods listen on the port itself.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
+        // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0
         let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));
         ServicePort { target_port, ..port.clone() }
     })
@@ -431,6 +473,7 @@ fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
 /// A derived Service may have that name: it is a label, and free or already ours.
 fn usable(view: &View, wish: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&wish.meta.name);
+    // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
     names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours)
 }
 

@@ -37,6 +37,7 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         Some(given) if given.meta.deleting => withdraw(view, given, held),
         Some(given) => match binding(view, &given.spec.owner) {
             // Nothing to bind to yet, or no more: a change of the MultiClusterService or its Service wakes us (B12).
+            // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
             Some(service) => import(view, given, held, service),
         },
@@ -52,7 +53,10 @@ fn is_ours(view: &View, given: &HubSlice, held: &EndpointSlice) -> bool {
 
 /// Removes the imported slice, then lets the hub's object go: the finalizer says that we may hold a copy.
 fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
+    // fault P3.1: held)) { ~> held) && !held.meta.deleting) {
+    // fault P3.2: .filter(|held| is_ours(view, given, held)) ~>
     match held.filter(|held| is_ours(view, given, held)) {
+        // fault P10.1: || awaits_successor(view, given, held) ~>
         Some(held) if held.meta.deleting || awaits_successor(view, given, held) => Plan::default(),
         Some(held) => Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)),
         None if given.meta.finalizers.ours => {
@@ -68,11 +72,13 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
     let Some(service) = binding(view, &given.spec.owner) else { return false };
     let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
     let others = view.slice_imports_of.get(&given.spec.owner).filter_map(|other| view.slice_imports.live(other));
+    // fault P10.3: other| other.spec.reference.cluster == given.spec.reference.cluster ~> _| true
     others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
         let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
         if held.is_some_and(|held| !is_ours(view, other, held)) {
             return false; // it cannot be imported: somebody else's slice has its name
         }
+        // fault T20.5: admitted(view, other) ~> &other.spec
         let wanted = admitted(view, other).content;
         succession::awaited(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
     })
@@ -86,11 +92,13 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
         return plan;
     }
     let hindrance = Hindrance { reason: wanted.refused.reason(), message: wanted.refused.message(given) };
+    // fault T22.1: is_news ~> true || is_news
     if let Some(event) = importer_event(view, service, &hindrance).filter(|_| is_news(view, given, held, &wanted)) {
         let imports =
             |write: &&mut Write| write.kind == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
+    // fault T22.2: .hindered_by([hindrance]) ~>
     plan.hindered_by([hindrance])
 }
 
@@ -100,6 +108,7 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
     let since = view.stamps.refused_since(&given.meta.name.name);
     let observed = held.and_then(|held| held.observed_generation);
     let of_the_same = observed == Some(given.spec.reference.generation) && observed == since;
+    // fault T22.4: of_the_same ~> false
     observed < since || of_the_same && held.is_some_and(|held| held.content != *wanted.content)
 }
 
@@ -120,6 +129,7 @@ fn ensure(
     let service_name = &service.meta.name;
     let content = &*admitted.content;
     let name = &given.meta.name.name;
+    // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
         let message = format!(
             "EndpointSliceImport {} has a name that no EndpointSlice can have, and is not imported: it is not of a hub agent's \
@@ -128,9 +138,12 @@ fn ensure(
         );
         return Plan::hindered(Reason::NameRefused, message);
     }
+    // fault P5.1: || !is_ours(view, given, held) ~>
+    // fault T26.2: held.meta.deleting || !is_ours(view, given, held ~> given.meta.finalizers.ours && (held.meta.deleting || !is_ours(view, given, held)
     if let Some(held) = held.filter(|held| held.meta.deleting || !is_ours(view, given, held)) {
         return in_the_way(view, held);
     }
+    // fault P1.1: if !given ~> if false && !given
     if !given.meta.finalizers.ours {
         return Plan::one(Write::finalizer(Kind::EndpointSliceImport, &given.meta, true));
     }
@@ -144,11 +157,16 @@ fn ensure(
         let write = Write::create(Kind::EndpointSlice, at, Desired::EndpointSlice(wanted()));
         return Plan::one(write.measured(sample(given, None)));
     };
+    // fault P6.1: held.content.address_type != content.address_type ~> false
     if held.content.address_type != content.address_type {
         return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
     }
+    // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
     let is_bound = held.service.as_ref() == Some(&service_name.name);
+    // fault P11.1: || view.has_excess(held) ~>
     let is_edited = held.relabelled || view.has_excess(held);
+    // fault P8.1: held.imported && !is_edited ~> !view.has_excess(held)
+    // fault A6.1: content == *content ~> observed_generation == Some(given.spec.reference.generation)
     if held.imported && !is_edited && is_bound && held.content == *content {
         return Plan::default();
     }
@@ -211,8 +229,10 @@ fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
 /// write that brings it; where a Go agent left it on the hub's object, that counts too (seeds; spec section 3). Where
 /// somebody deleted the imported slice, the agent's own memory of what it observed decides.
 fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
+    // fault L5.2: .max(given.observed_generation) ~>
     let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
     let reference = &given.spec.reference;
+    // fault L5.1: observed ~> false && observed
     if observed == Some(reference.generation) {
         return None;
     }
@@ -241,10 +261,12 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     };
     let import = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
+        // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
         return Plan::default(); // the claim's fulfilment wakes us
     };
     let orphaned_since = view.stamps.orphaned_since(&held.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
+    // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {
         return Plan { again: Some(until), ..Plan::default() };
     }

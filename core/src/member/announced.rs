@@ -17,11 +17,13 @@ impl View {
     }
 
     pub(crate) fn follows_slices(&self) -> bool {
+        // fault U2.1: slices_followed && self. ~>
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
     /// Feature set of the hub; `None` until its announcement has been listed, or cannot be.
     pub(crate) fn hub_features(&self, now: Timestamp) -> Option<FeatureSet> {
+        // fault U12.2: self.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(self.watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         let is_known = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
         is_known.then(|| self.hub_feature_set(now))
     }
@@ -66,6 +68,7 @@ impl View {
             for slice in exported.collect::<Vec<_>>() {
                 self.note_pending(&slice, at); // what it is told may be more, or less, than it has
             }
+            // fault U5.2: self.all_keys(dirty ~> dirty.extend(self.slice_exports.iter().map(|export| Key::SliceExport(export.spec.reference.source.clone()))
             self.all_keys(dirty);
         } else {
             dirty.push(Key::Heartbeat);

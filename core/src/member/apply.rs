@@ -51,6 +51,7 @@ impl View {
         let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
         if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
             // What was derived for one stays so, whatever is made of its labels.
+            // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
         let derived_from = service.derived_from.clone();
@@ -62,6 +63,7 @@ impl View {
             self.stamps.service_changed(&name, at);
         }
         let derived_before = before.and_then(|old| old.derived_from);
+        // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.len() > 0 { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
         self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
         self.service_dirties(&name, [derived_before, derived_from], at, dirty);
     }
@@ -83,6 +85,7 @@ impl View {
         at: Timestamp,
         dirty: &mut Vec<Key>,
     ) {
+        // fault S2.2: exports.get(name).is_some() || self. ~>
         if self.exports.get(name).is_some() || self.internal_exports_of.get(name).next().is_some() {
             dirty.push(Key::Export(name.clone()));
         }
@@ -90,10 +93,13 @@ impl View {
         let mut wishes: Vec<ObjectName> = derived_from.into_iter().flatten().collect();
         if name.namespace == self.settings.fleet_system_namespace {
             wishes.extend(self.deriving.get(&name.name).cloned());
+            // fault R7.1: self.import_name_freed(dirty); ~>
             self.import_name_freed(dirty);
         }
         for wish in wishes {
+            // fault M14.1: self.binding_dirties(&wish, dirty); ~>
             self.binding_dirties(&wish, dirty);
+            // fault M16.1, M20.1: dirty.push(Key::MultiClusterService(wish)); ~>
             dirty.push(Key::MultiClusterService(wish));
         }
     }
@@ -150,9 +156,11 @@ impl View {
         }
     }
 
+    // fault E6.1: dirty: &mut Vec<Key>) { ~> _: &mut Vec<Key>) { let dirty = &mut Vec::new();
     fn forget_slice(&mut self, name: &ObjectName, uid: &str, dirty: &mut Vec<Key>) {
         let Some(before) = self.slices.remove(name, uid) else { return };
         self.stamps.slice_gone(name);
+        // fault P12.3: name.namespace == self.settings.fleet_system_namespace ~> false
         if name.namespace == self.settings.fleet_system_namespace {
             self.answered_excess.remove(&name.name);
         }
@@ -173,11 +181,13 @@ impl View {
         }
         if name.namespace == self.settings.fleet_system_namespace {
             self.note_orphan(&name.name, at);
+            // fault P7.1: dirty.push(Key::SliceImport(name.name.clone())); ~>
             dirty.push(Key::SliceImport(name.name.clone()));
             if let Some(replaced) = self.replaced_by_import(&self.in_hub(name.name.clone())) {
                 self.going_import_dirties(&replaced, dirty);
             }
             if let Some(given) = self.slice_imports.get(&self.in_hub(name.name.clone())) {
+                // fault P5.4: self.slice_name_dirties(&name.name, &given.spec.owner, dirty); ~>
                 self.slice_name_dirties(&name.name, &given.spec.owner, dirty);
             }
         }
@@ -221,8 +231,10 @@ impl View {
         }
         let service_before = before.map(|old| old.reference.source);
         self.internal_exports_of.shift(service_before.clone(), Some(service.clone()), &name);
+        // fault A6.7: service_before.filter(|old| *old != service).into_iter().chain([service]) ~> [service]
         for service in service_before.filter(|old| *old != service).into_iter().chain([service]) {
             self.exportable_dirties(&service, at, dirty);
+            // fault A3.2: dirty.push(Key::Export(service)); ~>
             dirty.push(Key::Export(service));
         }
     }
@@ -231,7 +243,9 @@ impl View {
         let Some(before) = self.internal_exports.remove(name, uid) else { return };
         self.internal_exports_of.shift(Some(before.reference.source.clone()), None, name);
         self.exportable_dirties(&before.reference.source, at, dirty);
+        // fault R5.2: self.export_name_freed(dirty); ~>
         self.export_name_freed(dirty);
+        // fault S13.2, A10.1: dirty.push(Key::Export(before.reference.source)); ~>
         dirty.push(Key::Export(before.reference.source));
     }
 
@@ -262,6 +276,7 @@ impl View {
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
+            // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> spec.content == slice.content
             same |= hub.is_carried(&spec.content, &slice.content); // also one that changed and changed back
         }
         if same {
@@ -281,6 +296,7 @@ impl View {
         if !is_named_after {
             // It named another source by the end, or none, and held the name of the one of its UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
+            // fault A6.4: dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
         }
         dirty.push(Key::SliceExport(source));
@@ -318,6 +334,7 @@ impl View {
             self.note_resolved(&import, at);
             // One that waited for another to let go of the import may go on.
             dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
+            // fault P2.2: self.slice_import_dirties(&import, dirty); ~>
             self.slice_import_dirties(&import, dirty);
             dirty.push(Key::Import(import));
         }
@@ -361,6 +378,7 @@ impl View {
 
     fn import_dirties(&self, name: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.push(Key::Import(name.clone()));
+        // fault M9.2: dirty.extend(self.wanting.get(name).cloned().map(Key::MultiClusterService)); ~>
         dirty.extend(self.wanting.get(name).cloned().map(Key::MultiClusterService));
         if let Some(owner) = self.imports.get(name).and_then(ServiceImport::controller) {
             let owner = ObjectName::new(name.namespace.clone(), owner.name.clone());
@@ -391,12 +409,15 @@ impl View {
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
             // It named another source by the end, and held the name of one that may wait for it.
+            // fault A6.5: dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
         self.internal_imports_of.shift(Some(import.clone()), None, name);
         self.note_fulfilled(&import, at);
+        // fault R6.2: self.import_name_freed(dirty); ~>
         self.import_name_freed(dirty);
         dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // it may get no name again
+        // fault A10.2: dirty.push(Key::Import(import)); ~>
         dirty.push(Key::Import(import));
     }
 
@@ -411,6 +432,7 @@ impl View {
         let owner = slice.spec.owner.clone();
         let origin = slice.spec.reference.cluster.clone();
         let generation = slice.spec.reference.generation;
+        // fault P10.4: = self.replaced_by_import(&name) ~> : Option<ObjectName> = None
         let mut replaced = self.replaced_by_import(&name);
         let Taken::Changed(before) = self.slice_imports.take(slice) else { return };
         if let Some(before) = &before {
@@ -425,6 +447,8 @@ impl View {
             self.stamps.set_refused(&name.name, refused, generation);
         }
         let is_six = self.slice_imports.get(&name).is_some_and(|slice| gives_six(self, slice));
+        // fault F4.2: before ~> false && before
+        // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
             dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
         }
@@ -450,6 +474,7 @@ impl View {
         let replaced = self.replaced_by_import(name);
         let Some(before) = self.slice_imports.remove(name, uid) else { return };
         self.going_slice_imports_of.remove(&before.spec.owner, name);
+        // fault T22.3: self.stamps.set_refused(&name.name, Refused::default(), 0); ~>
         self.stamps.set_refused(&name.name, Refused::default(), 0);
         self.slice_imports_from.remove(&before.spec.reference.cluster, name);
         self.slice_imports_of.shift(Some(before.spec.owner.clone()), None, name);

@@ -28,6 +28,7 @@ impl View {
     pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<Wanted> {
         let name = &export.meta.name;
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
+        // fault R15.3: next ~> filter(|_| false).next
         let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
         let here = self.disputed_exports.condition(name, &export.conditions, component);
         match (here, in_hub) {
@@ -42,6 +43,7 @@ impl View {
 
     /// What `Disputed` of a MultiClusterService is to say.
     pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
+        // fault R15.1: component) } ~> component).filter(|_| false) }
         self.disputed_imports.condition(&wish.meta.name, &wish.conditions, component)
     }
 }

@@ -9,6 +9,7 @@ impl View {
     /// True if an imported slice says more than we write, and that is not what a webhook made of our last write.
     pub(crate) fn has_excess(&self, slice: &EndpointSlice) -> bool {
         let answered = || self.answered_excess.get(&slice.meta.name.name);
+        // fault P12.1: answered() != Some(&slice.excess ~> (answered().is_none() || true
         slice.excess != 0 && answered() != Some(&slice.excess)
     }
 
@@ -16,6 +17,7 @@ impl View {
     /// what it holds may be somebody else's doing.
     pub fn imported_slice_written(&mut self, slice: &Text, version: u64) {
         let Some(held) = self.slices.get(&self.in_system(slice.clone())) else { return };
+        // fault P12.2: held.meta.resource_version != version ~> false
         if held.meta.resource_version != version {
             return;
         }

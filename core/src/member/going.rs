@@ -24,6 +24,7 @@ impl View {
 
     /// The same of an imported Service.
     pub(super) fn going_import_dirties(&self, imported: &ObjectName, dirty: &mut Vec<Key>) {
+        // fault T35.7: going_slice_imports_of.get(imported ~> slice_imports_of.get(imported).filter(|slice| self.going_slice_imports_of.holds(imported, slice)
         dirty.extend(self.going_slice_imports_of.get(imported).map(|slice| Key::SliceImport(slice.name.clone())));
     }
 }

@@ -56,6 +56,7 @@ impl Sighting {
         let MemberAgent { cluster_uid, leader, renewed, stopped, .. } = agent;
         let sent = renewed.filter(|_| leader.as_ref() == Some(own_leader)).unwrap_or(at);
         let (cluster, leader) = (cluster_uid.clone(), leader.clone());
+        // fault O4.2: min ~> max
         Self { cluster, leader, renewed: *renewed, stopped: *stopped, seen: sent.min(at) }
     }
 
@@ -80,6 +81,7 @@ impl Leaders {
             self.is_own_newest = true;
             return;
         }
+        // fault O9.1: && self.other.as_ref() == Some(leader) ~>
         let came_back = std::mem::take(&mut self.is_own_newest) && self.other.as_ref() == Some(leader);
         if came_back {
             self.rival = Some((leader.clone(), at));
@@ -129,6 +131,7 @@ impl View {
         let name = self.own_member_agent();
         let is_unreadable = self.unreadable.has(Kind::MemberAgent, &name);
         let is_there = self.member_agents.get(&name).is_some();
+        // fault O6.1: has_kind) ~> has_kind || true)
         let newest = renewal.as_ref().filter(|_| is_there || !has_kind);
         let owner = newest.and_then(|newest| {
             let cluster = newest.cluster.clone()?;
@@ -168,6 +171,7 @@ impl View {
     pub(super) fn note_renewal(&mut self, at: Timestamp) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         let newest = Sighting::of(agent, &self.settings.leader, at);
+        // fault O3.3: self ~> false && self
         if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
             return; // the hub wrote its status
         }
@@ -185,6 +189,7 @@ impl View {
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
+        // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
         self.ownership_dirties(acted, at, dirty);
     }
@@ -198,6 +203,7 @@ impl View {
 
     /// What a cluster may do that owns its id, and no other.
     pub(super) fn ownership_dirties(&self, acted: bool, at: Timestamp, dirty: &mut Vec<Key>) {
+        // fault O3.4: acted { self ~> acted && dirty.is_empty() { self
         if self.acts_in_hub(at) != acted {
             self.all_keys(dirty);
         }
@@ -210,8 +216,10 @@ impl View {
         let cluster = &self.settings.cluster;
         match (self.ownership(now), self.cluster_uid()) {
             (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
+                // fault O2.1: say(Reason::ClusterIdInUse ~> let _ = (&mut say
                 say(Reason::ClusterIdInUse, self.id_in_use(&owner, &own));
             }
+            // fault O8.2: Own ~> Vacant
             (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
                 Reason::ClusterIdNotChecked,
                 format!(
@@ -256,6 +264,8 @@ impl View {
 
 /// What is left of a plan in a cluster that may not act in the hub: it writes nothing there, and removes nothing here.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
+    // fault O1.1: !is_in_hub(write.kind) && ~> is_in_hub(write.kind) ||
+    // fault O1.2: && !matches ~> || write.kind == Kind::Namespace && matches
     plan.writes.retain(|write| !is_in_hub(write.kind) && !matches!(write.action, Action::Delete { .. }));
     plan
 }

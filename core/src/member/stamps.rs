@@ -49,6 +49,7 @@ impl Stamps {
             &mut self.fulfilled_since,
         ];
         let since = by_name.into_iter().flat_map(BTreeMap::values_mut).chain(self.orphaned_since.values_mut());
+        // fault A13.1: micros) ~> micros * 0)
         changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
     }
 
@@ -82,6 +83,7 @@ impl Stamps {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
         if changes.is_empty() {
+            // fault L3.1: changes.push((generation, at)); ~>
             changes.push((generation, at)); // the hub had it, and lost it
         }
     }
@@ -92,6 +94,7 @@ impl Stamps {
 
     /// When the oldest change that the hub lacks was first seen; `None` where nothing is known to be lacking.
     pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
+        // fault L1.1: first ~> last
         self.changes.get(slice)?.first().map(|(_, at)| *at)
     }
 

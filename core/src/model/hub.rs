@@ -55,6 +55,7 @@ impl InternalServiceExport {
     /// The hub's verdict is there and speaks of the export as it is now.
     pub fn is_judged(&self) -> bool {
         conditions::find(&self.conditions, conditions::CONFLICT)
+            // fault L6.1: is_some_and(|verdict| verdict.observed_generation >= self.meta.generation ~> is_some(
             .is_some_and(|verdict| verdict.observed_generation >= self.meta.generation)
     }
 }

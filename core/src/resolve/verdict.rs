@@ -18,10 +18,12 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
         if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
             continue; // whatever it has come to offer since
         }
+        // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).silent()];
         let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
             // Who does not count is in conflict with nobody.
             let pending = Verdict::pending_conflict_resolution(service);
+            // fault S21.2: wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent() ~> drop(pending
             wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
         }
         plan.writes.extend(set_conditions(export, &wanted, now));
@@ -32,7 +34,9 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
 /// Tells each export the verdict, once the import shows it.
 pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
+    // fault H16.2: live ~> get
     let (Some(resolution), Some(import)) = (resolution, view.imports.live(service)) else { return plan };
+    // fault H2.1: import.status != resolution.status() ~> false
     if import.status != resolution.status() {
         return plan;
     }
@@ -43,6 +47,8 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
             continue;
         }
         let offers = export.meta.finalizers.ours && current_offer(export).is_some();
+        // fault H6.1: if !offers ~> if false && !offers
+        // fault H9.4: offers && counting ~> offers || ! counting
         if !offers && counting.contains(&&export.meta.name) {
             continue; // it is marked and stamped first
         }
@@ -50,6 +56,8 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
         let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
         let verdict = verdict(service, export, &cluster, resolution);
         let disputed = view.disputes.condition(service, &export.conditions, EXPORT_COMPONENT);
+        // fault T12.1: was_refused ~> (was_refused && false)
+        // fault R15.4: disputed) ~> disputed.filter(|_| false))
         let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
@@ -61,14 +69,17 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
 fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
     if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
         let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
+        // fault H8.1: return verdict.afresh().telling(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return verdict.afresh().silent(
         return verdict.afresh().telling(conflict_message(export, cluster, resolution));
     }
     let verdict = Wanted::new(CONFLICT, Verdict::no_conflict(service), EXPORT_COMPONENT);
     match conditions::find(&export.conditions, CONFLICT) {
+        // fault R9.2: conditions ~> false && conditions
         Some(held) if conditions::has_reason(held, Reason::ConflictFound) => {
             let message = format!("service {service} of cluster {cluster} is exported without conflict");
             verdict.telling(message)
         }
+        // fault R3.1: .silent() ~>
         _ => verdict.silent(),
     }
 }
@@ -82,6 +93,7 @@ fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timest
 /// Names the port that differs, the clusters and the winner: what to mend follows from it.
 fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
+        // fault H8.2: " appProtocol {hint}" ~> "{}", &hint[..0]
         let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
         format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
     };
@@ -119,6 +131,7 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
     let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
     let same_offer = names::offer_fingerprint(&status.ports, status.is_headless()) == offered;
     let Some(before) = status.clusters.first() else { return Vec::new() };
+    // fault R9.1: same_offer ~> true || same_offer
     if same_offer && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }

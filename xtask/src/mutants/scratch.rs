@@ -1,9 +1,10 @@
 //! The copy of the tree in which faults are planted, its test programs, and what becomes of a test.
 
-use super::list::Mutant;
+use super::mark::Fault;
 use crate::limited;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,9 @@ const LONGEST: Duration = Duration::from_secs(300);
 
 /// What became of a fault.
 pub(super) enum Outcome {
-    /// Its test failed.
-    Killed,
-    /// Its test passed.
+    /// One of its tests failed.
+    Seen,
+    /// All of its tests passed.
     Survived,
     /// It does not compile: the compiler's words.
     Broken(String),
@@ -28,7 +29,7 @@ pub(super) enum Outcome {
 impl Outcome {
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Self::Killed => "seen",
+            Self::Seen => "seen",
             Self::Survived => "SURVIVED",
             Self::Broken(_) => "BROKEN",
         }
@@ -77,29 +78,53 @@ impl Scratch {
         Ok(Suites(suites))
     }
 
-    /// Plants a fault, runs its test and takes the fault away again.
-    pub(super) fn plant(&self, mutant: &Mutant, suites: &Suites) -> anyhow::Result<Outcome> {
-        let path = self.tree.join(&mutant.file);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", mutant.file))?;
-        let faulty = mutant.applied(&text);
-        let faulty =
-            faulty.with_context(|| format!("{}: what it changes is not in {} once", mutant.id, mutant.file))?;
+    /// Plants a fault, runs its tests until one fails, and takes the fault away again.
+    pub(super) fn plant(&self, fault: &Fault, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
+        let path = self.tree.join(&fault.file);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", fault.file))?;
+        let faulty = fault.applied(&text).with_context(|| format!("{}:{}: {}", fault.file, fault.line, fault.id))?;
         fs::write(&path, faulty).with_context(|| format!("cannot write {}", path.display()))?;
-        let outcome = self.outcome(mutant, suites);
+        let outcome = self.outcome(tests, suites);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         outcome
     }
 
-    fn outcome(&self, mutant: &Mutant, suites: &Suites) -> anyhow::Result<Outcome> {
-        let (test, program) = suites.find(mutant.folder(), &mutant.test)?;
-        let built = self.build(mutant.folder(), &program.target)?;
-        if !built.status.success() {
-            return Ok(Outcome::Broken(words(&built)));
+    fn outcome(&self, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
+        for (folder, test) in tests {
+            let (test, program) = suites.find(folder, test)?;
+            let built = self.build(folder, &program.target)?;
+            if !built.status.success() {
+                return Ok(Outcome::Broken(words(&built)));
+            }
+            let programs = self.programs(folder, &built)?;
+            let [program] = &programs[..] else {
+                bail!("{:?} is built as {} programs", program.target, programs.len())
+            };
+            if !passes(program, &[test])? {
+                return Ok(Outcome::Seen);
+            }
         }
-        let programs = self.programs(mutant.folder(), &built)?;
-        let [program] = &programs[..] else { bail!("{:?} is built as {} programs", program.target, programs.len()) };
-        let passed = passes(program, &[test])?;
-        Ok(if passed { Outcome::Survived } else { Outcome::Killed })
+        Ok(Outcome::Survived)
+    }
+
+    /// A digest of all files of the copy.
+    pub(super) fn digest(&self) -> anyhow::Result<String> {
+        let mut digest = Sha256::new();
+        let mut folders = vec![self.tree.clone()];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+            let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+            paths.sort();
+            for path in paths {
+                digest.update(path.as_os_str().as_encoded_bytes());
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    digest.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+                }
+            }
+        }
+        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn build(&self, folder: &str, targets: &[String]) -> anyhow::Result<Output> {
@@ -235,7 +260,7 @@ fn mirror(from: &Path, to: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::mirror;
+    use super::{Scratch, mirror};
     use std::fs;
 
     #[test]
@@ -257,5 +282,17 @@ mod tests {
         assert!(!to.path().join("a/gone.rs").exists() && !to.path().join("target").exists());
         let after = fs::metadata(to.path().join("c.rs")).and_then(|it| it.modified()).expect("its time");
         assert_eq!(after, before);
+    }
+
+    #[test]
+    fn the_digest_of_a_copy_follows_its_files() {
+        let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let digest = |text: &str| {
+            fs::write(from.path().join("a.rs"), text).expect("written");
+            Scratch::copy(from.path(), to.path()).expect("copied").digest().expect("read")
+        };
+        let (first, second) = (digest("1"), digest("2"));
+        assert_ne!(first, second);
+        assert_eq!(digest("1"), first);
     }
 }

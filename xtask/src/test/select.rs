@@ -15,9 +15,9 @@ pub(crate) struct Selection {
     shard: Option<Shard>,
 }
 
-/// Part of the tests.
+/// A part of all names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Shard {
+pub(crate) struct Shard {
     index: u64,
     count: u64,
 }
@@ -48,8 +48,14 @@ impl Selection {
 }
 
 impl Shard {
-    fn has(self, name: &str) -> bool {
-        fnv_1a(name) % self.count == self.index
+    /// True if the name is in this part.
+    pub(crate) fn has(self, name: &str) -> bool {
+        Self::hash(name) % self.count == self.index
+    }
+
+    /// FNV-1a of 64 bits: the same on every machine and with every version of Rust.
+    pub(crate) fn hash(text: &str) -> u64 {
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 }
 
@@ -64,14 +70,9 @@ impl FromStr for Shard {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash, which is the same on every machine and with every version of Rust.
-fn fnv_1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Selection, Shard, fnv_1a};
+    use super::{Selection, Shard};
 
     #[test]
     fn a_pattern_is_looked_for_in_the_whole_name() {
@@ -91,8 +92,8 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].told(), "--shard 2/3");
-        // Value from the FNV reference: a test must be in the same shard on every machine.
-        assert_eq!(fnv_1a("foobar"), 0x8594_4171_f739_67e8);
+        // From the FNV reference: the part of a test must not move between machines.
+        assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! docs/behaviour.md and the faults of `cargo xtask mutants` hold to the tree.
+//! docs/behaviour.md and the marks of faults agree with the tree.
 
 use super::source::{self, File, Tree};
-use crate::mutants::list::{self, Mutant};
+use crate::mutants::Planned;
+use crate::mutants::mark::{self, Fault};
+use anyhow::Context as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DOCUMENT: &str = "docs/behaviour.md";
@@ -41,8 +43,8 @@ pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
 }
 
 pub(super) fn rules_of_core_without_faults(tree: &Tree) -> Vec<String> {
-    let (known, mutants) = (tests_of(tree), mutants(tree).unwrap_or_default());
-    let faulty: BTreeSet<&str> = mutants.iter().map(Mutant::rule).collect();
+    let (known, faults) = (tests_of(tree), faults(tree).unwrap_or_default());
+    let faulty: BTreeSet<&str> = faults.iter().map(Fault::rule).collect();
     let of_core = |row: &Row| row.tests.iter().any(|test| known.get(test).is_some_and(|it| it.contains("core")));
     let rows = rows(tree);
     let without = rows.iter().filter(|row| of_core(row) && !faulty.contains(row.id.as_str()));
@@ -50,34 +52,60 @@ pub(super) fn rules_of_core_without_faults(tree: &Tree) -> Vec<String> {
 }
 
 pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
-    let mutants = match mutants(tree) {
-        Ok(mutants) => mutants,
+    let faults = match faults(tree) {
+        Ok(faults) => faults,
         Err(error) => return vec![format!("{error:#}")],
     };
-    let known = tests_of(tree);
-    let rules: BTreeSet<String> = rows(tree).into_iter().map(|row| row.id).collect();
     let mut ids = BTreeSet::new();
     let mut places = Vec::new();
-    for mutant in &mutants {
-        let place = |what: &str| format!("{}: {}: {what}", list::PATH, mutant.id);
-        if !ids.insert(&mutant.id) {
-            places.push(place("it is there twice"));
+    for fault in faults {
+        let place = format!("{}:{}: {}", fault.file, fault.line, fault.id);
+        if !ids.insert(fault.id.clone()) {
+            places.push(format!("{place}: another mark has this id"));
         }
-        if !rules.contains(mutant.rule()) {
-            places.push(place(&format!("{DOCUMENT} has no such rule")));
-        }
-        if tree.file(&mutant.file).and_then(|file| mutant.applied(&file.text)).is_none() {
-            places.push(place(&format!("what it changes is not in {} exactly once", mutant.file)));
-        }
-        if !known.get(&mutant.test).is_some_and(|folders| folders.contains(mutant.folder())) {
-            places.push(place(&format!("{} has no test {}", mutant.folder(), mutant.test)));
-        }
+        let applied = tree.file(&fault.file).map_or(Ok(String::new()), |file| fault.applied(&file.text));
+        places.extend(applied.err().map(|error| format!("{place}: {error}")));
+        places.extend(tests_of_fault(tree, &fault).err().map(|error| format!("{place}: {error}")));
     }
     places
 }
 
-fn mutants(tree: &Tree) -> anyhow::Result<Vec<Mutant>> {
-    tree.file(list::PATH).map_or_else(|| Ok(Vec::new()), |file| list::parse(&file.text))
+/// All faults that can be planted, with their tests.
+///
+/// # Errors
+/// The first mark that is malformed or has no test.
+pub(super) fn planned_faults(tree: &Tree) -> anyhow::Result<Vec<Planned>> {
+    let planned = faults(tree)?.into_iter().map(|fault| {
+        let tests = tests_of_fault(tree, &fault).with_context(|| format!("{}:{}", fault.file, fault.line))?;
+        Ok(Planned { fault, tests })
+    });
+    planned.collect()
+}
+
+fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
+    let mut faults = Vec::new();
+    for file in tree.rust().filter(|file| !file.path.starts_with("xtask/")) {
+        faults.extend(mark::faults_of(&file.path, &file.text)?);
+    }
+    Ok(faults)
+}
+
+/// The tests that must see a fault, as folder of the package and `file::test`: the one that it names, or those of its rule
+/// that are in its own package.
+fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {
+    let known = tests_of(tree);
+    if let Some(test) = &fault.test {
+        let folders = known.get(test).with_context(|| format!("{test} is no test"))?;
+        let own = folders.get(fault.folder()).or_else(|| folders.first());
+        return Ok(own.map(|folder| (folder.clone(), test.clone())).into_iter().collect());
+    }
+    let rows = rows(tree);
+    let row = rows.iter().find(|row| row.id == fault.rule());
+    let row = row.with_context(|| format!("{DOCUMENT} has no rule {}; name a test in the mark", fault.rule()))?;
+    let is_own = |test: &&String| known.get(*test).is_some_and(|folders| folders.contains(fault.folder()));
+    let tests: Vec<_> = row.tests.iter().filter(is_own).map(|test| (fault.folder().to_owned(), test.clone())).collect();
+    anyhow::ensure!(!tests.is_empty(), "rule {} has no test in {}; name one in the mark", row.id, fault.folder());
+    Ok(tests)
 }
 
 /// All tests, and all scenes that a test plays.

@@ -1,6 +1,7 @@
 //! Rules about single files.
 
 use super::source::{File, Tree};
+use crate::mutants::mark::is_mark;
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
@@ -40,7 +41,7 @@ pub(super) fn orphans(tree: &Tree) -> Vec<String> {
 
 pub(super) fn long_files(tree: &Tree) -> Vec<String> {
     let long = tree.rust().filter_map(|file| {
-        let lines = file.production_lines(&file.text).count();
+        let lines = file.production_lines(&file.text).filter(|(_, line)| !is_mark(line)).count();
         (lines > FILE_LINES).then(|| format!("{}: {lines} lines", file.path))
     });
     long.collect()

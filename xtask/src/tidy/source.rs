@@ -1,6 +1,7 @@
 //! The tree as the rules see it: its text files, and of Rust files what is comment, what is text and what is test.
 
 use super::behaviour::Tests;
+use crate::mutants::mark::is_mark;
 use anyhow::Context as _;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub(super) struct Function {
     pub(super) name: String,
     /// The line of its `fn`, from 1.
     pub(super) line: usize,
-    /// How many lines it has, from `fn` to its last brace.
+    /// How many lines it has, from `fn` to its last brace, without marks of faults.
     pub(super) lines: usize,
     /// It stands under `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,
@@ -117,7 +118,9 @@ impl File {
                 (starts, name.is_empty(), item(&self.code, at).filter(|item| item.has_body))
             {
                 let line = self.code[..at].matches('\n').count() + 1;
-                let (lines, is_test) = (self.code[at..body.end].matches('\n').count() + 1, self.is_test(at));
+                let code = &self.text[at..body.end];
+                let marks = code.lines().filter(|line| is_mark(line)).count();
+                let (lines, is_test) = (code.matches('\n').count() + 1 - marks, self.is_test(at));
                 functions.push(Function { name, line, lines, is_test });
             }
         }

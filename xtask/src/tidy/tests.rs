@@ -145,23 +145,16 @@ fn a_queue_without_a_named_limit_is_found() {
     );
 }
 
-/// Returns a tree with one rule of core, S1, its test, and these faults.
-fn ruled(rows: &str, faults: &str) -> Tree {
+/// A tree with one rule of core, S1, its test, and these marks of faults.
+fn ruled(rows: &str, marks: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
     tree(&[
         ("docs/behaviour.md", &table),
-        ("core/tests/mutants.yaml", faults),
-        ("core/src/sum.rs", "fn sum() { 1 + 2 }\n"),
+        ("core/src/sum.rs", &format!("fn sum() {{\n{marks}    1 + 2\n}}\n")),
         ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() { helps() }\nfn helps() {}\n"),
         ("runtime/src/waits.rs", "#[test]\nfn a_wait_ends() {}\n"),
     ])
-}
-
-fn fault(id: &str, old: &str, test: &str) -> String {
-    format!(
-        "- id: {id}\n  fault: it subtracts\n  file: core/src/sum.rs\n  old: '{old}'\n  new: 1 - 2\n  test: {test}\n"
-    )
 }
 
 const RULE: &str = "| S1 | it adds | `sums::a_sum_is_right` (core) |\n";
@@ -172,7 +165,7 @@ fn a_rule_without_a_test_that_is_there_is_found() {
         "{RULE}| S2 | it | none, `sum` |\n| S1 | it | `waits::a_wait_ends` |\n| S3 | it | `sums::lost`, `sums::helps` |\n"
     );
     assert_eq!(
-        behaviour::rules_without_tests(&ruled(&rows, "[]")),
+        behaviour::rules_without_tests(&ruled(&rows, "")),
         [
             "docs/behaviour.md:6: S2 names no test",
             "docs/behaviour.md:7: S1 is there twice",
@@ -185,32 +178,29 @@ fn a_rule_without_a_test_that_is_there_is_found() {
 #[test]
 fn a_rule_of_core_without_a_fault_is_found() {
     let rows = format!("{RULE}| S2 | it | `sums::a_sum_is_right` |\n| S3 | it | `waits::a_wait_ends` |\n");
-    let faults = fault("S1.1", "1 + 2", "sums::a_sum_is_right");
-    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, &faults)), ["docs/behaviour.md:6: S2"]);
+    let marks = "    // fault S1.1: + ~> -\n";
+    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, marks)), ["docs/behaviour.md:6: S2"]);
 }
 
 #[test]
 fn a_fault_that_cannot_be_planted_is_found() {
-    let good = fault("S1.1", "1 + 2", "sums::a_sum_is_right");
-    assert_eq!(behaviour::faults_that_cannot_be_planted(&ruled(RULE, &good)), [""; 0]);
-    let bad = [
-        good.clone(),
-        good,
-        fault("S9.1", "1 + 2", "sums::a_sum_is_right"),
-        fault("S1.2", "2 + 1", "sums::a_sum_is_right"),
-        fault("S1.3", "1 + 2", "waits::a_wait_ends"),
-    ];
+    let good = "    // fault S1.1: + ~> -\n    // fault R1.1 (waits::a_wait_ends): 1 ~> 2\n";
+    assert_eq!(behaviour::faults_that_cannot_be_planted(&ruled(RULE, good)), [""; 0]);
+    let bad = "    // fault S1.1: + ~> -\n    // fault S1.1: 1 ~> 2\n    // fault S9.1: 1 ~> 2\n    // fault S1.2: 3 ~> 2\n    \
+               // fault S1.3 (waits::nothing): 1 ~> 2\n    // fault S2.1: 1 ~> 2\n";
+    let rows = format!("{RULE}| S2 | it | `waits::a_wait_ends` |\n");
     assert_eq!(
-        behaviour::faults_that_cannot_be_planted(&ruled(RULE, &bad.concat())),
+        behaviour::faults_that_cannot_be_planted(&ruled(&rows, bad)),
         [
-            "core/tests/mutants.yaml: S1.1: it is there twice",
-            "core/tests/mutants.yaml: S9.1: docs/behaviour.md has no such rule",
-            "core/tests/mutants.yaml: S1.2: what it changes is not in core/src/sum.rs exactly once",
-            "core/tests/mutants.yaml: S1.3: core has no test waits::a_wait_ends"
+            "core/src/sum.rs:3: S1.1: another mark has this id",
+            "core/src/sum.rs:4: S9.1: docs/behaviour.md has no rule S9; name a test in the mark",
+            "core/src/sum.rs:5: S1.2: the line below does not contain `3`",
+            "core/src/sum.rs:6: S1.3: waits::nothing is no test",
+            "core/src/sum.rs:7: S2.1: rule S2 has no test in core; name one in the mark"
         ]
     );
-    let unreadable = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "- nonsense"));
-    assert!(unreadable[0].contains("is not a list of faults"), "{unreadable:?}");
+    let malformed = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "    // fault S1: + ~> -\n"));
+    assert_eq!(malformed, ["core/src/sum.rs:2: a mark reads `// fault ID: old ~> new`: S1 is no id"]);
 }
 
 #[test]
