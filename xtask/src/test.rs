@@ -27,7 +27,7 @@ use times::Times;
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Leave out the end-to-end suite, which starts control planes and other processes.
+    /// Leave out the end-to-end suite, which starts control planes and other processes and plays every crash point.
     #[arg(long)]
     fast: bool,
     #[command(flatten)]
@@ -37,6 +37,9 @@ pub(crate) struct TestArgs {
 /// Packages whose integration tests are the end-to-end suite. These tests start processes and wait for them in real
 /// time.
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
+/// Programs of other packages that also belong to the end-to-end suite: each plays a whole fleet once for every write that an
+/// agent can be cut off at, which takes a third of the fast suite's minute.
+const LONG: [&str; 1] = ["crash_points"];
 /// Time after which a program of the fast suite is ended if no test finished. Each test takes seconds, even on a busy
 /// machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
@@ -169,9 +172,12 @@ impl Suites {
         let mut suites = Self { units: true, fast: Vec::new(), end_to_end: Vec::new() };
         for package in list(metadata, "packages") {
             let is_end_to_end = END_TO_END.iter().any(|name| package["name"] == *name);
-            let suite = if is_end_to_end { &mut suites.end_to_end } else { &mut suites.fast };
             let tests = list(package, "targets").filter(|target| target["kind"][0] == "test");
-            suite.extend(tests.filter_map(|target| target["name"].as_str().map(str::to_owned)));
+            for name in tests.filter_map(|target| target["name"].as_str()) {
+                let is_long = is_end_to_end || LONG.contains(&name);
+                let suite = if is_long { &mut suites.end_to_end } else { &mut suites.fast };
+                suite.push(name.to_owned());
+            }
         }
         let twice = suites.end_to_end.iter().find(|name| suites.fast.contains(name));
         ensure!(twice.is_none(), "{END_TO_END:?} and another package both have tests named {twice:?}: rename one");
@@ -242,6 +248,14 @@ mod tests {
             {"name": "fleetnet-core", "targets": [{"name": "fleetnet_core", "kind": ["lib"]}, {"name": "rules", "kind": ["test"]}]},
             {"name": "fleetnet-tests", "targets": [{"name": end_to_end, "kind": ["test"]}, {"name": "helper", "kind": ["bin"]}]},
         ]})
+    }
+
+    #[test]
+    fn a_long_program_is_in_the_end_to_end_suite() {
+        let mut metadata = metadata("main_job");
+        metadata["packages"][0]["targets"][1]["name"] = "crash_points".into();
+        let suites = Suites::of(&metadata).expect("two suites");
+        assert_eq!((suites.fast, suites.end_to_end), (vec![], vec!["crash_points".to_owned(), "main_job".to_owned()]));
     }
 
     #[test]
