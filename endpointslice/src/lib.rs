@@ -133,6 +133,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod address;
 pub mod apply;
 pub mod backend;

@@ -1,4 +1,4 @@
-//! How to read what a server answers, and what it means that it did not.
+//! Interpretation of a server's answers, and of missing answers.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::limits::REFUSAL_MESSAGE_BYTES;
 use crate::logic::NAMESPACE_TERMINATING;
 use crate::token::TokenError;
 
-/// What a refusal says (a metav1.Status), as far as it can be read.
+/// Body of an error answer (metav1.Status), as far as it decodes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ApiStatus {
@@ -49,7 +49,7 @@ impl ApiStatus {
         Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
 
-    /// The reason, and in its place [`NAMESPACE_TERMINATING`] where that is a cause.
+    /// Returns the reason, or [`NAMESPACE_TERMINATING`] if that is one of the causes.
     pub(crate) fn reason(&self) -> &str {
         let is_terminating = self.details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING);
         if is_terminating { NAMESPACE_TERMINATING } else { &self.reason }
@@ -65,7 +65,7 @@ impl ApiStatus {
     }
 }
 
-/// Whether an answered object is on its way out.
+/// Deletion state of an object in an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ending {
@@ -89,13 +89,14 @@ impl Ending {
         Self::deserialize(object).unwrap_or_default()
     }
 
-    /// Deleted and still there.
+    /// True if the object is deleted but still exists, because of finalizers.
     pub(crate) fn lingers(&self) -> bool {
         self.metadata.deletion_timestamp.is_some() && !self.is_final()
     }
 
-    /// Deleted, and nothing keeps it any more: this answer is the last that will be seen of it. (Not so for
-    /// Namespaces, whose finalizers are in their spec; no agent writes those.)
+    /// True if the object is deleted and has no finalizer, so this answer is its last state.
+    ///
+    /// Does not apply to Namespaces, whose finalizers are in `spec`. No agent writes those.
     pub(crate) fn is_final(&self) -> bool {
         let metadata = &self.metadata;
         metadata.deletion_timestamp.is_some()
@@ -104,7 +105,7 @@ impl Ending {
     }
 }
 
-/// Whether an object already is what the merge patch would make of it (RFC 7386), and a server that fills in defaults.
+/// True if the merge patch (RFC 7386) would not change the object, on a server that fills in defaults.
 pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
     match (object, patch) {
         (Value::Array(items), Value::Array(wanted)) => {
@@ -118,7 +119,7 @@ pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
     }
 }
 
-/// Fields of `metadata` that a PUT does not change, whatever it says of them.
+/// Fields of `metadata` that a PUT never changes.
 const SERVERS_METADATA: [&str; 10] = [
     "name",
     "namespace",
@@ -132,8 +133,10 @@ const SERVERS_METADATA: [&str; 10] = [
     "managedFields",
 ];
 
-/// Whether an object is what a PUT of `body` makes of it: it says all of that and nothing else, but for what is not the
-/// body's to say. A body that leaves a field out takes it away.
+/// True if a PUT of `body` would not change the object.
+///
+/// The object has every field of `body` and no other, except fields that a body cannot set. A PUT removes a field that its body
+/// omits.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);
@@ -151,7 +154,7 @@ fn without_servers(object: &Value) -> Value {
     object
 }
 
-/// Null, what is not there and what is empty are the same.
+/// True if both values are equal. Null, absent and empty count as equal.
 fn says_the_same(one: &Value, other: &Value) -> bool {
     let field = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
     match (one, other) {
@@ -175,12 +178,12 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Seconds only: an API server never sends the form with a date.
+/// Returns the wait that the header asks for. Reads seconds only: an API server never sends the form with a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Whether a request certainly did not reach the server: no token, or no connection.
+/// True if the request certainly did not reach the server: no token, or no connection.
 pub(crate) fn never_sent(error: &kube::Error) -> bool {
     causes(error).any(|cause| {
         cause.is::<TokenError>()

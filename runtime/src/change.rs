@@ -1,87 +1,82 @@
-//! What watches and answers tell: [`Observed`] as it is read, [`Change`] as an agent is told it.
+//! Input from watches and answers: [`Observed`] as the runtime reads it, [`Change`] as the agent receives it.
 
 use std::sync::Arc;
 
-/// A change to what is held of a source.
+/// Change to the view of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<O> {
-    /// The object exists and this is its newest known state. Nothing under its name is unreadable any more.
+    /// The object exists and this is its newest known state. It ends an earlier [`Change::Unreadable`] of the same name.
     Applied(O),
-    /// An object of this name exists and cannot be read, and nothing is held of it: so it was when the agent started, or
-    /// when the object was made. Nothing may be decided by its absence. Told once; an `Applied` or a `Removed` of the name
-    /// ends it. Told too of what is held, where all is told once more ([`crate::Logic::reading`]): what the agent let go of it
-    /// cannot be read.
+    /// An object of this name exists but does not decode, and the view has no earlier state of it. No decision may rely on its
+    /// absence.
+    ///
+    /// Emitted once, until an `Applied` or a `Removed` of the same name. A forced relist ([`crate::Logic::reading`]) also emits
+    /// it for known objects that do not decode now, because the agent may have dropped parts of them.
     Unreadable {
         /// Namespace; empty for cluster-scoped kinds.
         namespace: Box<str>,
-        /// Name.
         name: Box<str>,
     },
-    /// The object that was held under this name is gone. An object that was made again under the same name gives a
+    /// The known object of this name is gone. An object that was deleted and created again under the same name gives a
     /// `Removed` of the old UID and then an `Applied` of the new one.
     Removed {
         /// Namespace; empty for cluster-scoped kinds.
         namespace: Box<str>,
-        /// Name.
         name: Box<str>,
-        /// UID of the object that is gone; empty for one that could not be read, not even that.
+        /// UID of the object that is gone. Empty if the UID itself was not readable.
         uid: Box<str>,
-        /// How it became known.
+        /// How the runtime learned of it.
         how: Removal,
     },
 }
 
-/// How it became known that an object is gone.
+/// How the runtime learned that an object is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The watch said so, a later object has its name, or the server confirmed our own delete.
+    /// The watch reported it, a newer object has its name, or the server confirmed a delete of this agent.
     Deleted,
-    /// A complete list at a version as new as what was held does not have it.
+    /// A complete list, at least as new as the known version, does not contain it.
     Unlisted,
-    /// A complete list does not have it, but that list is older than what the watch had shown already: the server's
-    /// data went back in time (restored from a backup), so the object was not deleted by anybody.
+    /// A complete list does not contain it, but that list is older than what the watch had already shown. The server's data
+    /// went back in time (restored from a backup), so nobody deleted the object.
     RolledBack,
 }
 
-/// An object as a decoder returns it: the metadata that versions are settled by, and the compact value.
+/// Object as a decoder returns it: the metadata that decides between versions, and the compact value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed<O> {
     /// Namespace; empty for cluster-scoped kinds.
     pub namespace: Box<str>,
-    /// Name.
     pub name: Box<str>,
-    /// UID.
     pub uid: Box<str>,
     /// resourceVersion as a number (KEP-5504: comparable within one kind of one server).
     pub resource_version: u64,
-    /// The compact value.
+    /// Object as the view keeps it.
     pub object: O,
 }
 
 impl<O> Observed<O> {
-    /// The same object as another type has it.
+    /// Returns the same object with a value of another type.
     pub fn map<P>(self, of: impl FnOnce(O) -> P) -> Observed<P> {
         let Self { namespace, name, uid, resource_version, object } = self;
         Observed { namespace, name, uid, resource_version, object: of(object) }
     }
 }
 
-/// Present and unreadable: what is held stays, and it never looks deleted. Fields that could not be read either are
-/// empty or 0.
+/// Object that exists but does not decode. Its known state stays, and it never looks deleted.
+///
+/// Fields that were not readable either are empty or 0.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Unreadable {
-    /// Namespace, where it could be read.
     pub namespace: Box<str>,
-    /// Name, where it could be read.
     pub name: Box<str>,
-    /// UID, where it could be read.
     pub uid: Box<str>,
-    /// resourceVersion, where it could be read.
     pub resource_version: u64,
-    /// What is wrong with it, for the log.
+    /// Reason, for the log.
     pub why: String,
 }
 
-/// Turns the JSON of one object (full, or metadata only where the source asks for that) into the compact value. It
-/// fails only where the metadata cannot be read; a value out of range is the object's to express.
+/// Turns the JSON of one object into the compact value. The JSON has metadata only if the source asks for that.
+///
+/// Fails only if the metadata does not decode. A value out of range is for the object type to express.
 pub type Decoder<O> = Arc<dyn Fn(&[u8]) -> Result<Observed<O>, Unreadable> + Send + Sync>;

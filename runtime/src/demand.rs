@@ -1,8 +1,8 @@
-//! Sources on demand: the engine's word to a watch on whether its source is wanted.
+//! Subscriptions on demand: the engine tells a watch whether its source is subscribed.
 //!
-//! A source that the agent does not want is not watched and holds nothing. Each time that it is wanted again a new round
-//! begins with a new list; what a watch of an earlier round still had on its way is not taken for news of this one. A source
-//! that is to be told once more begins a new round too, and goes on holding what it holds.
+//! A source without a subscription is not watched, and its view is empty. Each new subscription starts a new round with a new
+//! list. Events of an earlier round that are still on their way are ignored. A forced relist also starts a new round, but keeps
+//! the view.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::engine::{Engine, Source};
 use crate::logic::{Logic, SourceSpec};
 use crate::versions::Versions;
 
-/// Counts the times that a source was wanted, from 1.
+/// Number of the current subscription of a source, from 1.
 pub(crate) type Round = u64;
 
-/// Whether a source is wanted, for its watch: the round, or nothing.
+/// Subscription as its watch sees it: the round, or `None` while the source is not subscribed.
 pub(crate) type Wanted = watch::Receiver<Option<Round>>;
 
-/// The engine's side: says it and remembers it.
+/// Subscription as the engine sees it: sets it and remembers the number of rounds.
 #[derive(Debug)]
 pub(crate) struct Demand {
     rounds: Round,
@@ -40,12 +40,12 @@ impl Demand {
         self.said.borrow().is_some()
     }
 
-    /// Whether what comes from this round is news.
+    /// True if input of this round is current.
     pub(crate) fn is_current(&self, round: Round) -> bool {
         *self.said.borrow() == Some(round)
     }
 
-    /// True if this is a change.
+    /// Subscribes or unsubscribes. Returns true if this is a change.
     pub(crate) fn set(&mut self, is_wanted: bool) -> bool {
         if self.is_wanted() == is_wanted {
             return false;
@@ -55,7 +55,7 @@ impl Demand {
         true
     }
 
-    /// What is wanted is wanted from its beginning.
+    /// Starts a new round if the source is subscribed.
     fn renew(&mut self) {
         if self.is_wanted() {
             self.rounds += 1;
@@ -64,19 +64,20 @@ impl Demand {
     }
 }
 
-/// Waits until this round is over. False if that is because the engine is gone, which wants nothing any more.
+/// Waits until this round is over. Returns false if that is because the engine is gone.
 pub(crate) async fn ended(wanted: &mut Wanted, round: Round) -> bool {
     wanted.wait_for(|now| *now != Some(round)).await.is_ok()
 }
 
 impl<L: Logic> Engine<L> {
-    /// What is to be watched, each with the word on whether it is wanted.
+    /// Returns each source that can be watched, with its subscription.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (Arc<SourceSpec<L>>, Wanted)> {
         self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
     }
 
-    /// Begins to watch what the agent wants by now, lets go of what it does not want any more, and lists anew what it reads
-    /// otherwise. True if anything was to be done: what the agent made of that may change what it wants.
+    /// Subscribes, unsubscribes and relists sources as the agent asks for now.
+    ///
+    /// Returns true if it did anything: the agent's reaction may change its demand again.
     pub(crate) fn follow_demand(&mut self) -> bool {
         let is_turned = self.turn();
         self.follow_reading() || is_turned

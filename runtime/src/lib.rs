@@ -1,5 +1,7 @@
-//! What every agent runs on: watches, the versions of what they bring, dirty queues, the owner loop, the writer,
-//! leader election, metrics, health and shutdown. Knows Kubernetes and nothing of fleets: an agent is a [`Logic`].
+//! Foundation of every agent: watches, object versions, work queues, the engine loop, the writer, leader election, metrics,
+//! health and shutdown.
+//!
+//! Depends on Kubernetes only and on nothing of fleets. An agent is a [`Logic`].
 
 pub mod admin;
 mod answers;

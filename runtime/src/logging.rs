@@ -21,9 +21,9 @@ pub use captured::Captured;
 
 use crate::clock::Clock;
 
-/// Overrides the levels that `--v` gives, in tracing's syntax, such as `info,fleetnet_runtime::watch=trace`.
+/// Overrides the levels of `--v`, in the syntax of tracing, such as `info,fleetnet_runtime::watch=trace`.
 const LEVELS_VARIABLE: &str = "RUST_LOG";
-/// The crates whose levels `--v` raises, besides those that an agent names.
+/// Crates whose levels `--v` raises, besides those that an agent names.
 const OWN_CRATES: [&str; 1] = [env!("CARGO_CRATE_NAME")];
 
 /// The form of a log line.
@@ -39,23 +39,23 @@ pub enum LogFormat {
 /// How to log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSettings<'a> {
-    /// The form.
     pub format: LogFormat,
-    /// klog's `--v`. 0 and 1: informational. 2 and 3: debug, which has each write, each latency sample and what is skipped.
-    /// 4 and above: trace, which has what watches bring, what is queued, and each plan. Both for our own crates only. What
-    /// others log is shown from warnings on; from 6 on informational, from 8 on debug.
+    /// Level of klog's `--v`. Values from 2 to 5 change the level of our own crates only.
+    /// - 0 and 1: informational, for our own crates.
+    /// - 2 and 3: debug, with each write, each latency sample and each skipped item.
+    /// - 4 and above: trace, with each watch event, each queued key and each plan.
+    /// - Other crates: warnings; from 6 on informational, from 8 on debug.
     pub verbosity: u8,
-    /// The agent's crates, as Rust paths begin with them (`member_agent`); the runtime's is added.
+    /// Agent's crates, by the start of their Rust paths (`member_agent`). The crate of the runtime is added.
     pub own_crates: &'a [&'a str],
 }
 
-/// The process logs already.
+/// Reason why logging cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum LoggingError {
-    /// `RUST_LOG` is malformed.
     #[error("the environment variable {LEVELS_VARIABLE} is malformed: {0}")]
     Levels(#[from] tracing_subscriber::filter::ParseError),
-    /// Somebody has set up logging before.
+    /// Logging was set up before.
     #[error("logging is set up already: {0}")]
     Already(#[from] tracing_subscriber::util::TryInitError),
 }
@@ -63,7 +63,7 @@ pub enum LoggingError {
 /// Sets up logging for the whole process, once.
 ///
 /// # Errors
-/// If it is set up already, or `RUST_LOG` is set and malformed.
+/// If logging is already set up, or `RUST_LOG` is set and malformed.
 pub fn init(settings: LogSettings<'_>, clock: &Clock) -> Result<(), LoggingError> {
     let levels = std::env::var(LEVELS_VARIABLE).ok().filter(|levels| !levels.trim().is_empty());
     let levels = levels.unwrap_or_else(|| levels_for(settings.verbosity, settings.own_crates));
@@ -109,7 +109,7 @@ fn text<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Sen
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Colours belong to terminals; logs of a pod are read by machines and in files.
+    // Colours are for terminals. The logs of a pod go to files and to programs.
     tracing_subscriber::fmt()
         .with_ansi(false)
         .fmt_fields(debug_fn(text_field).delimited(" "))
@@ -119,7 +119,7 @@ where
         .finish()
 }
 
-/// `message` as it is, any other field as `name=value`.
+/// Writes `message` as it is, and any other field as `name=value`.
 fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     if field.name() != "message" {
         write!(writer, "{}=", field.name())?;
@@ -127,7 +127,7 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Escapes what would end a line, move the cursor or reorder text: messages repeat words of other clusters and of servers.
+/// Escapes characters that end a line, move the cursor or reorder text, because messages quote other clusters and servers.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {
@@ -142,7 +142,7 @@ impl fmt::Write for OneLine<'_, '_> {
     }
 }
 
-/// Log lines carry the process's own clock, so a simulation's logs show simulated time.
+/// Time of log lines from the process's own clock, so the logs of a simulation show simulated time.
 struct ClockTime(Clock);
 
 impl FormatTime for ClockTime {
@@ -192,7 +192,7 @@ mod tests {
         Clock::virtual_at(Timestamp::from_seconds(1_800_000_000))
     }
 
-    /// What is logged meanwhile, as JSON.
+    /// Returns the lines that a function logs, as JSON.
     pub(crate) fn lines(tell: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
         let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();

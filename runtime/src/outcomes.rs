@@ -1,4 +1,4 @@
-//! What the engine makes of a write that has ended: what was learned, whether it is tried again, and who may go on.
+//! Consequences of a finished write: what to learn, whether to retry, and which keys may continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer::{Outcome, Seen, Verdict};
 
-/// A write that has ended, with what was known when it began.
+/// Finished write, with what was known when it began.
 pub(crate) struct Ended<L: Logic> {
     pub(crate) key: L::Key,
-    /// Hash of what was asked, without the precondition.
+    /// Hash of the request, without the precondition.
     pub(crate) content: u64,
     pub(crate) attempt: Attempt,
     pub(crate) asked: Asked,
@@ -27,7 +27,7 @@ pub(crate) struct Ended<L: Logic> {
 }
 
 impl<L: Logic> Engine<L> {
-    /// Takes in what came of a write: what was learned, then what it means for trying again, then who may go on.
+    /// Takes in the outcome of a write: first what it shows, then its retry, then which keys may continue.
     pub(crate) fn on_ended(&mut self, mut ended: Ended<L>) {
         let target = target_of(&ended.request);
         let Some(source) = self.sources.get(&target.source) else {
@@ -82,7 +82,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
-        // Of a source that is not wanted nothing is held, so that nothing could be said of when it ends.
+        // The view of an unsubscribed source is empty, so there is no version to compare with.
         let Some(source) = self.sources.get_mut(&target.source).filter(|source| source.is_wanted()) else {
             return;
         };
@@ -90,7 +90,7 @@ impl<L: Logic> Engine<L> {
         match &ended.outcome.seen {
             Seen::Object(observed) => {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
-                // Of what a GET found nobody knows whether it is all that the write would make of it.
+                // A GET does not tell whether the object is all that the write would make of it.
                 if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.namespace, &target.name, ended.content);
                 }
@@ -121,7 +121,7 @@ impl<L: Logic> Engine<L> {
         let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
         let (class, retry_after) = match &ended.outcome.verdict {
             Verdict::Done => return self.retries.succeeded(&ended.key, &write),
-            // The next plan sees what the conflict was with. Where nothing new was learned it would be in vain.
+            // The next plan sees the conflicting change. If the answer showed nothing new, an immediate retry would fail again.
             Verdict::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
             Verdict::Conflict { .. } => (Class::Ordinary, None),
             Verdict::Refused { .. } => (Class::Rejected, None),
@@ -138,7 +138,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Tells what users are to hear of a write that was not carried out.
+    /// Emits the Events for users about a write that failed.
     fn tell(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
         let records = match &ended.outcome.verdict {
             Verdict::Refused { status, reason, message } => {
@@ -215,7 +215,7 @@ impl<L: Logic> Engine<L> {
     }
 }
 
-/// What kept a write from being carried out.
+/// Describes why a write failed. `None` if it succeeded.
 fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<Refusal<L::Source>> {
     match &ended.outcome.verdict {
         Verdict::Done => None,

@@ -1,28 +1,28 @@
-//! A kind as the API server addresses it: its names and its paths.
+//! API kind: its names and its URL paths.
 
 use std::fmt::{self, Display};
 
-/// A kind as the API server addresses it.
+/// API kind, by its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// API group; empty for core/v1.
     pub group: &'static str,
-    /// Version, such as `v1`.
     pub version: &'static str,
-    /// Kind, such as `EndpointSlice`.
     pub kind: &'static str,
     /// Plural in lower case, such as `endpointslices`.
     pub plural: &'static str,
 }
 
 impl Resource {
-    /// `group/version`, or the bare version for the core group.
+    /// Returns `group/version`, or the bare version for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// URL path of all objects of one namespace; of all namespaces (or of a cluster-scoped kind) where it is `None` or empty.
+    /// Returns the URL path of all objects of one namespace.
+    ///
+    /// `None` or an empty namespace means all namespaces, or a cluster-scoped kind.
     #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
@@ -33,7 +33,6 @@ impl Resource {
         }
     }
 
-    /// URL path of one object.
     #[must_use]
     pub fn object_path(&self, namespace: &str, name: &str) -> String {
         format!("{}/{name}", self.collection_path(Some(namespace)))

@@ -1,4 +1,4 @@
-//! The wish to stop: from SIGTERM or SIGINT, or from whoever holds the trigger, to everything that runs.
+//! Request to stop, from SIGTERM, SIGINT or a trigger, to everything that runs.
 
 use std::io;
 
@@ -7,27 +7,28 @@ use tokio::{
     sync::watch,
 };
 
-/// The exit code of a process that was told twice to stop, as controller-runtime has it.
+/// Exit code after a second signal, as in controller-runtime.
 const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 
-/// Tells whether a stop was asked for. Clones see the same.
+/// Tells whether a stop is requested. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
-/// Asks for a stop. Dropping it without [`ShutdownTrigger::request`] asks for nothing.
+/// Requests a stop. Dropping it without [`ShutdownTrigger::request`] requests nothing.
 #[derive(Debug)]
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
 impl Shutdown {
-    /// A shutdown that its trigger, and nothing else, requests.
+    /// Returns a shutdown that only its trigger requests.
     #[must_use]
     pub fn new() -> (ShutdownTrigger, Shutdown) {
         let (sender, receiver) = watch::channel(false);
         (ShutdownTrigger(sender), Shutdown(receiver))
     }
 
-    /// A shutdown that SIGTERM or SIGINT requests. A second signal ends the process at once with exit code 1: whoever
-    /// sends it does not want to wait for the rest.
+    /// Returns a shutdown that SIGTERM or SIGINT requests.
+    ///
+    /// A second signal ends the process at once with exit code 1: the sender does not want to wait.
     ///
     /// # Errors
     /// If the signal handlers cannot be installed.
@@ -52,24 +53,23 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Whether a stop was asked for.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Returns once a stop was asked for; at once if it already was. Cancel-safe.
+    /// Returns once a stop is requested, or at once if it already is. Cancel-safe.
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|requested| *requested).await.is_err() {
-            // The trigger is gone unused, so nobody can ask any more.
+            // The trigger was dropped without a request, so no request can come.
             std::future::pending::<()>().await;
         }
     }
 }
 
 impl ShutdownTrigger {
-    /// Asks everything that holds the [`Shutdown`] to stop. Asking again changes nothing.
+    /// Asks everything that has the [`Shutdown`] to stop. A second call changes nothing.
     pub fn request(&self) {
         self.0.send_replace(true);
     }

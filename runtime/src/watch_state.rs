@@ -1,22 +1,21 @@
-//! [`WatchState`]: what the view of a source is worth.
+//! [`WatchState`]: how complete and current the view of a source is.
 
-/// What the view of a source is worth.
+/// Completeness and currency of the view of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchState {
-    /// The first list has not ended: absence proves nothing.
+    /// The first list has not ended. The absence of an object proves nothing.
     Incomplete,
-    /// Everything that exists is held, as of the last word from the server.
+    /// The view has every object that exists, according to the latest answer of the server.
     Complete,
-    /// An optional kind that the server does not have or does not let us read: the feature is off.
+    /// An optional kind that the server does not have or does not let the agent read. The feature is off.
     Absent,
-    /// The kind was there and has vanished: what is held is old, and nothing may be decided by its absence.
+    /// The kind existed and has vanished. The view is old, so no decision may rely on the absence of an object.
     Unknown,
-    /// The agent does not want it at present ([`crate::Logic::wants`]): nothing is held, and absence proves nothing.
+    /// The agent is not subscribed at present ([`crate::Logic::wants`]). The view is empty, and absence proves nothing.
     Unwatched,
 }
 
 impl WatchState {
-    /// All states, for metrics that show each.
     pub const ALL: [Self; 5] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown, Self::Unwatched];
 
     /// Lower-case name for metrics and logs.

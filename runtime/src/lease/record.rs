@@ -1,4 +1,4 @@
-//! One Lease object (coordination.k8s.io/v1): looking at it, taking it, renewing it, giving it back.
+//! One Lease object (coordination.k8s.io/v1): get, take, renew and release it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{clock::Clock, limits::LEASE_BYTES};
 
-/// What is done to one Lease, and by whom.
+/// One Lease object and the identity that operates on it.
 pub(super) struct Lease {
     client: Client,
     clock: Clock,
@@ -19,32 +19,32 @@ pub(super) struct Lease {
     identity: String,
     lease_duration: Duration,
     request_timeout: Duration,
-    /// The object as the server last showed it; `None`: it did not exist.
+    /// Object as the server last returned it. `None` if it did not exist.
     object: Option<Value>,
-    /// When its spec was first seen as it is now, on our own monotonic clock. What others write about time is not
-    /// compared with any clock of ours.
+    /// When this process first saw the current content of `spec`, on its own monotonic clock.
+    ///
+    /// Timestamps of other processes are never compared with a local clock.
     seen_at: Instant,
-    /// When the last write that made or kept it ours was *sent*; `None`: it is not ours.
+    /// When the last successful write that took or kept the Lease was *sent*. `None` if this process does not hold it.
     held_since_request_at: Option<Instant>,
-    /// A write of ours may have reached the server without our knowing.
+    /// True if a write may have reached the server although no answer came back.
     uncertain: bool,
 }
 
-/// Why something could not be done to a Lease.
+/// Reason why an operation on a Lease failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
-    /// Somebody else wrote it in between.
+    /// Another process wrote it in between.
     #[error("it was changed by somebody else in between")]
     Conflict,
-    /// It does not exist (any more).
+    /// The object does not exist, or no longer exists.
     #[error("it does not exist")]
     Missing,
-    /// The server says no.
+    /// The server denied or rejected the request.
     #[error("{status}: {message}{}", remedy(*.status))]
     Refused {
-        /// HTTP status.
         status: StatusCode,
-        /// The server's words.
+        /// Message of the server.
         message: String,
     },
     /// No usable answer, so the outcome is unknown.
@@ -60,10 +60,10 @@ fn remedy(status: StatusCode) -> &'static str {
     }
 }
 
-/// How a renewal went.
+/// Outcome of a renewal.
 pub(super) enum Renewal {
     Renewed,
-    /// Somebody else holds it.
+    /// Another process holds it.
     Taken(String),
     Failed(RecordError),
 }
@@ -77,7 +77,7 @@ impl Lease {
             name: name.to_owned(),
             identity: config.identity.clone(),
             lease_duration: config.lease_duration,
-            // Half of the deadline, so that one answer that never comes leaves time for a second attempt.
+            // Half of the deadline, so that one lost answer leaves time for a second attempt.
             request_timeout: config.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
@@ -86,12 +86,12 @@ impl Lease {
         }
     }
 
-    /// When the last write that made or kept it ours was sent; `None`: it is not ours.
+    /// Returns when the last successful write that took or kept the Lease was sent. `None` if this process does not hold it.
     pub(super) fn held_since_request_at(&self) -> Option<Instant> {
         self.held_since_request_at
     }
 
-    /// Asks the server for it.
+    /// Gets the object from the server.
     pub(super) async fn look(&mut self) -> Result<(), RecordError> {
         let request = self.request(Method::GET, &self.object_path(), Body::empty());
         match self.send(request).await {
@@ -99,14 +99,14 @@ impl Lease {
             Err(RecordError::Missing) => self.see(None),
             Err(error) => return Err(error),
         }
-        // What we sent has been overtaken by what the server shows now.
+        // The current state of the server replaces what is known of the last write.
         self.uncertain = false;
         Ok(())
     }
 
-    /// Who keeps us from taking it; `None`: it is free, expired or ours.
+    /// Returns the identity of another holder that blocks taking the Lease. `None` if the Lease is free, expired or ours.
     ///
-    /// It has expired once we have seen it unchanged for the duration that its holder promised to renew it within.
+    /// It has expired when this process has seen it unchanged for the lease duration that its holder wrote.
     pub(super) fn held_by_another(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
@@ -115,7 +115,7 @@ impl Lease {
         (!expired).then_some(holder)
     }
 
-    /// Writes us down as the holder. The last look must have found it not held by another.
+    /// Writes this process as the holder. The last `look` must have found no other holder.
     pub(super) async fn take(&mut self) -> Result<(), RecordError> {
         let sent_at = Instant::now();
         let now = self.clock.now().to_string();
@@ -135,11 +135,11 @@ impl Lease {
         Ok(())
     }
 
-    /// Writes down that we still hold it.
+    /// Extends the Lease of this holder.
     pub(super) async fn renew(&mut self) -> Renewal {
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
-            // Our own write whose answer was lost looks like that too, and so does a Lease that somebody deleted.
+            // The same happens if the answer to an own write was lost, and if somebody deleted the Lease.
             Err(RecordError::Conflict | RecordError::Missing) => {}
             Err(error) => return Renewal::Failed(error),
         }
@@ -159,7 +159,8 @@ impl Lease {
         }
     }
 
-    /// Gives it back, so that the next candidate need not wait for it to expire. Nothing is sent where it cannot be ours.
+    /// Releases the Lease, so that the next candidate need not wait until it expires. Sends nothing if this process cannot hold
+    /// it.
     pub(super) async fn release(&mut self) -> Result<(), RecordError> {
         if self.uncertain {
             self.look().await?;
@@ -187,7 +188,7 @@ impl Lease {
         self.write(changes).await
     }
 
-    /// Writes the object with these fields of its spec changed and everything else, whoever put it there, as it is.
+    /// Writes the object with these fields of its `spec` changed. All other fields stay as they are, whoever set them.
     async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
         let (method, path, mut object) = match &self.object {
             Some(object) => (Method::PUT, self.object_path(), object.clone()),
@@ -215,7 +216,7 @@ impl Lease {
         self.object = object;
     }
 
-    /// The holder's identity, if it names one.
+    /// Returns the holder's identity, if there is one.
     fn holder(&self) -> Option<&str> {
         self.spec("holderIdentity").and_then(Value::as_str).filter(|holder| !holder.is_empty())
     }
@@ -273,14 +274,14 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
         _ if status.is_success() && body.is_object() => Ok(body),
         _ if status.is_success() => Err(RecordError::Unanswered("the answer is no object".to_owned())),
         StatusCode::CONFLICT => Err(RecordError::Conflict),
-        // The namespace is what is missing where an object was to be made.
+        // On a create, 404 means that the namespace is missing.
         StatusCode::NOT_FOUND if !creates => Err(RecordError::Missing),
         _ if status.is_server_error() => Err(RecordError::Unanswered(format!("{status}: {}", message()))),
         _ => Err(RecordError::Refused { status, message: message() }),
     }
 }
 
-/// Rounded up: others must not take it sooner than we promised.
+/// Returns seconds, rounded up: a shorter value would let others take the Lease too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -12,7 +12,7 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 use super::levels_for;
 
-/// For tests: what this thread logs while this value lives, at a verbosity.
+/// Log lines of this thread while this value lives, at one verbosity. For tests.
 #[derive(Debug)]
 pub struct Captured {
     lines: Lines,
@@ -29,15 +29,15 @@ impl Lines {
     }
 }
 
-/// A second subscriber of the process. While there is only one, tracing decides for good whether a place in the code logs by the
-/// thread that passes it first, and that may be a thread of another test, which has none.
+/// Second subscriber of the process. With a single subscriber, tracing decides once whether a place in the code logs. The first
+/// thread there decides, and that may be a thread of another test without a subscriber.
 static SECOND: OnceLock<Dispatch> = OnceLock::new();
 
 impl Captured {
-    /// Begins. `verbosity` is that of `--v`, and `own_crates` are those whose levels it raises.
+    /// Starts to capture. `verbosity` is that of `--v`, and `own_crates` are the crates whose levels it raises.
     ///
     /// # Panics
-    /// If a name of a crate is not one.
+    /// If a name of a crate is malformed.
     #[must_use]
     pub fn at(verbosity: u8, own_crates: &[&str]) -> Self {
         SECOND.get_or_init(|| Dispatch::new(Registry::default()));
@@ -53,7 +53,7 @@ impl Captured {
         Self { lines, _guard: set_default(subscriber) }
     }
 
-    /// The lines since the last call: level, message and fields.
+    /// Returns the lines since the last call: level, message and fields.
     #[must_use]
     pub fn take(&self) -> Vec<String> {
         let bytes = std::mem::take(&mut *self.lines.lock());

@@ -1,4 +1,4 @@
-//! What follows from the end of a list or a watch: what is told, logged and counted, what is forgotten, and how long to wait.
+//! Consequences of the end of a list or a watch: what to report, log, count and forget, and how long to wait.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::backoff::{Backoff, wait_as_asked};
 use crate::logic::{Logic, SourceSpec};
 
 impl<L: Logic> Watcher<L> {
-    /// Draws the conclusions and says how long to wait before going on; `None`: not at all.
+    /// Handles the end of a list or watch. Returns the wait before the next attempt, or `None` to stop.
     pub(super) async fn after(&mut self, end: End) -> Option<Duration> {
         match end {
             End::EngineGone => None,
             End::InTime { heard, early, soon } => {
                 self.restarted("ended");
-                // A watch from a version that a restored server has not reached yet is quiet. A server that is stopped
-                // to be restored, or whose store was, ends watches early.
+                // A watch from a version that a restored server has not reached yet is silent. A server that stops for a
+                // restore, or whose store was restored, ends watches early.
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
@@ -57,7 +57,7 @@ impl<L: Logic> Watcher<L> {
         self.restarted("not_served");
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
-            // What comes back under this name has a history of its own; what is frozen is known again by a list.
+            // A kind that reappears under this name starts a new history. A new list makes a frozen view current again.
             self.position = None;
         }
         self.refusals = self.refusals.saturating_add(1);

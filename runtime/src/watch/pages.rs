@@ -1,5 +1,5 @@
-//! Lists in pages: for servers that do not stream lists, for streams that do not come to an end, and to compare the server's
-//! revision with the position of a watch.
+//! Lists in pages: for servers that do not stream lists, for streams that do not end, and to compare the server's revision with
+//! the position of a watch.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Limited};
@@ -12,7 +12,7 @@ use crate::limits::{LIST_PAGE_BYTES, LIST_PAGE_OBJECTS, LIST_PAGE_TIMEOUT, WATCH
 use crate::logic::Logic;
 
 impl<L: Logic> Watcher<L> {
-    /// Reads everything in pages, all of them at the version of the first. One page is in memory at a time, once.
+    /// Lists everything in pages, all at the version of the first page. Only one page is in memory at a time.
     pub(super) async fn list_by_pages(&mut self) -> Result<(), End> {
         self.page_objects = LIST_PAGE_OBJECTS;
         let mut version_of_list = None;
@@ -38,7 +38,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// The next page, of fewer objects if so many are too long.
+    /// Returns the next page, with fewer objects if the page would be too long.
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {
@@ -62,7 +62,7 @@ impl<L: Logic> Watcher<L> {
 
     /// Ends with [`End::WentBack`] if the server's revision is lower than the position.
     ///
-    /// A watch from a position that the server has not reached (again) is silent, and leaves out every change up to it.
+    /// A watch from a position that the server has not reached (again) is silent, and omits every change up to it.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let Some(position) = self.position else { return Ok(()) };
         let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))

@@ -1,4 +1,4 @@
-//! What a watch says and hears on the wire: query strings, lines, events, list pages, refusals. No state of its own.
+//! Wire format of a watch: query strings, lines, events, list pages and error answers. Has no state.
 
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
     logic::{Logic, SourceSpec},
 };
 
-/// Marks the bookmark after the last initial event (KEP-3157).
+/// Annotation of the bookmark after the last initial event (KEP-3157).
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const JSON: &str = "application/json";
 
-/// A watch that brings everything that exists, as of now, and then what changes.
+/// Request for a watch that starts with all objects that exist now and continues with changes.
 pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_seconds: u64) -> Request<Body> {
     let query = format!(
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
@@ -29,13 +29,13 @@ pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_sec
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// A watch that goes on after a version.
+/// Request for a watch that continues after a version.
 pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_seconds: u64) -> Request<Body> {
     let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={after}&timeoutSeconds={timeout_seconds}");
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// One page of a list. Without a resourceVersion: most recent, never what a cache happens to hold.
+/// Request for one page of a list. Without a resourceVersion, the server returns the most recent state, never a cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = match token {
         Some(token) => format!("limit={objects}&continue={}", percent_encoded(token)),
@@ -49,7 +49,7 @@ fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) ->
     let selector = spec.name.map(|name| format!("&fieldSelector=metadata.name%3D{name}")).unwrap_or_default();
     Request::get(format!("{path}?{query}{selector}"))
         .header(header::ACCEPT, accept)
-        // Events come one by one; a compressor would hold them back to fill a block.
+        // Events come one by one, and compression would delay them until a block is full.
         .header(header::ACCEPT_ENCODING, "identity")
         .body(Body::empty())
         .expect("a path of DNS labels and an encoded query form a URI")
@@ -66,15 +66,15 @@ fn percent_encoded(token: &str) -> String {
     encoded
 }
 
-/// The lines of a body, as they come.
+/// Lines of a body, as they arrive.
 pub(super) struct Lines {
     body: Body,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
+    /// Length of the prefix of the buffer that is known to contain no line end.
     scanned: usize,
 }
 
-/// Why there are no more lines, other than the server having said its last.
+/// Reason why no more lines come, other than a regular end of the body.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
     #[error("the connection was cut: {0}")]
@@ -88,7 +88,7 @@ impl Lines {
         Self { body, buffer: BytesMut::new(), scanned: 0 }
     }
 
-    /// The next line without its end; `None` once the server has ended the body after a whole line.
+    /// Returns the next line without its end. `None` once the server has ended the body after a whole line.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(found) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
@@ -115,16 +115,15 @@ impl Lines {
     }
 }
 
-/// One line of a watch.
 #[derive(Debug)]
 pub(super) enum Event<'a> {
     /// ADDED or MODIFIED: the object's JSON.
     Applied(&'a [u8]),
-    /// DELETED: who it was, and the version of the deletion.
+    /// DELETED: identity of the object, and the version of the deletion.
     Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
-    /// BOOKMARK.
+    /// BOOKMARK; `ends_list` if it ends the initial list.
     Bookmark { resource_version: u64, ends_list: bool },
-    /// ERROR, and what the server says about it.
+    /// ERROR, with the status of the server.
     Error { code: u16, message: String },
 }
 
@@ -167,7 +166,7 @@ struct RawDetails {
     retry_after_seconds: u64,
 }
 
-/// Reads one line of a watch.
+/// Parses one line of a watch.
 pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
     let raw: RawEvent<'_> = serde_json::from_slice(line).map_err(|error| format!("it is no watch event: {error}"))?;
     match &*raw.kind {
@@ -204,14 +203,12 @@ fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     Ok(Event::Bookmark { resource_version, ends_list })
 }
 
-/// A page of a list. Its objects are parts of the answer, which is kept once.
+/// Page of a list. Its objects borrow from the answer, so the bytes exist once.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    /// Version of the whole list.
     pub(super) resource_version: u64,
-    /// Asks for the next page.
+    /// Continue token of the next page.
     pub(super) next: Option<String>,
-    /// The JSON of each object.
     pub(super) items: Vec<&'a RawValue>,
 }
 
@@ -245,18 +242,18 @@ impl<'a> Page<'a> {
     }
 }
 
-/// An answer other than success.
+/// Answer other than success.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
-    /// The server's words.
+    /// Message of the server.
     pub(super) message: String,
-    /// How long the server asks to be left alone.
+    /// Wait that the server asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// Reads why a request was refused, as far as the server says so in reasonable length.
+    /// Reads an error answer, up to a limit.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
         let body = Limited::new(body, REFUSAL_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -292,7 +289,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that arrives in these pieces. Through a client, since that is what wraps bodies.
+    /// Returns a body that arrives in these pieces. Uses a client, because the client wraps bodies.
     async fn body(pieces: Vec<Result<&'static str, &'static str>>) -> Body {
         let pieces = std::sync::Mutex::new(Some(pieces));
         let service = tower::service_fn(move |_: Request<Body>| {
