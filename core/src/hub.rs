@@ -1,5 +1,4 @@
-//! The hub agent's view: what all members offered and want, with the indexes that tell which keys a change concerns.
-//!
+//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change affects.
 //! ```text
 //!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
 //!  user namespaces:   ServiceImport          cluster: Namespace
@@ -28,72 +27,68 @@ use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the hub agent plans about.
+/// Units of planning of the hub agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// An exported Service: its import, its exports' conditions and its claims.
+    /// An exported Service: its ServiceImport, the conditions of its exports, and its claims.
     Service(ObjectName),
-    /// The exported slice of that name, and its copies.
+    /// The slice exports with this name, and the slices distributed from them.
     Slice(Text),
-    /// The hub's word to the member of that cluster.
+    /// The hub's status in the MemberAgent of a member.
     Member(Text),
 }
 
 /// Everything that the hub agent knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// What the hub says of itself to its members; it says nothing without a version.
+    /// Announcement of the hub to its members; none is written while its version is empty.
     pub announces: Announcement,
-    /// What namespaces decide.
+    /// Policy for namespaces without a list of exporters or importers.
     pub namespace_policy: NamespacePolicy,
-    /// How far each table can be trusted.
+    /// State of each watch: incomplete tables must not cause removals.
     pub watches: Watches,
-    /// What is there beside these tables and cannot be read.
+    /// Undecodable objects. An earlier state of one may be in its table.
     pub(crate) unreadable: Unreadable,
-    /// Exports of Services, in the members' namespaces.
     pub internal_exports: Table<InternalServiceExport>,
-    /// Claims, in the members' namespaces.
+    /// Claims of all members.
     pub internal_imports: Table<InternalServiceImport>,
-    /// What the exports of each Service were resolved to, in its own namespace.
+    /// Outcome of conflict resolution for each Service, in the Service's namespace.
     pub imports: Table<ServiceImport>,
-    /// Exported slices.
+    /// Exported slices of all members.
     pub slice_exports: Table<HubSlice>,
-    /// Their copies for importers.
+    /// Distributed slices, one for each importing member.
     pub slice_imports: Table<HubSlice>,
-    /// Namespaces: one that is made later wakes what waits for it, and it may name who exports from it and who imports.
+    /// Namespaces. A new one requeues what waited for it. Its annotations may list exporters and importers.
     pub namespaces: Table<Namespace>,
-    /// The members' word to us, and ours to them.
     pub member_agents: Table<MemberAgent>,
 
     /// Service to its exports.
     pub(crate) internal_exports_of: Index<ObjectName>,
-    /// Service to its claims.
     pub(crate) internal_imports_of: Index<ObjectName>,
-    /// Service to its exported slices.
     pub(crate) slice_exports_of: Index<ObjectName>,
-    /// Name of a slice to its exports: one, unless two members hold the same name.
+    /// Name of a slice to its exports: one, unless two members use the same name.
     pub(crate) slice_exports_named: Index<Text>,
-    /// Service to those of its exported slices that are on their way out: deleted, or without endpoints.
+    /// Service to its slice exports that are deleted or have no endpoints.
     going_slices_of: Index<ObjectName>,
-    /// Source slice to its exports: those of one member, unless two say that it is theirs.
+    /// Source slice to its exports: those of one member, unless two members claim the same source.
     slice_exports_from: Index<Source>,
-    /// Source slice to the one of them that is distributed.
+    /// Source slice to the export that is distributed.
     pub(crate) holders: Holders,
-    /// Name of a slice to its copies.
+    /// Name of a slice to its distributed slices.
     pub(crate) slice_imports_named: Index<Text>,
-    /// Hub namespace to what its member has announced.
+    /// Member namespace to the announcement of its member.
     announced: BTreeMap<Text, Announced>,
-    /// What other writers undo, by the Service that it is written for.
+    /// Writes that other writers undo, by Service.
     pub(crate) disputes: Disputes,
 }
 
 impl View {
-    /// A hub agent that knows nothing yet, and says this of itself.
+    /// Creates an empty view.
     pub fn new(announces: Announcement, namespace_policy: NamespacePolicy) -> Self {
         Self { announces, namespace_policy, ..Self::default() }
     }
 
-    /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
+    /// Takes in a change seen at `at`, and pushes the keys that it affects.
     pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => {
@@ -119,18 +114,18 @@ impl View {
         }
     }
 
-    /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
+    /// Takes in the new state of a watch. Every decision may depend on it, so all keys are requeued.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             if kind == Kind::Namespace {
-                self.rank_all_exports(dirty); // who may export
+                self.rank_all_exports(dirty); // the rank depends on the right to export
             }
             self.all_keys(dirty);
         }
     }
 
-    /// Another writer undoes what is written to the object `over`, as the message says; without one, it does so no more. `about`
-    /// is the Service that it is written for: its exports say so.
+    /// Notes that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
+    /// other writer stopped. `about` is the Service whose exports report it.
     pub fn disputed(
         &mut self,
         about: Option<ObjectName>,
@@ -141,13 +136,13 @@ impl View {
         dirty.extend(self.disputes.note(about, over, message).into_iter().map(Key::Service));
     }
 
-    /// The wall clock was set by so many microseconds: what is remembered moves with it.
+    /// Moves all stored times after the wall clock was set forward by `micros`.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
     }
 
-    /// What to do about a key.
+    /// Plans a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
             Key::Service(service) => resolve::plan_service(self, service, now),
@@ -156,7 +151,7 @@ impl View {
         }
     }
 
-    /// Every key about which there may be something to do.
+    /// Pushes every key that may have something to do.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
         dirty.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
         dirty.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
@@ -166,14 +161,14 @@ impl View {
         dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone())));
     }
 
-    /// Where what becomes of a Service is told: at its import, or, where there is none, at the first of its exports.
+    /// Returns the object that Events about a Service refer to: its ServiceImport, or else the first of its exports.
     pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
         let import = self.imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
         let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));
         import.or_else(|| exports.next().map(|export| (Kind::InternalServiceExport, &export.meta)))
     }
 
-    /// An exported slice of that name.
+    /// Returns a slice export with this name.
     pub fn slice_export_named(&self, name: &Text) -> Option<&HubSlice> {
         self.slice_exports_named.get(name).find_map(|export| self.slice_exports.get(export))
     }
@@ -320,7 +315,7 @@ impl View {
         }
     }
 
-    /// Who claims a Service decides where its slices go.
+    /// Requeues a Service and its slices after a claim changed, since claims decide where slices are distributed.
     fn claim_dirties(&self, before: Option<ObjectName>, after: Option<ObjectName>, dirty: &mut Vec<Key>) {
         for service in [before, after].into_iter().flatten() {
             self.slice_dirties(&service, dirty);
@@ -334,17 +329,17 @@ impl View {
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
     }
 
-    /// Who exports a Service decides whose slices are distributed, and who imports it where they go.
+    /// Requeues the slices of a Service after its exporters or importers changed.
     fn party_dirties(&mut self, service: &ObjectName, dirty: &mut Vec<Key>) {
         let slices: BTreeSet<Text> = self.slice_exports_of.get(service).map(|slice| slice.name.clone()).collect();
         self.rank_exports(&slices, dirty);
         self.slice_dirties(service, dirty);
     }
 
-    /// Plans again what may have to be decided otherwise while an object cannot be decoded, and once it can, or is gone.
+    /// Requeues what depends on an object that became undecodable, became decodable again or is gone.
     fn unreadable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
-        // Of an export or a claim only the content tells what it is about, so that there is any in its namespace is all that
-        // counts.
+        // An undecodable export or claim could belong to any Service. So only the first and the last one in a namespace change
+        // decisions.
         // fault T35.3: !self.unreadable.any_beside(kind, name) ~> true
         let counts = || !self.unreadable.any_beside(kind, name);
         match kind {
@@ -378,7 +373,7 @@ impl View {
         }
     }
 
-    /// Who may export from a namespace, and import from it, has changed.
+    /// Requeues what depends on the right to export from a namespace and to import from it.
     fn rights_dirties(&mut self, namespace: &Text, dirty: &mut Vec<Key>) {
         let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
         let exported = self.internal_exports_of.keys_in(namespace);
@@ -396,13 +391,13 @@ impl View {
         self.waiting_dirties(waited_for, dirty);
     }
 
-    /// The copies in a namespace that is being deleted are let go.
+    /// Requeues the distributed slices in a namespace that is being deleted, to remove their finalizers.
     fn copies_dirty(&self, namespace: &Text, dirty: &mut Vec<Key>) {
         let copies = self.slice_imports.in_namespace(namespace);
         dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
     }
 
-    /// Retries at once what was not written because this namespace did not exist.
+    /// Retries at once the writes that failed because this namespace did not exist.
     fn namespace_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
         dirty.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
         let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
@@ -412,7 +407,7 @@ impl View {
     }
 }
 
-/// The live objects among some names.
+/// Returns the objects with these names that are not being deleted.
 pub(crate) fn live<'a, T: Held + 'a>(
     table: &'a Table<T>,
     names: impl Iterator<Item = &'a ObjectName> + 'a,

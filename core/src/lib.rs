@@ -19,6 +19,8 @@
 //! | [`identity`] | which of several clusters with one id acts in the hub |
 //! | [`conditions`] | what users are told, and when, in the words of [`reasons`] |
 
+#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
+
 // Unit tests use the builders of the integration tests, which know the crate by its name.
 #[cfg(test)]
 extern crate self as fleetnet_core;

@@ -1,6 +1,5 @@
-//! The member agent's view: its own cluster and its namespace in the hub, with the indexes that tell which keys a change
-//! concerns.
-//!
+//! View of the member agent: its own cluster and its member namespace in the hub. Its indexes give the keys that a change
+//! affects.
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
@@ -39,143 +38,123 @@ use std::collections::BTreeMap;
 pub use stamps::ServiceLatency;
 pub(crate) use stamps::Stamps;
 
-/// What the member agent was told about itself.
+/// Settings of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Its cluster id.
     pub cluster: Text,
-    /// Its namespace in the hub.
+    /// Its member namespace in the hub.
     pub hub_namespace: Text,
     /// Namespace of derived Services and imported slices in the member.
     pub fleet_system_namespace: Text,
-    /// How long a derived Service outlives its last exporter, in microseconds.
+    /// Time that a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
-    /// Where the endpoints of a cluster lie; of one that is not named they may lie anywhere.
+    /// Address ranges of the endpoints of each cluster; no entry: any address is allowed.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// What it says of itself to the hub; `None` where this process writes nothing there.
+    /// Announcement to the hub; `None` if this process writes none.
     pub announces: Option<Announcement>,
-    /// Identity of this process, as in its Leases.
+    /// Identity of this process in its Leases.
     pub leader: Text,
-    /// How long another cluster with this id may be silent before this one takes over, in microseconds.
+    /// Time without a renewal after which this cluster takes over its id from another cluster, in microseconds.
     pub takeover_after_micros: i64,
 }
 
-/// What the member agent plans about.
+/// Units of planning of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Export of the Service of that name.
+    /// Export of the Service with this name.
     Export(ObjectName),
-    /// Export of the slice of that name.
+    /// Export of the source slice with this name.
     SliceExport(ObjectName),
     /// A MultiClusterService, its ServiceImport and its derived Service.
     MultiClusterService(ObjectName),
     /// A ServiceImport and its claim in the hub.
     Import(ObjectName),
-    /// Import of the slice of that name.
+    /// Import of the slice with this name.
     SliceImport(Text),
-    /// The member's word to the hub.
+    /// The MemberAgent that this member renews.
     Heartbeat,
 }
 
-/// A change of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all changes are of the large kind, and none is kept")]
 pub enum Change {
-    /// Its newest state.
+    /// Newest state of an object.
     Applied(Object),
-    /// It is there, cannot be read, and nothing is known of it: until it can be read or is gone.
-    Unreadable {
-        /// What it is.
-        kind: Kind,
-        /// Where it is.
-        name: ObjectName,
-    },
-    /// It is gone.
-    Removed {
-        /// What it was.
-        kind: Kind,
-        /// Where it was.
-        name: ObjectName,
-        /// Which it was.
-        uid: Text,
-    },
+    /// An object that exists but fails to decode.
+    Unreadable { kind: Kind, name: ObjectName },
+    /// An object that is gone.
+    Removed { kind: Kind, name: ObjectName, uid: Text },
 }
 
 /// Everything that the member agent knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
-    /// What it was told about itself.
     pub settings: Settings,
-    /// How far each table can be trusted.
+    /// State of each watch: incomplete tables must not cause removals.
     pub watches: Watches,
-    /// What is there beside these tables and cannot be read.
+    /// Undecodable objects. An earlier state of one may be in its table.
     pub(crate) unreadable: Unreadable,
-    /// All Services of the member.
     pub services: Table<Service>,
-    /// All EndpointSlices of the member.
+    /// Source slices and imported slices of the member.
     pub slices: Table<EndpointSlice>,
-    /// All ServiceExports.
     pub exports: Table<ServiceExport>,
-    /// All ServiceImports of the member.
     pub imports: Table<ServiceImport>,
-    /// All MultiClusterServices.
     pub multi_cluster_services: Table<MultiClusterService>,
-    /// Exports of Services, in the hub.
+    /// InternalServiceExports of this member.
     pub internal_exports: Table<InternalServiceExport>,
-    /// Claims, in the hub.
+    /// Claims of this member.
     pub internal_imports: Table<InternalServiceImport>,
-    /// Exported slices, in the hub.
+    /// EndpointSliceExports of this member.
     pub slice_exports: Table<HubSlice>,
-    /// Slices to import, in the hub.
+    /// Slices that the hub distributed to this member.
     pub slice_imports: Table<HubSlice>,
-    /// Our word to the hub, and the hub's to us.
+    /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
 
-    /// Service to its slices.
+    /// Service to its slices in this cluster.
     pub(crate) slices_of: Index<ObjectName>,
-    /// Service to its exports in the hub.
+    /// Service to its InternalServiceExports.
     pub(crate) internal_exports_of: Index<ObjectName>,
-    /// Slice to its exports in the hub.
+    /// Source slice to its slice exports.
     pub(crate) slice_exports_of: Index<ObjectName>,
-    /// Exported Service to the exports of its slices in the hub.
+    /// Exported Service to the exports of its slices.
     pub(crate) slice_exports_under: Index<ObjectName>,
-    /// ServiceImport to the MultiClusterServices that want it.
+    /// ServiceImport to the MultiClusterServices that request it.
     pub(crate) wanting: Index<ObjectName>,
     /// UID of a MultiClusterService to the ServiceImports that it controls.
     pub(crate) imports_of: Index<Text>,
     /// MultiClusterService to the Services derived for it.
     pub(crate) derived_of: Index<ObjectName>,
-    /// Name of a derived Service to the MultiClusterServices that name it in their label.
+    /// Name of a derived Service to the MultiClusterServices that have it in their label.
     pub(crate) deriving: Index<Text>,
-    /// ServiceImport to its claims in the hub.
+    /// ServiceImport to its claims.
     pub(crate) internal_imports_of: Index<ObjectName>,
-    /// Imported Service to the slices that the hub gives for it.
+    /// Imported Service to its distributed slices.
     pub(crate) slice_imports_of: Index<ObjectName>,
-    /// Imported Service to those of them that are on their way out: deleted, or without an endpoint that is imported.
+    /// Imported Service to its distributed slices that are deleted or have no endpoint to import.
     going_slice_imports_of: Index<ObjectName>,
-    /// Cluster to the slices that the hub gives from it.
+    /// Exporting member to the slices distributed from it.
     pub(crate) slice_imports_from: Index<Text>,
-    /// What is remembered of when things were seen.
+    /// Times of observed changes.
     pub(crate) stamps: Stamps,
-    /// What waits for a name.
+    /// Exports and imports that wait for a name.
     nameless: Nameless,
-    /// What a server refused.
+    /// Messages of the server for writes that it rejected.
     refused: BTreeMap<Key, String>,
-    /// What other writers undo, by the ServiceExport that it is written for, and by the MultiClusterService.
+    /// Writes that other writers undo, for each ServiceExport and for each MultiClusterService.
     disputed_exports: Disputes,
     disputed_imports: Disputes,
-    /// Imported slices to the excess that our last write to them was answered with.
+    /// Imported slice to the excess that the server returned for our last write.
     answered_excess: BTreeMap<Text, u64>,
-    /// What the hub has announced.
+    /// Announcement of the hub.
     pub(super) hub_announced: Announced,
-    /// What is known of the owner of this cluster's id.
     owners: Owners,
-    /// The watch of this cluster's slices is in touch with the server, or has not lost it yet.
+    /// False if the watch of this cluster's slices lost contact with the server.
     pub(super) slices_followed: bool,
 }
 
 impl View {
-    /// An agent that knows nothing yet.
+    /// Creates an empty view.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -215,7 +194,7 @@ impl View {
         }
     }
 
-    /// Takes a change in; `at` is when it was seen. Pushes the keys that it concerns.
+    /// Takes in a change seen at `at`, and pushes the keys that it affects.
     pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => {
@@ -241,7 +220,7 @@ impl View {
         }
     }
 
-    /// Takes the new state of a watch. Every decision may depend on it, so every key is planned anew.
+    /// Takes in the new state of a watch. Every decision may depend on it, so all keys are requeued.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             self.note_orphans(at);
@@ -249,7 +228,7 @@ impl View {
         }
     }
 
-    /// The wall clock was set by so many microseconds: what is remembered moves with it.
+    /// Moves all stored times after the wall clock was set forward by `micros`.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
@@ -257,7 +236,7 @@ impl View {
         self.owners.clock_set(micros);
     }
 
-    /// A write that exported a Service is done: its latency ends when the hub has judged it, which the watch may have
+    /// Starts the latency of a Service after its export is written. The latency ends at the outcome, which the watch may have
     /// shown already.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.stamps.await_verdict(service);
@@ -268,12 +247,12 @@ impl View {
         }
     }
 
-    /// Latencies of Services whose verdict has come since the last call.
+    /// Takes the latencies of Services with an outcome since the last call.
     pub fn service_latencies(&mut self) -> Vec<ServiceLatency> {
         self.stamps.take_latencies()
     }
 
-    /// What to do about a key.
+    /// Plans a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         let plan = match key {
             Key::Heartbeat => return handshake::plan_heartbeat(self, now),
@@ -286,12 +265,12 @@ impl View {
         if self.acts_in_hub(now) { plan } else { owner::restricted(plan) }
     }
 
-    /// What to do about a ServiceImport where another process claims, or none.
+    /// Plans a ServiceImport for which this process makes no claim.
     pub fn plan_unclaimed_import(&self, name: &ObjectName) -> Plan {
         import::plan_unclaimed_import(self, name)
     }
 
-    /// Every key about which there may be something to do.
+    /// Pushes every key that may have something to do.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
         dirty.push(Key::Heartbeat);
         dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
@@ -309,36 +288,36 @@ impl View {
         dirty.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
     }
 
-    /// The MultiClusterServices that want an import.
+    /// Returns the MultiClusterServices that request an import.
     pub fn wishes_for<'a>(&'a self, import: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.wanting.get(import)
     }
 
-    /// The exported Service that a slice to import belongs to.
+    /// Returns the exported Service of a distributed slice.
     pub fn owner_of_slice_import(&self, name: &Text) -> Option<ObjectName> {
         Some(self.slice_imports.get(&self.in_hub(name.clone()))?.spec.owner.clone())
     }
 
-    /// The cluster that a slice to import says it comes from.
+    /// Returns the exporting cluster that a distributed slice names.
     pub fn origin_of_slice_import(&self, name: &Text) -> Option<&Text> {
         Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
-    /// Whether anything comes from a cluster, or is imported from it: what is measured of others is of no interest any more.
+    /// True if something is imported or distributed from a cluster. Metrics of other clusters are removed.
     pub fn is_origin(&self, cluster: &Text) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported) ~> { let _ = imported; self.slice_imports_from.get(cluster).next().is_some() }
         self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
     }
 
-    /// The Service that a slice belongs to.
+    /// Returns the Service of a slice.
     pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectName> {
         let service = slice.service.as_ref()?;
         Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
     }
 
-    /// Whether a slice was imported, whatever its labels say by now: what the hub gives is marked before it is imported, and
-    /// nothing that is given under the name of another slice of this cluster is marked.
+    /// True if a slice is imported, also if its labels were edited. A distributed slice gets our finalizer before its import.
+    /// One whose name belongs to another slice of this cluster gets no finalizer.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let given = || {
@@ -351,12 +330,12 @@ impl View {
         slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
     }
 
-    /// A name in the member's hub namespace.
+    /// Returns a name in the member namespace.
     pub(crate) fn in_hub(&self, name: Text) -> ObjectName {
         ObjectName { namespace: self.settings.hub_namespace.clone(), name }
     }
 
-    /// A name in the fleet's system namespace of the member.
+    /// Returns a name in the namespace of derived Services and imported slices.
     pub(crate) fn in_system(&self, name: Text) -> ObjectName {
         ObjectName { namespace: self.settings.fleet_system_namespace.clone(), name }
     }

@@ -19,7 +19,6 @@ pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent
 
 /// The kinds that the agents watch and write. In one agent each kind is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
 pub enum Kind {
     Service,
     EndpointSlice,
@@ -88,7 +87,6 @@ pub struct ServicePort {
 
 /// A target port: number or name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
 pub enum TargetPort {
     Number(i32),
     Name(Text),
@@ -109,7 +107,6 @@ pub enum SessionAffinity {
 
 /// Type of a core Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ServiceType {
     ClusterIp,
     NodePort,
@@ -126,7 +123,6 @@ pub struct LoadBalancerStatus {
 
 /// One address of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct LoadBalancerIngress {
     pub ip: Option<Text>,
     pub hostname: Option<Text>,
@@ -136,7 +132,6 @@ pub struct LoadBalancerIngress {
 
 /// A port of a load balancer address, with its error if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct LoadBalancerPort {
     pub port: i32,
     pub protocol: Text,
@@ -170,7 +165,6 @@ pub struct Service {
 
 /// A `metav1.Condition`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Condition {
     pub condition_type: Text,
     /// `True`, `False` or `Unknown`.
@@ -196,7 +190,6 @@ pub struct ServiceExport {
 
 /// A reference to an owner in `metadata.ownerReferences`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Owner {
     pub api_version: Text,
     pub kind: Text,
@@ -208,7 +201,6 @@ pub struct Owner {
 
 /// Type of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ImportType {
     ClusterSetIp,
     Headless,

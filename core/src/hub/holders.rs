@@ -1,7 +1,7 @@
-//! Holders of source slices: of the exports that say that a source slice is theirs, the one that is distributed.
+//! Holders of source slices. Several exports may claim one source slice; its holder is the export that is distributed.
 //!
-//! The holder is remembered and the others are ordered behind it, so that neither a plan nor a change looks at all of them:
-//! one member can make as many as its quota lets it.
+//! The holder and the order behind it are stored, so that neither a plan nor a change looks at all exports. One member can
+//! create as many as its quota allows.
 
 use super::{Key, View};
 use crate::distribute;
@@ -19,7 +19,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The source slice of an export; `None` where it has no UID: then nobody competes for it.
+    /// Source slice of an export; `None` if the export has no UID. Then nobody competes for it.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
         // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
@@ -36,18 +36,18 @@ type Rank = (bool, Timestamp, ObjectName);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holders {
     ranked: BTreeMap<Source, BTreeSet<Rank>>,
-    /// Name of an export to its source slice and its rank.
+    /// Name of an export to its source slice and rank.
     places: BTreeMap<Text, (Source, Rank)>,
 }
 
 impl Holders {
-    /// The name of the export that holds a source slice.
+    /// Name of the export that holds a source slice.
     pub(crate) fn of(&self, source: &Source) -> Option<&ObjectName> {
         work::step();
         self.ranked.get(source)?.first().map(|(.., name)| name)
     }
 
-    /// Gives the export under a name its place, or takes it away.
+    /// Sets or removes the rank of the export with this name.
     fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) {
         let before = self.places.remove(name);
         if let Some((source, rank)) = before
@@ -66,8 +66,8 @@ impl Holders {
 }
 
 impl View {
-    /// Ranks the exports under these names again. Where a source slice has another holder, all that say that it is theirs are
-    /// planned again, and what waits for one of them.
+    /// Ranks the exports with these names again. If a source slice gets another holder, all exports that claim it are requeued,
+    /// and all slices that wait for one of them.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, dirty: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -100,7 +100,7 @@ impl View {
         self.rank_exports(&names, dirty);
     }
 
-    /// The source slice and the rank of the export that holds a name.
+    /// Returns the source slice and the rank of the export that holds a name.
     fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
         let export = distribute::holder_of_name(self, name)?;
         let accepted = self
@@ -111,9 +111,9 @@ impl View {
         Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
     }
 
-    // === What waits for a replacement ===
+    // === Slices that wait for a replacement ===
 
-    /// The Services whose slices on their way out may wait for an export under a name.
+    /// Returns the Services with slices that may wait for an export with this name.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
         // fault T35.6: .filter(|export| !export.spec.content.endpoints.is_empty()) ~>
@@ -121,7 +121,7 @@ impl View {
         replacing.map(|export| export.spec.owner.clone()).collect()
     }
 
-    /// Plans the slices of these Services again that are on their way out: each waits for its replacement.
+    /// Requeues the slices of these Services that wait for their replacement.
     pub(super) fn waiting_dirties(&self, services: BTreeSet<ObjectName>, dirty: &mut Vec<Key>) {
         for service in &services {
             dirty.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));

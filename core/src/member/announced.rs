@@ -1,4 +1,4 @@
-//! What the hub has announced, and whether this cluster's slices are followed ([`crate::handshake`]).
+//! Announcement of the hub, and the liveness of this cluster's slice watch ([`crate::handshake`]).
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
@@ -9,7 +9,7 @@ use crate::watches::WatchState;
 use std::borrow::Cow;
 
 impl View {
-    /// The watch of this cluster's slices has lost touch with the server, or found it again.
+    /// Notes that the watch of this cluster's slices lost or regained contact with the server.
     pub fn slices_followed(&mut self, followed: bool, dirty: &mut Vec<Key>) {
         if std::mem::replace(&mut self.slices_followed, followed) != followed {
             dirty.push(Key::Heartbeat);
@@ -21,27 +21,27 @@ impl View {
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
-    /// Feature set of the hub; `None` until its announcement has been listed, or cannot be.
+    /// Feature set of the hub; `None` until the watch of MemberAgents has synced or turned out to be absent.
     pub(crate) fn hub_features(&self, now: Timestamp) -> Option<FeatureSet> {
         // fault U12.2: self.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(self.watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         let is_known = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
         is_known.then(|| self.hub_feature_set(now))
     }
 
-    /// The same, assumed to be the Go form until then.
+    /// Feature set of the hub; the Go form until the watch has synced.
     pub(super) fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
         let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
         FeatureSet::at(now, self.hub_announced, state, since)
     }
 
-    /// What the hub is told of a slice; `None` where it would not understand it.
+    /// Content of a slice as the hub supports it; `None` if the hub does not support such slices.
     pub(super) fn told_to_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
         self.hub_feature_set(at).slice(&slice.content)
     }
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
         if agent.meta.name != self.own_member_agent() {
-            return; // somebody else's
+            return; // another writer's object
         }
         let acted = self.acts_in_hub(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
@@ -59,14 +59,14 @@ impl View {
         }
     }
 
-    /// What the hub understands decides what of every slice and Service it is told.
+    /// Takes in the hub's announcement. All exports are requeued if its feature set changed.
     fn hear_hub(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = self.own_member_agent();
         let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
             for slice in exported.collect::<Vec<_>>() {
-                self.note_pending(&slice, at); // what it is told may be more, or less, than it has
+                self.note_pending(&slice, at); // the new feature set can add fields or remove them
             }
             // fault U5.2: self.all_keys(dirty ~> dirty.extend(self.slice_exports.iter().map(|export| Key::SliceExport(export.spec.reference.source.clone()))
             self.all_keys(dirty);

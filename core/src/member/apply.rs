@@ -1,4 +1,4 @@
-//! From a change of one object to the member's view and the keys that it concerns.
+//! Changes of objects, applied to the member's view: each gives the keys that it affects.
 
 use super::{Key, View};
 use crate::export;
@@ -50,7 +50,7 @@ impl View {
         let name = service.meta.name.clone();
         let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
         if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
-            // What was derived for one stays so, whatever is made of its labels.
+            // A derived Service stays known as one, also if its labels are edited.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Slices are planned anew when their Service's export began or ended to be possible.
+    /// Requeues the slices of a Service when it becomes exportable, or stops to be.
     fn exportable_dirties(&mut self, service: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let exportable = export::exportable(self, service, at).is_some();
         if self.stamps.set_exportable(service, exportable, at) {
@@ -113,7 +113,7 @@ impl View {
         }
     }
 
-    /// Imported slices are bound again when a MultiClusterService or its derived Service changes.
+    /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, to bind them again.
     fn binding_dirties(&self, wish: &ObjectName, dirty: &mut Vec<Key>) {
         if let Some(wish) = self.multi_cluster_services.get(wish) {
             let imported = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
@@ -174,7 +174,7 @@ impl View {
 
     fn slice_dirties(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let exported = self.slices.get(name).and_then(Self::service_of).is_some_and(|service| {
-            self.exports.get(&service).is_some() // most slices belong to Services that nobody exports
+            self.exports.get(&service).is_some() // most slices belong to Services that are not exported
         });
         if exported || self.slice_exports_of.get(name).next().is_some() {
             dirty.push(Key::SliceExport(name.clone()));
@@ -218,7 +218,7 @@ impl View {
         }
     }
 
-    // === What the hub holds of our exports ===
+    // === Exports of this member in the hub ===
 
     fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = export.meta.name.clone();
@@ -264,12 +264,12 @@ impl View {
         dirty.push(Key::SliceExport(source));
     }
 
-    /// Notes what of a slice its exports in the hub lack, whichever of both was seen first.
+    /// Updates the pending changes of a slice, in any order of arrival of the slice and its exports.
     pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
         if hub.slice(&slice.content).is_none() {
-            return self.stamps.slice_settled(name); // the hub is not told of it
+            return self.stamps.slice_settled(name); // the hub does not support such slices
         }
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
@@ -277,7 +277,7 @@ impl View {
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
             // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> spec.content == slice.content
-            same |= hub.is_carried(&spec.content, &slice.content); // also one that changed and changed back
+            same |= hub.is_carried(&spec.content, &slice.content); // also a change that was reverted
         }
         if same {
             self.stamps.slice_settled(name);
@@ -294,7 +294,7 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // It named another source by the end, or none, and held the name of the one of its UID.
+            // The export named another source at last, so its name is now free for the slice with this UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
@@ -332,7 +332,7 @@ impl View {
         dirty.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
-            // One that waited for another to let go of the import may go on.
+            // A MultiClusterService that waited for this import may continue.
             dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.slice_import_dirties(&import, dirty); ~>
             self.slice_import_dirties(&import, dirty);
@@ -364,14 +364,14 @@ impl View {
         }
     }
 
-    /// Notes since when an import that is there, or wanted, has no exporter.
+    /// Notes since when an existing or requested import has no exporter.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.wanting.get(import).next().is_none() {
             self.stamps.import_forgotten(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
-        // Of one that cannot be read it is not known, so its time does not run.
+        // The exporters of an undecodable import are unknown, so its grace period does not run.
         let unknown = self.unreadable.has(Kind::ServiceImport, import);
         self.stamps.set_resolved(import, resolved || unknown, at);
     }
@@ -386,7 +386,7 @@ impl View {
         }
     }
 
-    // === What the hub gives us ===
+    // === Claims and distributed slices ===
 
     fn take_internal_import(&mut self, claim: InternalServiceImport, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = claim.meta.name.clone();
@@ -396,7 +396,7 @@ impl View {
         self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
-            // The type of the claim that is granted is that of the derived Service.
+            // The type of the granted claim decides the type of the derived Service.
             dirty.extend(self.wanting.get(import).cloned().map(Key::MultiClusterService));
         }
         dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
@@ -408,7 +408,7 @@ impl View {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // It named another source by the end, and held the name of one that may wait for it.
+            // The claim named another source at last, so an import may wait for its name.
             // fault A6.5: dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
@@ -416,7 +416,7 @@ impl View {
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(dirty); ~>
         self.import_name_freed(dirty);
-        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // it may get no name again
+        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // it may have no free name again
         // fault A10.2: dirty.push(Key::Import(import)); ~>
         dirty.push(Key::Import(import));
     }
@@ -450,7 +450,7 @@ impl View {
         // fault F4.2: before ~> false && before
         // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
-            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // its addresses
+            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // adds IPv6
         }
         self.slice_imports_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
@@ -460,7 +460,7 @@ impl View {
         let owner_before = before.map(|old| old.spec.owner);
         self.slice_imports_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
-        // What waits for it in the Service that it belonged to, and in the one that it belongs to now.
+        // Slices may wait for this one in its old Service and in its new one.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.going_import_dirties(service, dirty));
@@ -485,7 +485,7 @@ impl View {
     }
 }
 
-/// The ServiceImport that a MultiClusterService wants.
+/// Returns the ServiceImport that a MultiClusterService requests.
 fn wanted(wish: &MultiClusterService) -> ObjectName {
     ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
 }

@@ -1,4 +1,4 @@
-//! What other writers undo of a member's exports and imports, for the conditions of ServiceExports and MultiClusterServices.
+//! Writes of this member that other writers undo, for the conditions of ServiceExports and MultiClusterServices.
 
 use super::{Key, View};
 use crate::conditions::{DISPUTED, Verdict, Wanted};
@@ -7,8 +7,8 @@ use crate::ids::ObjectName;
 use crate::model::{Kind, MultiClusterService, ServiceExport};
 
 impl View {
-    /// Another writer undoes what is written to the object `over`, as the message says; without one, it does so no more. `about`
-    /// is the ServiceExport or MultiClusterService that it is written for.
+    /// Notes that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
+    /// other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to.
     pub fn disputed(
         &mut self,
         about: Option<(Kind, ObjectName)>,
@@ -24,7 +24,7 @@ impl View {
         dirty.extend(imports.into_iter().map(Key::MultiClusterService));
     }
 
-    /// What `Disputed` of a ServiceExport is to say. What the hub agent says of the export counts too.
+    /// Returns the wanted condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export.
     pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<Wanted> {
         let name = &export.meta.name;
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
@@ -41,7 +41,7 @@ impl View {
         }
     }
 
-    /// What `Disputed` of a MultiClusterService is to say.
+    /// Returns the wanted condition `Disputed` of a MultiClusterService.
     pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
         // fault R15.1: component) } ~> component).filter(|_| false) }
         self.disputed_imports.condition(&wish.meta.name, &wish.conditions, component)

@@ -1,5 +1,5 @@
-//! Exports and imports for which each name is borne by somebody else's object (B3), and imports of which a slice cannot be
-//! imported under its name (P5). Their conditions say so, and tell here whom to plan anew when such an object is gone.
+//! Exports and imports that have no free name in the hub (B3 in docs/behaviour.md), and imports with a slice whose name is
+//! taken. Their conditions say so. When an object that holds a name is gone, they are requeued.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
@@ -8,7 +8,7 @@ use crate::model::Condition;
 use crate::reasons::Reason;
 use std::collections::BTreeSet;
 
-/// Those of a member: none, as it should be.
+/// Names of the waiting exports and imports. Normally empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nameless {
     exports: BTreeSet<ObjectName>,
@@ -16,24 +16,24 @@ pub(super) struct Nameless {
 }
 
 impl View {
-    /// A ServiceExport has changed, or is gone.
+    /// Updates the entry of a ServiceExport that changed or is gone.
     pub(super) fn note_export_name(&mut self, name: &ObjectName) {
         let conditions = self.exports.get(name).map(|export| &export.conditions);
         note(&mut self.nameless.exports, name, conditions);
     }
 
-    /// A MultiClusterService has changed, or is gone.
+    /// Updates the entry of a MultiClusterService that changed or is gone.
     pub(super) fn note_wish_name(&mut self, name: &ObjectName) {
         let conditions = self.multi_cluster_services.get(name).map(|wish| &wish.conditions);
         note(&mut self.nameless.wishes, name, conditions);
     }
 
-    /// An InternalServiceExport is gone.
+    /// Requeues waiting exports when an InternalServiceExport is gone.
     pub(super) fn export_name_freed(&self, dirty: &mut Vec<Key>) {
         dirty.extend(self.nameless.exports.iter().cloned().map(Key::Export));
     }
 
-    /// An InternalServiceImport, or a Service that could be in the way of a derived one, is gone.
+    /// Requeues waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived one.
     pub(super) fn import_name_freed(&self, dirty: &mut Vec<Key>) {
         for name in &self.nameless.wishes {
             let wish = self.multi_cluster_services.get(name);
@@ -45,8 +45,7 @@ impl View {
 }
 
 impl View {
-    /// Pushes the MultiClusterServices whose condition may change because a slice of this cluster, or of the hub, has come,
-    /// changed or gone under this name.
+    /// Requeues the MultiClusterServices of an import after a slice with this name changed in this cluster or in the hub.
     pub(super) fn slice_name_dirties(&self, name: &Text, imported: &ObjectName, dirty: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
         let concerned = |wish: &&ObjectName| is_held || self.nameless.wishes.contains(*wish);
@@ -55,7 +54,7 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    // A claim of type LoadBalancer that is not granted may be one that has no name.
+    // A LoadBalancer claim that is not granted may also be one without a free name.
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()

@@ -1,11 +1,11 @@
-//! Imported slices that the hub does not give any more: since when each of them is one.
+//! Imported slices that the hub no longer distributes, and since when.
 
 use super::View;
 use crate::ids::{Text, Timestamp};
 use crate::model::Kind;
 
 impl View {
-    /// Notes since when each of them is one; only a complete view can tell.
+    /// Notes the orphans among all imported slices. Only a complete view can tell.
     pub(super) fn note_orphans(&mut self, at: Timestamp) {
         let system = self.settings.fleet_system_namespace.clone();
         let imported: Vec<Text> = self
@@ -19,7 +19,7 @@ impl View {
         }
     }
 
-    /// The same of one.
+    /// Updates the entry of one imported slice.
     pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
         let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
         let given_as = self.in_hub(slice.clone());

@@ -1,5 +1,4 @@
-//! What the MemberAgents showed of the owner of this cluster's id, and what a cluster does that does not own its id
-//! ([`crate::identity`]).
+//! Owner of this cluster's id as the MemberAgents showed it, and what a cluster without ownership may do ([`crate::identity`]).
 
 use super::{Key, View};
 use crate::identity::{self, ClusterUid, Owner, Ownership, Record};
@@ -10,27 +9,26 @@ use crate::plan::{Action, Hindrance, Plan};
 use crate::reasons::Reason;
 use crate::watches::WatchState;
 
-/// The namespace whose UID tells one cluster from another: it lives as long as its cluster.
+/// Namespace whose UID identifies a cluster, since it exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 
 /// What is known of the owner of this cluster's id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
-    /// UID of this cluster.
     own: Option<Text>,
-    /// The newest renewal, also of a MemberAgent that is gone.
+    /// Newest renewal, also of a MemberAgent that is gone.
     renewal: Option<Sighting>,
-    /// When this process renewed last.
+    /// Time of the last renewal by this process.
     renewed: Option<Timestamp>,
-    /// The hub does not take the renewals of this process.
+    /// True if the hub denies the renewals of this process.
     is_denied: bool,
-    /// The hub took a renewal and left the UID out.
+    /// True if the hub accepted a renewal but dropped the UID.
     is_pruned: bool,
     leaders: Leaders,
 }
 
 impl Owners {
-    /// The wall clock was set by so many microseconds: every wait is as long as before.
+    /// Moves all stored times after the wall clock was set, so that each wait keeps its length.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
         let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
@@ -40,14 +38,13 @@ impl Owners {
     }
 }
 
-/// A renewal, as it was seen.
 #[derive(Clone, Debug, PartialEq)]
 struct Sighting {
     cluster: Option<Text>,
     leader: Option<Text>,
     renewed: Option<Timestamp>,
     stopped: Option<Timestamp>,
-    /// When it was first seen; when it was sent, if this process sent it.
+    /// Time when it was first seen; for a renewal of this process, the time when it was sent.
     seen: Timestamp,
 }
 
@@ -65,13 +62,14 @@ impl Sighting {
     }
 }
 
-/// Leaders that renew for this cluster. A new one takes the place of another once; clones of a cluster alternate.
+/// Leaders that renew for this cluster. After a normal change of leader the old one does not return. Clones of a cluster
+/// alternate.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
-    /// This process wrote the newest renewal.
+    /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// The other that came back after this process, and when.
+    /// Another leader that renewed again after this process, and when.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -91,7 +89,7 @@ impl Leaders {
 }
 
 impl View {
-    /// Whether this cluster owns its id.
+    /// Returns the ownership of this cluster's id.
     pub fn ownership(&self, now: Timestamp) -> Ownership {
         if self.settings.announces.is_none() {
             return Ownership::Own;
@@ -100,12 +98,12 @@ impl View {
         identity::ownership(&self.cluster_uid(), self.owner_record().as_ref(), now, after)
     }
 
-    /// Whether this process may write in the hub.
+    /// True if this process may write in the hub.
     pub(super) fn acts_in_hub(&self, now: Timestamp) -> bool {
         self.ownership(now) == Ownership::Own
     }
 
-    /// UID of this cluster, if it is known.
+    /// UID of this cluster, if known.
     pub fn own_cluster_uid(&self) -> Option<&Text> {
         self.owners.own.as_ref()
     }
@@ -125,7 +123,7 @@ impl View {
         let has_kind = match self.watches.state(Kind::MemberAgent) {
             WatchState::Incomplete => return None,
             WatchState::Complete => true,
-            // Without the definition nobody can take over: who owned the id owns it.
+            // Without the definition no cluster can take over, so the last owner stays the owner.
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
@@ -140,18 +138,17 @@ impl View {
         Some(Record { owner, renewable: has_kind && !is_unreadable && !is_denied && !is_pruned })
     }
 
-    /// Name of this cluster's MemberAgent.
     pub(crate) fn own_member_agent(&self) -> ObjectName {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// When this process renewed last. Renewals of others do not count, so that two leaders of one cluster alternate and notice
-    /// each other.
+    /// Time of the last renewal by this process. Renewals of others do not count, so that two leaders of one cluster alternate
+    /// and notice each other.
     pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
         self.owners.renewed
     }
 
-    /// A renewal by this process.
+    /// Builds a renewal by this process.
     pub(crate) fn renewal(&self, announcement: &Announcement, now: Timestamp) -> Renewal {
         let cluster_uid = match self.cluster_uid() {
             ClusterUid::Known(own) => Some(own),
@@ -163,17 +160,17 @@ impl View {
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            self.owners.own = Some(namespace.meta.uid); // the state of the watch, which follows, plans everything anew
+            self.owners.own = Some(namespace.meta.uid); // the state of the watch, which follows, requeues all keys
         }
     }
 
-    /// The MemberAgent was seen: is that a renewal?
+    /// Takes in a MemberAgent if it shows a new renewal.
     pub(super) fn note_renewal(&mut self, at: Timestamp) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         let newest = Sighting::of(agent, &self.settings.leader, at);
         // fault O3.3: self ~> false && self
         if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
-            return; // the hub wrote its status
+            return; // the hub only wrote the status
         }
         let is_foreign = newest.cluster.is_some() && newest.cluster != self.owners.own;
         if let Some(leader) = newest.leader.as_ref().filter(|_| !is_foreign) {
@@ -183,7 +180,7 @@ impl View {
         self.owners.renewal = Some(newest);
     }
 
-    /// The hub took a renewal of this process, and its answer is in the view.
+    /// Notes that the hub accepted a renewal of this process. The answer is already in the view.
     pub fn renewal_written(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
@@ -194,14 +191,15 @@ impl View {
         self.ownership_dirties(acted, at, dirty);
     }
 
-    /// The hub rejects or denies the renewals of this process. It may go on where no other cluster owns the id.
+    /// Notes that the hub rejects or denies the renewals of this process. Exports and imports continue if no other cluster owns
+    /// the id.
     pub fn renewal_denied(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         self.owners.is_denied = true;
         self.ownership_dirties(acted, at, dirty);
     }
 
-    /// What a cluster may do that owns its id, and no other.
+    /// Requeues all keys if the permission to act in the hub changed.
     pub(super) fn ownership_dirties(&self, acted: bool, at: Timestamp, dirty: &mut Vec<Key>) {
         // fault O3.4: acted { self ~> acted && dirty.is_empty() { self
         if self.acts_in_hub(at) != acted {
@@ -209,7 +207,7 @@ impl View {
         }
     }
 
-    /// What operators of this cluster must know of its id.
+    /// Returns the blocking reasons about the cluster id, for the operators of this cluster.
     pub(crate) fn identity_hindrances(&self, now: Timestamp) -> Vec<Hindrance> {
         let mut hindrances = Vec::new();
         let mut say = |reason, message| hindrances.push(Hindrance { reason, message });
@@ -262,7 +260,7 @@ impl View {
     }
 }
 
-/// What is left of a plan in a cluster that may not act in the hub: it writes nothing there, and removes nothing here.
+/// Reduces a plan of a cluster that does not own its id: no writes in the hub, no deletes in this cluster.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
     // fault O1.1: !is_in_hub(write.kind) && ~> is_in_hub(write.kind) ||
     // fault O1.2: && !matches ~> || write.kind == Kind::Namespace && matches

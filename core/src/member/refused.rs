@@ -1,20 +1,20 @@
-//! What a server refused for its content, by the key that wants it. No watch tells that, so the agent does; and it stands in a
-//! condition, which remembers it over a restart.
+//! Writes that the server rejected for their content, by key. No watch shows a rejection, so the agent reports it here. A
+//! condition keeps it over a restart.
 
 use super::{Key, View};
 
 impl View {
-    /// A server refused a write of a key, and says so.
+    /// Notes that the server rejected a write of a key, and its message.
     pub fn write_refused(&mut self, key: &Key, message: String) {
         self.refused.insert(key.clone(), message);
     }
 
-    /// A key wants nothing any more that could be refused: it was written, or its inputs have changed.
+    /// Forgets the rejection of a key: its write succeeded, or its inputs changed.
     pub fn nothing_refused(&mut self, key: &Key) {
         self.refused.remove(key);
     }
 
-    /// What was refused of a key.
+    /// Returns the message of the last rejection of a key.
     pub(crate) fn refused(&self, key: &Key) -> Option<&str> {
         self.refused.get(key).map(String::as_str)
     }

@@ -1,45 +1,43 @@
-//! When things were seen: the only memory of a view that is not an object. Times come in with the events.
+//! Times of observed changes: the only state of a view that is not an object. Times come in with the events.
 
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::import::admission::Refused;
 use crate::limits::PENDING_CHANGES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From when a Service's change was first seen to when the hub had judged it.
+/// Latency of a Service: from the first sight of its change to the outcome in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
-    /// The Service.
     pub service: ObjectName,
-    /// When the change was first seen, as the export says.
+    /// First sight of the change, from the export.
     pub exported_since: Option<Timestamp>,
-    /// When the verdict was seen.
+    /// Time when the outcome was seen.
     pub judged_at: Timestamp,
 }
 
-/// The times of a member's view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    /// Slice: changes of its content that the hub may not have yet, oldest first, as generation and time.
+    /// Source slice: changes of its content that the hub may lack, oldest first, as generation and time.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
-    /// Service: when its slices became exportable.
+    /// Service: time when its slices became exportable.
     exportable_since: BTreeMap<ObjectName, Timestamp>,
-    /// Service: when what its export says last changed.
+    /// Service: time of the last change of its exported content.
     service_changed: BTreeMap<ObjectName, Timestamp>,
-    /// ServiceImport: since when it is known to have no exporter.
+    /// ServiceImport: time since when it has no exporter.
     unresolved_since: BTreeMap<ObjectName, Timestamp>,
-    /// ServiceImport: since when its claim is known to be fulfilled.
+    /// ServiceImport: time since when its claim is fulfilled.
     fulfilled_since: BTreeMap<ObjectName, Timestamp>,
-    /// Imported slice: since when the hub does not give it any more.
+    /// Imported slice: time since when the hub no longer distributes it.
     orphaned_since: BTreeMap<Text, Timestamp>,
-    /// Slice that the hub gives: what is refused of it, and of its source's generations the first that it was refused of.
+    /// Distributed slice: its malformed parts, and the first source generation that had them.
     refused: BTreeMap<Text, (Refused, i64)>,
-    /// Services that were exported and not judged since.
+    /// Services that were exported and have no outcome since.
     awaiting_verdict: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
 
 impl Stamps {
-    /// The wall clock was set by so many microseconds.
+    /// Moves all times after the wall clock was set.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
         let by_name = [
@@ -53,7 +51,7 @@ impl Stamps {
         changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
     }
 
-    /// The content of a slice changed; a new slice under an old name starts anew.
+    /// Notes a change of the content of a slice. A new slice under an old name drops the earlier changes.
     pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, new: bool) {
         let changes = self.changes.entry(slice.clone()).or_default();
         if new {
@@ -66,25 +64,25 @@ impl Stamps {
         }
     }
 
-    /// The slice has another generation, and says what it said before.
+    /// Updates the generation of a slice whose content did not change.
     pub(crate) fn slice_touched(&mut self, slice: &ObjectName, generation: i64) {
         if let Some(newest) = self.changes.get_mut(slice).and_then(|changes| changes.last_mut()) {
             newest.0 = generation;
         }
     }
 
-    /// The hub says of the slice what it says now.
+    /// Forgets the changes of a slice: the hub has its present content.
     pub(crate) fn slice_settled(&mut self, slice: &ObjectName) {
         self.changes.remove(slice);
     }
 
-    /// The hub has the slice as of some generation, if at all, and lacks what it says now.
+    /// Notes that the hub lacks the present content of a slice; `carried` is the generation that the hub has.
     pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
         if changes.is_empty() {
             // fault L3.1: changes.push((generation, at)); ~>
-            changes.push((generation, at)); // the hub had it, and lost it
+            changes.push((generation, at)); // the hub had this content and lost it
         }
     }
 
@@ -92,13 +90,13 @@ impl Stamps {
         self.changes.remove(slice);
     }
 
-    /// When the oldest change that the hub lacks was first seen; `None` where nothing is known to be lacking.
+    /// Time of the oldest change that the hub lacks; `None` if no change is pending.
     pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
         // fault L1.1: first ~> last
         self.changes.get(slice)?.first().map(|(_, at)| *at)
     }
 
-    /// Whether slices of a Service may be exported; since when, if they may. True if that changed.
+    /// Sets whether slices of a Service are exportable. True if that changed.
     pub(crate) fn set_exportable(&mut self, service: &ObjectName, exportable: bool, at: Timestamp) -> bool {
         if exportable {
             let known = self.exportable_since.contains_key(service);
@@ -117,7 +115,7 @@ impl Stamps {
         self.service_changed.insert(service.clone(), at);
     }
 
-    /// Neither the Service nor a wish to export it is left.
+    /// Forgets a Service that has neither a Service object nor a ServiceExport.
     pub(crate) fn service_forgotten(&mut self, service: &ObjectName) {
         self.service_changed.remove(service);
     }
@@ -130,7 +128,7 @@ impl Stamps {
         self.service_changed.get(service).copied()
     }
 
-    /// An import has exporters, or not.
+    /// Sets whether an import has exporters.
     pub(crate) fn set_resolved(&mut self, import: &ObjectName, resolved: bool, at: Timestamp) {
         if resolved {
             self.unresolved_since.remove(import);
@@ -147,7 +145,7 @@ impl Stamps {
         self.unresolved_since.get(import).copied()
     }
 
-    /// A claim is fulfilled, or not.
+    /// Sets whether a claim is fulfilled.
     pub(crate) fn set_fulfilled(&mut self, import: &ObjectName, fulfilled: bool, at: Timestamp) {
         if fulfilled {
             self.fulfilled_since.entry(import.clone()).or_insert(at);
@@ -160,7 +158,7 @@ impl Stamps {
         self.fulfilled_since.get(import).copied()
     }
 
-    /// The hub gives an imported slice, or not.
+    /// Sets whether the hub no longer distributes an imported slice.
     pub(crate) fn set_orphaned(&mut self, slice: &Text, orphaned: bool, at: Timestamp) {
         if orphaned {
             self.orphaned_since.entry(slice.clone()).or_insert(at);
@@ -173,12 +171,12 @@ impl Stamps {
         self.orphaned_since.get(slice).copied()
     }
 
-    /// All imported slices that the hub does not give.
+    /// Returns all imported slices that the hub does not distribute.
     pub(crate) fn orphans(&self) -> impl Iterator<Item = &Text> {
         self.orphaned_since.keys()
     }
 
-    /// What of a slice is refused, as of a generation of its source.
+    /// Sets the malformed parts of a slice, found at a generation of its source.
     pub(crate) fn set_refused(&mut self, slice: &Text, refused: Refused, generation: i64) {
         if refused.is_nothing() {
             self.refused.remove(slice);
@@ -187,7 +185,7 @@ impl Stamps {
         }
     }
 
-    /// Since which generation of its source what is refused of a slice is so.
+    /// Returns the first source generation that has the present malformed parts.
     pub(crate) fn refused_since(&self, slice: &Text) -> Option<i64> {
         self.refused.get(slice).map(|(_, generation)| *generation)
     }
@@ -196,7 +194,7 @@ impl Stamps {
         self.awaiting_verdict.insert(service.clone());
     }
 
-    /// The hub has judged the present generation of an export.
+    /// Notes the outcome of the present generation of an export.
     pub(crate) fn judged(&mut self, service: &ObjectName, exported_since: Option<Timestamp>, at: Timestamp) {
         if self.awaiting_verdict.remove(service) {
             self.latencies.push(ServiceLatency { service: service.clone(), exported_since, judged_at: at });

@@ -1,5 +1,4 @@
-//! Objects that are there and cannot be read ([`crate::unreadable`]): the keys that they concern, and the names under which
-//! one may be what a rule looks for.
+//! Undecodable objects ([`crate::unreadable`]): the keys that they affect, and the names that identify one.
 
 use super::{Key, View};
 use crate::ids::{ObjectName, Text, Timestamp};
@@ -7,8 +6,8 @@ use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::names;
 
 impl View {
-    /// An object cannot be read, or can again, or is gone: what may have to be decided otherwise. That is rare, so where
-    /// only its content tells what it is about, all that it might be about is planned anew.
+    /// Requeues what depends on an object that became undecodable, became decodable again or is gone. If only the content would
+    /// tell which keys it affects, all keys that it may affect are requeued. That is rare.
     pub(super) fn unreadable_changed(&mut self, kind: Kind, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         match kind {
             Kind::Service => {
@@ -60,7 +59,7 @@ impl View {
         }
     }
 
-    /// An exported Service and its slices.
+    /// Requeues an exported Service and its slices.
     fn source_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.push(Key::Export(service.clone()));
         dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
@@ -68,26 +67,26 @@ impl View {
         dirty.extend(exports.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
-    /// All slices to import, and those that are not given any more.
+    /// Requeues all distributed slices, and all imported slices that are no longer distributed.
     fn import_slices_dirties(&self, dirty: &mut Vec<Key>) {
         let given = self.slice_imports.iter().map(|given: &HubSlice| given.meta.name.name.clone());
         dirty.extend(given.chain(self.stamps.orphans().cloned()).map(Key::SliceImport));
     }
 
-    /// Whether something that tells if a Service is exported is there and cannot be read.
+    /// True if the Service or its ServiceExport is undecodable, so nobody knows if the Service is exported.
     pub(crate) fn is_export_unknown(&self, service: &ObjectName) -> bool {
         self.unreadable.has(Kind::Service, service) || self.unreadable.has(Kind::ServiceExport, service)
     }
 
-    /// The names in the hub of what stands there for an object of the member, the first before the second; the second is not
-    /// known without the UID.
+    /// Returns the names in the hub that the counterpart of an object of the member may have, first choice first. Without the
+    /// UID only the first is known.
     pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Text>) -> impl Iterator<Item = ObjectName> {
         let ObjectName { namespace, name } = object;
         let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
         candidates.into_iter().flatten().map(|name| self.in_hub(name))
     }
 
-    /// What cannot be read in the hub and bears a name of what stands there for an object of the member: it may be that.
+    /// Returns an undecodable object in the hub that has a name of the counterpart of an object of the member.
     pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Text>) -> Option<ObjectName> {
         self.names_in_hub(object, uid).find(|at| self.unreadable.has(kind, at))
     }

@@ -7,7 +7,6 @@ use super::{
 
 /// Any of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Object {
     Service(Service),
     EndpointSlice(EndpointSlice),

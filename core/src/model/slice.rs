@@ -5,7 +5,6 @@ use crate::ids::Text;
 
 /// Address family of a slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum AddressType {
     IPv4,
     IPv6,
