@@ -1,4 +1,4 @@
-//! What the hub gives is checked before it is imported (design section 8): addresses, ports, names and labels.
+//! Checks of the addresses, ports, names and labels of distributed slices before they are imported.
 
 use crate::support::build::{
     Build, BuildImport, BuildWish, IntoObject, SYSTEM, accepted_export, content, derived_service, found,
@@ -14,14 +14,14 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::watches::WatchState;
 
-/// `work/app` with all that slices can be bound to.
+/// Objects of an importing member that slices of `work/app` can belong to.
 fn imported() -> [Object; 3] {
     let wish = wish("work/app").taken_on().deriving("work-app").told(&[found()]);
     let import = service_import("work/app").controlled_by(&wish).showing(resolved(&["member-2"]));
     [wish.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
-/// A slice that the hub gives us of member-2's `work/app`, of a generation.
+/// Distributed slice of member-2's `work/app` with the given generation.
 fn given(addresses: &[&str], generation: i64) -> HubSlice {
     let mut given = slice_import("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     given.spec.content = content(addresses);
@@ -38,7 +38,7 @@ fn view_of(given: &HubSlice, held: Option<EndpointSlice>) -> View {
     member_view(objects.chain(held.map(IntoObject::object)))
 }
 
-/// What was imported of a slice, as of a generation.
+/// Imported slice with these addresses, as of the generation of the distributed slice.
 fn held(given: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
     let held = imported_slice(&given.meta.name.name, "work-app");
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..held }
@@ -99,12 +99,12 @@ fn what_is_left_out_of_what_was_imported_is_told_though_its_source_is_the_same()
         let plan = planned(view, &key(given));
         told_by(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // Ranges were declared since, say.
+    // This generation was imported before ranges were declared, for example.
     let same = given(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(held(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // Somebody wrote to the hub in its member's name.
+    // A forged slice: somebody wrote to the hub under its member's name.
     let first = given(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(held(&first, &["10.0.0.1"], 4)));
     let forged = given(&["10.0.0.2", "127.0.0.1"], 4);
@@ -229,7 +229,7 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     let table = [
         (Number(8080), true),
         (Name("http".into()), true),
-        (Number(0), false), // the server would complete it to another, again and again
+        (Number(0), false), // the server completes it to another number each time
         (Number(-1), false),
         (Number(65_536), false),
         (Name("".into()), false),

@@ -1,4 +1,4 @@
-//! Bugs of the Go agents (fleet-networking specification, section 8.2) that must not exist here, by their number.
+//! Bugs of the Go agents that must not exist here. The number is that of B1 to B22 in docs/behaviour.md.
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildSlice, BuildWish,
@@ -20,7 +20,7 @@ fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
 
-/// The endpoints of the imported slices of a member, sorted.
+/// Sorted endpoints of a member's imported slices.
 fn imported(world: &World, member: usize) -> Vec<String> {
     let slices = world.members[member].cluster.list(Kind::EndpointSlice);
     let mut all: Vec<String> = slices
@@ -42,7 +42,7 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// Holds an object back when it is deleted, as another controller's finalizer does.
+/// Keeps a deleted object from going, as another controller's finalizer does.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -55,7 +55,7 @@ fn b1_a_deleted_slice_is_withdrawn_by_its_event() {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
     let before = world.now;
-    world.tick_micros = 0; // no time passes, so no timer is at work
+    world.tick_micros = 0; // no time passes, so no timer fires
     world.delete(Who::Member(0), Kind::EndpointSlice, &named("work/app-1"));
     world.run();
     assert_eq!(world.now, before);
@@ -87,7 +87,7 @@ fn b1b_a_recycled_slice_keeps_its_export() {
     let first = exports(&world);
     for endpoints in [&[][..], &["10.0.0.7"][..]] {
         let mark = world.ledger.len();
-        set_endpoints(&mut world, "work/app-1", endpoints); // same name, same UID, nothing else of the old one
+        set_endpoints(&mut world, "work/app-1", endpoints); // same name and same UID; nothing else of the old one is left
         world.run();
         assert_eq!(exports(&world), first);
         assert_eq!(imported(&world, 2), endpoints);
@@ -123,7 +123,7 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let mark = world.ledger.len();
     let export = world.hub.list(Kind::EndpointSliceExport).next().cloned().expect("exported");
-    // The agent does not know of the export that it made.
+    // The agent does not know of the export that it created.
     let name = export.meta().name.clone();
     let lost = Change::Removed { kind: Kind::EndpointSliceExport, name, uid: export.meta().uid.clone() };
     world.members[0].agent.notify(lost);
@@ -273,7 +273,7 @@ fn b4_a_slice_exported_anew_while_its_export_is_dying_is_not_lost() {
     };
     set_weight(&mut world, Some("0"));
     assert_eq!(imported(&world, 1), [""; 0]);
-    set_weight(&mut world, None); // the same ServiceExport, so the slice's export has the name that is still held
+    set_weight(&mut world, None); // the same ServiceExport, so the slice's export gets the name that is still in use
     assert_eq!(imported(&world, 1), [""; 0]);
     hold(&mut world, Who::Hub, Kind::EndpointSliceExport, &export, false);
     world.run();
@@ -288,7 +288,7 @@ fn b5_a_dying_import_is_not_resolved_into_and_is_made_anew_when_it_is_gone() {
     world.delete(Who::Hub, Kind::ServiceImport, &named("work/app"));
     world.run();
     let dying = world.hub.get(Kind::ServiceImport, &named("work/app")).cloned();
-    // A second exporter comes, and the dying import does not take it in.
+    // A second exporter joins. The import that is being deleted does not add it.
     world.create(Who::Member(1), service("work/app").object());
     world.create(Who::Member(1), service_export("work/app").object());
     world.run();
@@ -339,7 +339,7 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
     let kinds: Vec<Kind> = planned.iter().map(|write| write.kind).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport], "its stamp, and nothing about the import: {planned:#?}");
-    // Without any export it does go.
+    // The import goes when it has no export.
     let import = service_import("work/app");
     let view = hub_view([import.clone().object()]);
     let planned = writes(&view, &hub::Key::Service(named("work/app")));
@@ -356,7 +356,7 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     let key = hub::Key::Service(named("work/app"));
     let status = Patch::ImportStatus(resolved(&["member-1"]));
     assert_eq!(writes(&view, &key), [Write::patch(Kind::ServiceImport, &import.meta, status)]);
-    // And the verdicts do not wait for each other.
+    // The outcomes of several exports do not wait for each other.
     told(&mut view, import.showing(resolved(&["member-1"])).object());
     let verdicts = writes(&view, &key).len();
     assert_eq!(verdicts, 2);
@@ -399,13 +399,13 @@ fn b10_a_wish_that_lost_the_race_leaves_the_winners_import_alone() {
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
-    // It is deleted.
+    // The MultiClusterService is deleted.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
     let kinds: Vec<(Kind, ObjectName)> = writes(&view, &key).into_iter().map(|write| (write.kind, write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
-    // It wants something else now.
+    // The MultiClusterService imports another Service now.
     let turned = wish("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
@@ -468,7 +468,7 @@ fn b12_a_slice_that_comes_before_its_wish_is_imported_when_there_is_something_to
 
 #[test]
 fn b9_a_verdict_on_an_earlier_export_does_not_hold_for_a_new_one() {
-    // The finalizer went with the earlier export; its verdict still stands in the status.
+    // The finalizer went with the earlier export. The outcome of that export is still in the status.
     let export = service_export("work/app").saying(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);

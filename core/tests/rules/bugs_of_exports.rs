@@ -1,4 +1,4 @@
-//! Bugs of the Go agents about weights, verdicts and conflicts that must not exist here, by their number.
+//! Bugs of the Go agents about weights, outcomes and conflicts that must not exist here. For the numbers see docs/behaviour.md.
 
 use crate::scenes::{
     count, edit_service, export, export_of, export_says, hold, import_in_hub, imported, says, set_endpoints, weigh,
@@ -42,7 +42,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
         assert_eq!(world.lines_since(mark), ["member-1 patches conditions of ServiceExport"], "{weight:?}");
         assert_eq!(export_says(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation", "{weight:?}");
         assert_eq!(imported(&world, 1), EXPORTED, "{weight:?}");
-        // What stands follows its source meanwhile, also after a restart.
+        // An existing export continues to follow its source, also after a restart.
         world.restart(Who::Member(0));
         set_endpoints(&mut world, "work/app-1", &["10.0.0.7"]);
         edit_service(&mut world, 0, &named("work/app"), |service| service.ports = vec![port("http", 81)]);
@@ -57,7 +57,7 @@ fn b8_an_invalid_weight_interrupts_nothing() {
     }
 }
 
-/// Everything that was written about slices in the hub since a mark.
+/// Writes to EndpointSliceExports in the hub since a mark.
 fn slices_exported(world: &World, mark: usize) -> Vec<String> {
     let written = world.ledger[mark..].iter().filter(|entry| entry.write.kind == Kind::EndpointSliceExport);
     written.map(Entry::line).filter(|line| !line.contains("deletes") && !line.contains("finalizers")).collect()
@@ -107,7 +107,7 @@ fn b9_a_service_that_is_eligible_again_with_other_ports_gives_no_slices_before_i
 #[test]
 fn b13_slices_are_given_and_withdrawn_in_the_moment_that_their_import_changes_and_nothing_polls() {
     let mut world = World::new(2);
-    world.tick_micros = 0; // no time passes, so no timer is at work
+    world.tick_micros = 0; // no time passes, so no timer fires
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceImport), 0);
@@ -282,7 +282,7 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
     let unfit = condition("Valid", "False", "ServiceIneligible", "service work/app is not eligible for export", 1);
     for withdrawn in [weight_of_zero, missing, unfit] {
         let case = withdrawn.message.clone();
-        // The hub let the export go, and the finalizer is about to.
+        // The hub has removed the export; its finalizer is removed next.
         let export = service_export("work/app").marked().saying(&[withdrawn, no_conflict("work/app")]);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
         assert_eq!(writes(&view, &member::Key::SliceExport(named("work/app-1"))), [], "{case}");
@@ -299,8 +299,8 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_an
     }
 }
 
-/// Member-2 exports the same ports as member-1; then its Service goes, its agent crashes after that many writes, and when it
-/// is back there is another Service with other ports.
+/// Two members export the same ports. Member-2's Service is deleted, and its agent crashes after `writes` writes. When the
+/// agent is back, there is another Service with other ports.
 fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u64) -> World {
     let anew = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);
@@ -314,7 +314,7 @@ fn crashed_while_its_service_was_made_anew(writes: usize, at_once: bool, seed: u
     let mark = world.ledger.len();
     let written = |world: &World| world.ledger[mark..].iter().filter(|entry| entry.who == Who::Member(1)).count();
     while written(&world) < writes && world.step() {}
-    world.members[1].agent = Agent::new(member::View::new(settings(1))); // it does not come to list anything
+    world.members[1].agent = Agent::new(member::View::new(settings(1))); // it crashes before it has listed anything
     world.run();
     if !at_once {
         world.create(Who::Member(1), anew());

@@ -1,4 +1,4 @@
-//! `MultiClusterService.spec.type` is changed from ClusterIP to LoadBalancer, and back, while endpoints are imported.
+//! Changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
 
 use crate::scenes::{derived, edit_wish, import_in_hub, imported, wish_says};
 use crate::support::build::{
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-/// More steps than any of these changes takes.
+/// Limit of steps; each of these changes takes fewer.
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
     edit_wish(world, member, "work/app", |wish| wish.consumer_type = consumer_type);
 }
 
-/// The claims of a member in the hub that are not being deleted.
+/// Claims of a member in the hub that are not being deleted.
 fn claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     let namespace = format!("fleet-member-member-{}", member + 1);
     let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
@@ -45,12 +45,12 @@ fn service_type(world: &World, member: usize) -> Option<ServiceType> {
     derived(world, member, "work-app").map(|service| service.service_type)
 }
 
-/// Cluster ids of all that import `work/app`.
+/// Cluster ids of all importers of `work/app`.
 fn importers(world: &World) -> Vec<Text> {
     import_in_hub(world, "work/app").expect("it is exported").claims.importers.values().cloned().collect()
 }
 
-/// Runs until nobody has anything to do; member-2 has all endpoints after each step.
+/// Runs until nothing is left to do, and asserts after each step that member-2 has all endpoints.
 fn run_with_endpoints(world: &mut World, case: &str) {
     for _ in 0..STEPS_MAX {
         if !world.step() {
@@ -61,11 +61,11 @@ fn run_with_endpoints(world: &mut World, case: &str) {
     panic!("{case}: no end after {STEPS_MAX} steps");
 }
 
-/// `member-2` and another member share the import; that other member then asks for LoadBalancer, and has it.
+/// A fleet where `member-2` and another member share the import. The other member then asks for LoadBalancer and gets it.
 fn with_a_rival() -> World {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     turn(&mut world, 2, ConsumerType::LoadBalancer);
-    world.run_for(2_000_000); // claims of one second have no order that lasts
+    world.run_for(2_000_000); // the order of claims of one second is not fixed
     assert_eq!(
         (types(&world, 2), service_type(&world, 2)),
         (vec![ConsumerType::LoadBalancer], Some(ServiceType::LoadBalancer))
@@ -81,7 +81,7 @@ fn assert_exclusive(world: &World, case: &str) {
 }
 
 fn assert_waits_beside(world: &World, case: &str) {
-    // The claim that waits is not marked: a mark says that the hub has begun to grant it.
+    // The waiting claim has no finalizer: a finalizer means that the hub has begun to grant the claim.
     let mut claims: Vec<_> = claims(world, 1).iter().map(|it| (it.consumer_type, it.meta.finalizers.ours)).collect();
     claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
     assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
@@ -121,31 +121,31 @@ fn where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_tol
         turn(&mut world, 1, ConsumerType::LoadBalancer);
         run_with_endpoints(&mut world, &case);
         assert_waits_beside(&world, &case);
-        // Nothing is written by agents that start while it is so, whatever watch is complete first.
+        // Agents that start in this state write nothing, in any order in which their watches complete.
         let mark = world.ledger.len();
         world.restart_all();
         world.run_for(2 * GRACE_MICROS);
         assert_eq!(world.lines_since(mark), Vec::<String>::new(), "{case}");
-        // Its exporter goes and comes back: the import is there again.
+        // The exporter leaves and comes back, so the hub creates the import again.
         world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
         world.run();
         assert_eq!(imported(&world, 1), NONE, "{case}");
         world.create(Who::Member(0), crate::support::build::service_export("work/app").object());
         world.run();
         assert_waits_beside(&world, &case);
-        // The other cluster leaves.
+        // The other importer leaves.
         world.delete(Who::Member(2), Kind::MultiClusterService, &named("work/app"));
         run_with_endpoints(&mut world, &case);
         assert_exclusive(&world, &case);
     }
 }
 
-/// The number of steps that the change takes in a fixed order.
+/// Number of steps that the change takes in a fixed order.
 fn steps_of(mut world: World) -> usize {
     (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
 }
 
-/// A fleet in which type LoadBalancer was just asked for, and what must come of that.
+/// Name of the case, a fleet in which type LoadBalancer was just asked for, and the check of the end.
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
@@ -165,7 +165,7 @@ fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
             turn(&mut world, 1, ConsumerType::ClusterIp);
             run_with_endpoints(&mut world, &case);
             assert_shared(&world, &case);
-            // And once more.
+            // The same change a second time.
             turn(&mut world, 1, ConsumerType::LoadBalancer);
             run_with_endpoints(&mut world, &case);
         }
@@ -207,9 +207,9 @@ fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_no
     }
 }
 
-// === A hub agent of the version before, which looks at the member of a claim only ===
+// === A hub agent of the version before, which reads only the member of a claim ===
 
-/// What that hub agent makes of the claims, in one go. Each claim of a member that imports the Service is answered.
+/// Does what that hub agent does with the claims: it answers each claim of a member that imports the Service.
 fn previous_hub(world: &mut World) -> bool {
     let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
     let all: Vec<InternalServiceImport> =
@@ -251,7 +251,7 @@ fn previous_hub(world: &mut World) -> bool {
         })
 }
 
-/// Those of a member, also if they are being deleted.
+/// Claims of a member, also those that are being deleted.
 fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     let namespace = format!("fleet-member-member-{}", member + 1);
     let claims = world.hub.list(Kind::InternalServiceImport).filter_map(|object| match object {
@@ -261,7 +261,7 @@ fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
 }
 
-/// Runs until nobody has anything to do; what our hub agent plans about claims is left out, that hub agent's rule takes its place.
+/// Runs until nothing is left to do, with that hub agent's rule in place of our hub agent's plans for claims.
 fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     for _ in 0..STEPS_MAX {
         world.hub_agent.in_flight.retain(|(write, _)| {
@@ -286,8 +286,8 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
     assert_exclusive(&world, "the version before");
 }
 
-/// That hub agent answers the second claim although another cluster holds the import, so the change ends as it did in that
-/// version: its importer waits, and takes over when the other one leaves.
+/// That hub agent answers the second claim although another cluster holds the import. So the change ends as it did in that
+/// version: the importer waits, and takes over when the other one leaves.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_one_that_holds_loadbalancer() {
     let mut world = with_a_rival();
@@ -346,7 +346,7 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // Whatever is wanted by now, the newer claim stays: the deletion of the older one may be on its way.
+    // The newer claim stays even if the type has changed back: the deletion of the older one may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(Kind::InternalServiceImport, &claim.meta, turned.clone());
     assert_eq!(plan(&shared_wish(), &[&first, &waits]), [turned(&waits)]);
@@ -399,14 +399,14 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&alone, &[&shared, &second]), [record(&alone, Some("fleet-member-member-2"))]);
     let named = alone.clone().claimed_alone_by("member-2");
     assert_eq!(planned(&named, &[&shared, &second]), [answer(&second, status())]);
-    // Nobody who comes now takes it away, and the record is that of a single importer when the shared claim is gone.
+    // A later claim does not take it away. When the shared claim is gone, the import records a single importer.
     let granted = second.clone().answered(status());
     let rival = claim("member-3", &service_import("work/app")).created(seconds(5));
     assert_eq!(planned(&named, &[&shared, &granted, &rival]), []);
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
     assert_eq!(planned(&alone, &[&granted]), []);
 
-    // Another cluster holds it: what a hub agent of the version before has answered is taken back.
+    // Another cluster holds the import, so what a hub agent of the version before has answered is removed.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let held = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().answered(status());

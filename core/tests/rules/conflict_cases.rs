@@ -1,4 +1,4 @@
-//! What may stand in the hub when its agent starts, and what may happen then: exports of one Service, and their import.
+//! Cases of conflict resolution: exports of one Service and their import as the hub agent finds them, and what happens then.
 
 use crate::support::build::{
     BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
@@ -12,11 +12,11 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// When everything in a case happens: no time passes, so a stamp that the hub gives tells nothing of the order.
+/// Time of all that happens in a case. No time passes, so the hub's stamps say nothing about the order.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
-/// Lists of ports: 0 and 1 are one set, 2 and 3 too.
+/// Lists of ports: 0 and 1 are the same set, and so are 2 and 3.
 pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
@@ -30,7 +30,7 @@ pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     }
 }
 
-/// What may differ between two exports without a conflict left out.
+/// Ports without the fields that may differ between two exports without a conflict.
 pub(crate) type PortSet = BTreeSet<(Text, Text, i32, Option<Text>)>;
 
 pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
@@ -38,32 +38,32 @@ pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
     ports.iter().map(key).collect()
 }
 
-/// The stamp of an export.
+/// Stamp of an export.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stamp {
     None,
-    /// Since that second.
+    /// Second of the stamp.
     Since(i64),
-    /// Of ports that it does not offer any more.
+    /// Second of a stamp for ports that the export has no more.
     Stale(i64),
 }
 
-/// An export that stands when the agent starts.
+/// An export that exists when the agent starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) cluster: usize,
-    /// Beside another of the same cluster.
+    /// True for a second export of the same cluster.
     pub(crate) second: bool,
     pub(crate) ports: usize,
     pub(crate) stamp: Stamp,
     pub(crate) marked: bool,
     pub(crate) dying: bool,
     pub(crate) created: i64,
-    /// What it was told before, whether it still holds or not: that it is in conflict, or is not.
+    /// Earlier outcome, true or no longer true: `Some(true)` for a conflict, `Some(false)` for none.
     pub(crate) told: Option<bool>,
 }
 
-/// What happens to one export afterwards.
+/// Event that happens to one export afterwards.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     Joins { ports: usize },
@@ -74,9 +74,9 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) offers: Vec<Offer>,
-    /// The import: which clusters it names, and their ports.
+    /// The import: the clusters that it names, and their ports.
     pub(crate) import: Option<(Vec<usize>, usize)>,
-    /// By cluster.
+    /// Keyed by cluster.
     pub(crate) later: BTreeMap<usize, Later>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn an_offer() -> impl Strategy<Value = Offer> {
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, told)| {
-            // A second one, and one that is dying, was there before: it has its stamp and its mark.
+            // A second export, or one that is being deleted, existed before: it has its stamp and its finalizer.
             let stamp = if second { Stamp::Since(52) } else { stamp };
             Offer { cluster, second, ports, stamp, marked: !unmarked || dying || second, dying, created, told }
         },
@@ -125,8 +125,8 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// An export that a Go hub had accepted, beside one that a hub of ours has stamped before that was made: it loses, and only
-/// the import tells since when it has offered its ports.
+/// An export that a Go hub had accepted, and one that our hub had stamped before the first was created. The second loses, and
+/// only the import says how long the first has had its ports.
 fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     let accepted = Offer {
         cluster: 0,
@@ -142,8 +142,8 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     [accepted, older]
 }
 
-/// Whether an outcome depends on who was faster: a name that is free only when its dying export is gone, or an export that
-/// becomes what a Go hub had accepted while it was something else when the agent came.
+/// True if the outcome depends on who is faster. Either a name is free only once its old export is gone, or an export becomes
+/// what a Go hub had accepted after it was something else when the agent started.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
     let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
     let turned = match later {
@@ -178,7 +178,7 @@ pub(crate) fn object_of(offer: &Offer) -> InternalServiceExport {
     export
 }
 
-/// The hub of a case, with its agent about to start.
+/// The hub of a case; its agent has not started.
 pub(crate) fn hub_of(case: &Case) -> World {
     let mut world = World::new(0);
     world.tick_micros = 0;

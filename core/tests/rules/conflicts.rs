@@ -1,9 +1,9 @@
-//! Conflicts are a function of the objects alone: the same exports with the same stamps come to the same winner, order of
-//! exporters, verdicts and import, whatever order they were told in, how often, and when the hub agent was started anew.
+//! Conflict resolution depends on the objects alone. The same exports with the same stamps have the same winner, order of
+//! exporters, outcomes and import. The order of watch events, duplicates and restarts of the hub agent do not matter.
 //!
-//! The generator draws what stands in the hub when its agent starts (up to five exports of one Service and an import, as a
-//! hub of ours, a Go hub or a crash left them) and up to three events that follow. [`classes`] says what a case covers;
-//! the test counts the classes and fails where one of them was hardly seen.
+//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and an import, as our
+//! hub, a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the
+//! test counts the classes and fails if one of them is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
@@ -29,7 +29,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The agent starts anew, and is told all there is in another order, some of it twice.
+/// Restarts the agent, which sees all objects in another order and some of them twice.
 fn start(world: &mut World, random: &mut Random) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
@@ -50,7 +50,7 @@ fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
     })
 }
 
-/// Of each namespace the live export that counts.
+/// The live export of each namespace that counts.
 fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
     let mut first: BTreeMap<Text, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
@@ -63,21 +63,21 @@ fn counting(objects: &[Object]) -> BTreeMap<Text, &InternalServiceExport> {
     first
 }
 
-/// What the rule says of exports with these stamps, told anew here: the clusters from the oldest on, with their ports.
+/// Clusters with their ports, oldest stamp first. This repeats the rule independently of the code under test.
 fn ranked<'a>(stamps: impl Iterator<Item = (Timestamp, &'a Text, &'a [ServicePort])>) -> Vec<(Text, Vec<ServicePort>)> {
     let mut ranked: Vec<_> = stamps.collect();
     ranked.sort_by_key(|(since, cluster, _)| (*since, (*cluster).clone()));
     ranked.into_iter().map(|(_, cluster, ports)| (cluster.clone(), ports.to_vec())).collect()
 }
 
-/// Clusters that are accepted, and the ports of the first of them.
+/// Accepted clusters, and the ports of the first of them.
 fn accepted(ranked: &[(Text, Vec<ServicePort>)]) -> (Vec<Text>, Vec<ServicePort>) {
     let Some((_, ports)) = ranked.first() else { return Default::default() };
     let alike = ranked.iter().filter(|(_, other)| set_of(other) == set_of(ports));
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
-/// How it must end: the objects at the end, with the stamps that each of them had or must have been given.
+/// Expected result, from the objects at the end and the stamps that each of them had or must have got.
 fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |offer: &&Offer| name_of(offer.cluster, offer.second) == export.meta.name;
@@ -88,7 +88,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
         match offer.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(offer.created),
-            // It turned under a Go hub, which told it so.
+            // Its ports changed under a Go hub, which accepted them.
             Stamp::Stale(since) if !turned && by_go && offer.told == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -99,7 +99,7 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<Text>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Whatever verdict the agent is about to write follows from what it was told, all of it: it is never false.
+/// Asserts that each outcome that the agent is about to write follows from all that it has seen, so that it is never false.
 fn assert_new_verdicts_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let held: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -110,7 +110,7 @@ fn assert_new_verdicts_are_true(world: &World) {
     };
     let told = |export: &InternalServiceExport| verdict_of(export) == Some("False");
     let since = |cluster: &Text, export: &InternalServiceExport| match &export.offered {
-        // No stamp is from before its export was made.
+        // No stamp is older than its export.
         Some(offered)
             if offered.ports == names::ports_fingerprint(&export.ports) || told(export) && shown(cluster, export) =>
         {
@@ -131,7 +131,7 @@ fn assert_new_verdicts_are_true(world: &World) {
         let is_fresh =
             exports(&held).any(|it| it.meta.name == write.at && it.meta.resource_version == *resource_version);
         if !is_fresh {
-            continue; // refused for its version: nobody is told
+            continue; // rejected for its version: no watch shows it
         }
         assert_eq!(view.watches.state(Kind::InternalServiceExport), WatchState::Complete, "of a half-told view");
         let export = exports(&held).find(|export| export.meta.name == write.at).expect("it is held");
@@ -165,7 +165,7 @@ fn play(case: &Case, seed: u64) -> World {
     }
 }
 
-/// What must not depend on the order, a line for each object: everything but identities, versions and times of transition.
+/// One line for each object, without identities, versions and transition times: this part must not depend on the order.
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
@@ -193,7 +193,7 @@ fn verdict_of(export: &InternalServiceExport) -> Option<&str> {
     (conflict.observed_generation >= export.meta.generation).then_some(&*conflict.status)
 }
 
-/// The hub is at rest as the rule says, and everybody was told so.
+/// Asserts that the settled hub follows the rule and that every export has its outcome.
 fn assert_ends_right(case: &Case, world: &World) {
     let end: Vec<Object> = world.hub.all().cloned().collect();
     let (clusters, ports) = expected(case, &end);
@@ -219,7 +219,7 @@ fn assert_ends_right(case: &Case, world: &World) {
     }
 }
 
-/// What a case covers.
+/// Classes that a case covers.
 fn classes(case: &Case, end: &World) -> BTreeSet<&'static str> {
     let any = |test: &dyn Fn(&Offer) -> bool| case.offers.iter().any(test);
     let later = |test: &dyn Fn(&Later) -> bool| case.later.values().any(test);
@@ -355,7 +355,7 @@ fn offer(world: &mut World, name: &ObjectName, ports: &[ServicePort]) {
     });
 }
 
-/// All orders of some things.
+/// All permutations of the indices below `length`.
 fn permutations(length: usize) -> Vec<Vec<usize>> {
     if length == 0 {
         return vec![Vec::new()];
@@ -371,7 +371,7 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // After all of them were made: a stamp from before that counts for nothing.
+    // All were created after these stamps, and a stamp that is older than its export does not count.
     let offers = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [Text; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(offers.len());
@@ -422,7 +422,7 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_order_exports_are_told_in_the_end_is_the_same_and_no_verdict_is_ever_false",

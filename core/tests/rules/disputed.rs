@@ -1,4 +1,4 @@
-//! Objects that another writer changes back again and again: the user whose export or import that is sees who it is.
+//! Objects that another writer changes back again and again: the user of the export or import sees who does it.
 
 use crate::support::build::{
     BuildImport, BuildInternalExport, BuildWish, IntoObject, accepted_export, condition, derived_service, found,
@@ -18,7 +18,7 @@ fn said(conditions: &[Condition]) -> Option<(&str, &str, &str)> {
     conditions::find(conditions, "Disputed").map(|held| (&*held.status, &*held.reason, &*held.message))
 }
 
-/// The conditions that the only write of a plan sets.
+/// Conditions that the only write of a plan sets.
 fn set(writes: &[Write]) -> Vec<Condition> {
     let [Write { action: Action::Patch { patch, .. }, .. }] = writes else { panic!("{writes:?}") };
     match patch {
@@ -55,7 +55,7 @@ fn who_imports_sees_what_another_writer_undoes_until_it_does_so_no_more() {
     assert_eq!(said(&disputed), Some(("True", "WritesUndone", MESSAGE)));
     assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
 
-    // Over a restart nobody knows of it, and whoever goes on is found out again.
+    // A restart forgets this; a writer that continues is detected again.
     let view = importer(&disputed[1..]);
     let no_more = "no other writer undoes what the agents write";
     let over = set(&writes(&view, &key));

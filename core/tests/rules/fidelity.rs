@@ -1,4 +1,4 @@
-//! What a Service and its slices are in the exporter they are in the importer, as far as all on the way understand it.
+//! The importer gets each field of a Service and its slices that all agents on the way support.
 
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildService, BuildWish, IntoObject, accepted_export, content,
@@ -28,7 +28,7 @@ fn app() -> Key {
     Key::Export(named("work/app"))
 }
 
-/// What the exporter knows, whose hub understands this.
+/// View of the exporter, whose hub supports these features.
 fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
     member_view([
         service.clone().object(),
@@ -189,7 +189,7 @@ fn what_is_derived_of_a_headless_import_is_headless_whatever_type_is_asked_for()
     assert_eq!(derived(&mcs(), headless(), vec![]), create);
     let stands = standing().headless();
     assert_eq!(derived(&mcs(), headless(), vec![stands.clone().object()]), []);
-    // An address can be neither given nor taken: the Service is made anew.
+    // A Service cannot gain or lose its cluster IP, so it is deleted and created again.
     let [with, without] = [standing(), stands].map(|service| Write::delete(Kind::Service, &service.meta));
     assert_eq!(derived(&mcs(), headless(), vec![standing().object()]), [with]);
     assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
@@ -208,7 +208,7 @@ fn a_derived_service_has_its_imports_session_affinity() {
     assert_eq!(derived(&mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
 }
 
-/// A slice of IPv6 addresses of `work/app`, as the hub gives it.
+/// Distributed slice of `work/app` with IPv6 addresses.
 fn given_six() -> Object {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
@@ -289,7 +289,7 @@ fn any_features() -> impl Strategy<Value = Features> {
     prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
 }
 
-/// What is left of a slice between two that understand these.
+/// Part of a slice that passes between two agents with these features, if any.
 fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<SliceContent> {
     let both = |feature| hub.has(feature) && importer.has(feature);
     if content.address_type == AddressType::IPv6 && !both(Feature::IPv6) {
@@ -303,13 +303,13 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
     Some(SliceContent { endpoints: told(&content.endpoints), draining, ..content.clone() })
 }
 
-/// `work/app` of member-1 with that one slice, imported by member-2.
+/// Fleet where member-2 imports `work/app` of member-1 with that one slice.
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();
     for (member, understood, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
         world.create(Who::Hub, member_agent(&cluster_id(member), understood, hub).object());
-        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // a status is not made
+        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // create does not write a status
     }
     let source = EndpointSlice { content: content.clone(), ..slice("work/app-1") };
     world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
@@ -328,7 +328,7 @@ fn imports(world: &World) -> Vec<SliceContent> {
     world.members[1].cluster.all().filter_map(slice).collect()
 }
 
-/// What the cases of fidelity must show.
+/// Classes that the cases of fidelity must cover.
 const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
 #[test]
@@ -350,7 +350,7 @@ fn export_then_import_gives_back_every_field_that_all_on_the_way_understand() {
         let given_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, given_six);
 
-        // What it comes to is a function of what is understood now, whatever was before; and then costs nothing.
+        // The result depends on the present features only, not on earlier ones; and a settled fleet then makes no writes.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
@@ -386,7 +386,7 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_settled(&world);
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "export_then_import_gives_back_every_field_that_all_on_the_way_understand",
     export_then_import_gives_back_every_field_that_all_on_the_way_understand,

@@ -1,8 +1,8 @@
-//! What peers announce changes at any time, and vanishes, while a Service is made headless and back, importers change their
-//! type, slices come and go and agents crash: in the end everybody has what all on the way understand now. Nothing is said
-//! to who did not announce it, nothing is taken back by half, and a restart writes nothing.
+//! Features that peers announce change and vanish at any time. Meanwhile a Service becomes headless and back, importers change
+//! their type, slices come and go, and agents crash. In the end everybody has what all agents on the way support now. Nothing
+//! is written for a peer that did not announce it, nothing is removed by half, and a restart writes nothing.
 //!
-//! The test counts what its cases cover, and fails where something was hardly seen.
+//! The test counts what its cases cover, and fails if a class is rare.
 
 use crate::scenes::{derived, wish_of};
 use crate::support::build::{
@@ -26,19 +26,19 @@ const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 
 /// The first exports, the others import.
 const MEMBERS: usize = 3;
 const IMPORTERS: std::ops::Range<usize> = 1..MEMBERS;
-/// Longer than anything is waited for.
+/// Longer than any wait of an agent.
 const LONG_MICROS: i64 = 600_000_000;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The hub says this to a member; `None` is a Go hub agent's word, that is none.
+    /// The hub announces this to a member; `None` is a Go hub agent, which announces nothing.
     HubSays(usize, Option<Features>),
     MemberSays(usize, Option<Features>),
-    /// Its MemberAgent is deleted, and made anew with the next word that is said.
+    /// The member's MemberAgent is deleted. The next announcement creates it again.
     Vanishes(usize),
     Headless(bool),
     Consumer(usize, ConsumerType),
-    /// A slice of the exporter stands or does not.
+    /// A slice of the exporter exists or does not.
     Slice(usize, bool),
     Crash(usize),
     Pass(i64),
@@ -66,7 +66,7 @@ fn a_step() -> impl Strategy<Value = Step> {
 
 const SLICES: usize = 3;
 
-/// Of each slice all that can be said: two of IPv4, one of IPv6.
+/// Slices that use every feature: two of IPv4, one of IPv6.
 fn rich(index: usize) -> SliceContent {
     let is_six = index == 1;
     let endpoint = |last: usize, zone: Option<&str>| Endpoint {
@@ -83,7 +83,7 @@ fn rich(index: usize) -> SliceContent {
     }
 }
 
-/// What is left of a slice for who understands this.
+/// Part of a slice that an agent with these features gets, if any.
 fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> bool) -> Option<SliceContent> {
     if content.address_type == AddressType::IPv6 && !understood(Feature::IPv6) {
         return None;
@@ -100,7 +100,7 @@ fn for_who_understands(content: &SliceContent, understood: &dyn Fn(Feature) -> b
     Some(told)
 }
 
-/// `work/app` of member-1, imported by the others, and what was said last.
+/// `work/app` of member-1, imported by the others, and the latest announcements.
 struct Fleet {
     world: World,
     hub: [Option<Features>; MEMBERS],
@@ -121,7 +121,7 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // What it does not have its claims are not told, so that nothing but a slice's own plan looks after a slice.
+            // Claims do not get what the Service does not have, so that only a slice's own plan keeps the slice right.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -132,7 +132,8 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // Whoever imports with type ClusterIP goes on when it asks for LoadBalancer; so some ask for that from the start.
+            // A member that imports with type ClusterIP keeps its claim when it asks for LoadBalancer. So some ask for
+            // LoadBalancer from the start.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let wish = wish("work/app").consumed_as(consumer);
             fleet.world.create(Who::Member(importer), wish.object());
@@ -140,7 +141,7 @@ impl Fleet {
         fleet
     }
 
-    /// Writes both words into the MemberAgent, and makes it where it is not there.
+    /// Writes both announcements into the MemberAgent, and creates it if it is missing.
     fn say(&mut self, member: usize) {
         let word =
             |said: Option<Features>| said.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it));
@@ -186,7 +187,7 @@ impl Fleet {
                 (self.hub[member], self.members[member]) = (None, None);
                 self.world.delete(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster));
             }
-            // That cannot be changed, so the Service is made anew.
+            // This field is immutable, so the Service is deleted and created again.
             Step::Headless(headless) if headless != self.headless => {
                 self.headless = headless;
                 self.world.delete(Who::Member(0), Kind::Service, &named("work/app"));
@@ -216,7 +217,7 @@ impl Fleet {
         self.members[member].is_some_and(|said| said.has(feature))
     }
 
-    /// Whether both on the way to an importer understand it.
+    /// True if the hub and the importer both support the feature.
     fn understood(&self, importer: usize, feature: Feature) -> bool {
         self.hub_understands(feature) && self.member_understands(importer, feature)
     }
@@ -229,7 +230,7 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// What an importer has is what is exported, as far as all understand it; what it covers.
+    /// Asserts that an importer has what is exported, as far as all support it. Returns the classes that this covers.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let wish = wish_of(&self.world, importer, "work/app").expect("it is there");
         let derived = wish.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
@@ -282,13 +283,13 @@ impl Fleet {
                 _ => false,
             })
         };
-        // Who imported it before with type ClusterIP goes on doing so.
+        // A member that imported with type ClusterIP before keeps its import.
         let holds = asks.iter().filter(|(importer, wish)| wish.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 
-    /// The definition of MemberAgent is deleted, its objects with it; agents notice that, and its return, each in its own
-    /// time, and some are made anew meanwhile. Nothing is written for any of that.
+    /// Deletes the CRD of MemberAgent and its objects. Agents notice that, and its return, each in its own time, and some
+    /// restart meanwhile. Asserts that nothing is written because of it.
     fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
         let mark = self.world.ledger.len();
         for member in 0..MEMBERS {
@@ -318,7 +319,7 @@ impl Fleet {
         assert_eq!(self.world.lines_since(mark), Vec::<String>::new(), "it is back");
     }
 
-    /// No object in the hub says more than was announced to who wrote it, or by whom it is for.
+    /// Asserts that no object in the hub uses a feature that its writer or its reader did not announce.
     fn assert_nothing_unannounced_is_said(&self) {
         for object in self.world.hub.all() {
             let name = &object.meta().name;
@@ -391,7 +392,7 @@ fn whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_unders
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand",
     whatever_is_announced_and_taken_back_everybody_has_in_the_end_what_all_understand,

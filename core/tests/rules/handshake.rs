@@ -1,4 +1,4 @@
-//! The word between a member and the hub: that it is there, what each side understands, and what follows from that.
+//! MemberAgents: heartbeats, the features that each side announces, and what follows from them.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
@@ -27,7 +27,7 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// A member that speaks for itself, and has seen these objects and renewed four seconds ago.
+/// A member that renews its MemberAgent, has seen these objects, and renewed four seconds ago.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
@@ -136,9 +136,9 @@ fn who_stops_as_planned_says_so_last() {
     assert_eq!(farewell(&member_view([held.object()]), NOW), None);
 }
 
-// === The hub's word ===
+// === What the hub announces ===
 
-/// A hub that speaks, and knows these objects.
+/// A hub that announces its features and has seen these objects.
 fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let mut view = hub_view(objects);
     view.announces = announcement();
@@ -194,9 +194,9 @@ fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
     assert_eq!(told(&mut view, renewed.object()), [hub::Key::Member("member-1".into())]);
 }
 
-// === What follows from it ===
+// === What follows from features ===
 
-/// A slice with everything that is added to the Go form, and what of it is in the Go form.
+/// A slice with everything that is added to the Go form, and its Go form.
 fn rich() -> (EndpointSlice, EndpointSlice) {
     let plain = slice("work/app-1").endpoints(&["10.0.0.1"]);
     let mut rich = plain.clone();
@@ -206,7 +206,7 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
     (rich, plain)
 }
 
-/// The slice that a member exports, where the hub understands this.
+/// Slice that a member exports to a hub with these features.
 fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
     objects.extend(held.map(|held| Object::EndpointSliceExport(held.clone())));
@@ -214,7 +214,7 @@ fn exported(slice: &EndpointSlice, hub: Option<Features>, held: Option<&HubSlice
     writes(&member_view(objects), &Key::SliceExport(named("work/app-1")))
 }
 
-/// What the copies or exports that are written say.
+/// Contents of the slices that are written.
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
@@ -271,7 +271,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// The copy for member-2 of an export of member-1, where it understands this.
+/// The distributed slice for member-2 of an export of member-1, where member-2 has these features.
 fn given(export: &HubSlice, importer: Option<Features>, held: Option<&HubSlice>) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));

@@ -1,4 +1,4 @@
-//! Random histories of users, agents and clusters: whatever happened in whatever order, a fleet settles, imported equals
+//! Random histories of users, agents and clusters. In any order of events a fleet settles, what is imported equals what is
 //! exported, and nothing is left over.
 
 use crate::support::build::{
@@ -14,10 +14,10 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::BTreeMap;
 
 pub(crate) const MEMBERS: usize = 3;
-/// A day: every grace has ended.
+/// One day: all grace periods have ended.
 const LONG_MICROS: i64 = 86_400_000_000;
 
-/// What may happen next.
+/// Event that may happen next.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     MakeService {
@@ -58,14 +58,14 @@ pub(crate) enum Event {
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// Scaled to zero and from zero: kube's controller writes the slice anew, under its old name and UID.
+    /// Scale to zero and back: Kubernetes' controller fills the slice again under its old name and UID.
     RecycleSlice {
         member: usize,
         app: usize,
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// Something that importers cannot see: a not-ready pod came or went.
+    /// A change that importers cannot see: a pod that is not ready comes or goes.
     TouchSlice {
         member: usize,
         app: usize,
@@ -101,7 +101,7 @@ pub(crate) enum Event {
         member: usize,
         name: usize,
     },
-    /// Somebody deletes an object that is ours.
+    /// Somebody deletes an object of the agents.
     Meddle {
         hub: bool,
         member: usize,
@@ -114,7 +114,7 @@ pub(crate) enum Event {
         who: usize,
         kind: usize,
     },
-    /// That many steps of the agents happen before the next event.
+    /// Agents make that many steps before the next event.
     Run {
         steps: usize,
     },
@@ -146,7 +146,7 @@ fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
     endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
 }
 
-/// All kinds, to choose from.
+/// Kinds to choose from.
 const KINDS: [Kind; 9] = [
     Kind::Service,
     Kind::EndpointSlice,
@@ -159,7 +159,7 @@ const KINDS: [Kind; 9] = [
     Kind::EndpointSliceImport,
 ];
 
-/// Lets an event happen.
+/// Applies an event.
 pub(crate) fn happen(world: &mut World, event: &Event) {
     match event.clone() {
         Event::MakeService { member, app, ports: variant } => {
@@ -270,7 +270,7 @@ fn edit_service(world: &mut World, member: usize, app: usize, change: impl FnOnc
     });
 }
 
-/// Makes the slice, or gives it these endpoints.
+/// Creates the slice, or gives it these endpoints.
 pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, endpoints: &[String]) {
     let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
     let name = slice.meta.name.clone();
@@ -282,7 +282,7 @@ pub(crate) fn set_slice(world: &mut World, member: usize, slice: EndpointSlice, 
     }
 }
 
-/// Deletes one of the objects that the agents made, whichever.
+/// Deletes one of the agents' objects.
 fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
     let who = if hub { Who::Hub } else { Who::Member(member) };
     let ours = |object: &Object| match object {
@@ -302,7 +302,7 @@ fn meddle(world: &mut World, hub: bool, member: usize, which: usize) {
     }
 }
 
-/// Deletes all that users made.
+/// Deletes all objects of users.
 fn delete_everything(world: &mut World) {
     for who in world.everyone() {
         let users: Vec<(Kind, ObjectName)> = world
@@ -359,7 +359,7 @@ pub(crate) fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A fleet in use, so that what comes next meets something: an exporter, an importer, and most often more of both.
+/// Events that put a fleet to use first: an exporter, an importer, and most often more of both.
 pub(crate) fn prelude(seed: u64) -> Vec<Event> {
     let mut random = Random::new(seed);
     let mut events = Vec::new();
@@ -409,7 +409,7 @@ fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
     });
 }
 
-/// A history that goes through everything once: exports, imports of both types, changes, a conflict, and the end of all.
+/// A history that covers everything once: exports, imports of both types, changes, a conflict, and the removal of all.
 fn a_whole_life() -> Vec<Event> {
     vec![
         Event::MakeService { member: 0, app: 0, ports: 0 },
@@ -440,7 +440,7 @@ fn a_whole_life() -> Vec<Event> {
     ]
 }
 
-/// What the fleet looks like when everything has come to rest.
+/// All objects once the fleet is at rest.
 fn state_at_rest(mut world: World) -> BTreeMap<String, Object> {
     world.run_for(LONG_MICROS);
     state(&world)
@@ -460,7 +460,7 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
             }
             for victims in &victims {
                 let mut crashed = world.clone();
-                victims.iter().for_each(|victim| crashed.restart(*victim)); // before it learns the answer
+                victims.iter().for_each(|victim| crashed.restart(*victim)); // the agent does not see the answer
                 let last = world.lines_since(world.ledger.len() - 1);
                 assert_eq!(state_at_rest(crashed), expected, "{victims:?} crashed after {last:?} after {event:?}");
             }
@@ -473,7 +473,7 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     assert!(writes > 150, "a whole life is more than {writes} writes");
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "any_history_settles_with_imported_equal_to_exported_and_nothing_left_over",

@@ -1,5 +1,5 @@
-//! A hostile member (design section 8): whatever stands in its own namespace of the hub, nothing changes of what anybody gets
-//! from others. Each history is played twice, with it and without, and ends in the same fleet.
+//! A hostile member may write anything in its own namespace of the hub, and what others get from others does not change. Each
+//! history is played with and without the hostile member, and both fleets must end equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::build::{
@@ -21,7 +21,7 @@ use fleetnet_core::names;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Before all others by name, where that decides.
+/// First of all by name, where the name decides.
 const HOSTILE: &str = "member-0";
 const SECOND_MICROS: i64 = 1_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -34,7 +34,7 @@ const KINDS: [Kind; 5] = [
     Kind::MemberAgent,
 ];
 
-/// What a hostile member does, in enough of the cases.
+/// Acts of a hostile member that enough cases must have.
 const ACTS: [&str; 7] = [
     "deletes",
     "leaves an undecodable object",
@@ -45,7 +45,7 @@ const ACTS: [&str; 7] = [
     "writes a MemberAgent",
 ];
 
-/// What a hostile member draws from: what it may have seen of others, and nonsense.
+/// Values that a hostile member draws from: some it may have seen of others, some nonsense.
 struct Hostile {
     random: Random,
     names: Vec<Text>,
@@ -54,7 +54,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// It knows all that stands in the hub.
+    /// Starts with knowledge of all objects in the hub.
     fn new(world: &World, seed: u64) -> Self {
         let mut names: BTreeSet<Text> = ["work-app", "work-web", "member-1", "x.y", "X Y"].map(Text::from).into();
         let mut uids: BTreeSet<Text> = ["", "forged"].map(Text::from).into();
@@ -136,7 +136,7 @@ impl Hostile {
         }
     }
 
-    /// Of some slice of others, or of none.
+    /// A slice that may refer to slices of others.
     fn slice(&mut self) -> HubSliceSpec {
         let mut spec = HubSliceSpec { reference: self.reference(), owner: self.owner(), content: self.content() };
         if !self.slices.is_empty() && !self.one_in(3) {
@@ -156,7 +156,7 @@ impl Hostile {
         self.pick(&[ImportStatus::default(), resolved(&["member-1"]), resolved(&[&clusters])])
     }
 
-    /// An object of its namespace, with whatever finalizers, stamps and status.
+    /// An object in its namespace, with any finalizers, stamps and status.
     fn object(&mut self) -> Object {
         let kind = self.pick(&KINDS);
         let names = self.names.clone();
@@ -226,7 +226,7 @@ impl Hostile {
     }
 }
 
-/// All that a writer may change, status included.
+/// Overwrites all that a writer may change, including the status.
 fn overwrite(held: &mut Object, by: Object) {
     let mut meta = held.meta().clone();
     meta.finalizers.clone_from(&by.meta().finalizers);
@@ -234,7 +234,7 @@ fn overwrite(held: &mut Object, by: Object) {
     *held.meta_mut() = meta;
 }
 
-/// Everything beside what is the hostile member's.
+/// All objects except those of the hostile member.
 fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
@@ -243,7 +243,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     state
 }
 
-/// The same without what the hostile member exports and claims as anybody may.
+/// The same without what the hostile member exports and claims legitimately.
 fn given_by_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &Text| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
@@ -270,12 +270,12 @@ fn given_by_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // What it alone exports is its own.
+    // A Service that it alone exports is its own.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
 
-/// A fleet on which no time passes but by events.
+/// A fleet where time passes only with events.
 fn world() -> World {
     let mut world = World::new(MEMBERS);
     world.tick_micros = 0;
@@ -283,12 +283,12 @@ fn world() -> World {
     world
 }
 
-/// What happens of itself, and to whoever is not hostile. Steps are counted, and a hostile member makes more of them.
+/// True for events that concern members that are not hostile. Steps are counted, and a hostile member causes more of them.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::Meddle { .. })
 }
 
-/// Lets the hostile member act on one of two fleets, then the same happen in both, and compares them.
+/// Lets the hostile member act in one of two fleets, applies the same events to both, and compares them.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -315,7 +315,8 @@ fn play(
     done
 }
 
-/// The fleet without the hostile member ends as its users want: to equal it means something. Returns its classes.
+/// Asserts that the fleet without the hostile member ends as its users want, so that the comparison means something. Returns
+/// its classes.
 fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     let [mut without, _] = worlds;
     without.run_for(DAY_MICROS);
@@ -323,13 +324,13 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// `established` fleets have neither conflicts nor claims that wait.
+/// Classes that must occur. `established` fleets have neither conflicts nor waiting claims.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()
 }
 
-/// Exporters and importers of `work/app` that stay; their slices come, change and go.
+/// A fleet with exporters and importers of `work/app` that stay; their slices come, change and go.
 fn established() -> World {
     let mut world = world();
     let consumers = [(0, 1), (1, 0), (2, 1)];
@@ -400,7 +401,7 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

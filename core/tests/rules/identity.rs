@@ -1,4 +1,4 @@
-//! Two clusters with one id: which of them acts in the hub, and what the other does meanwhile.
+//! Two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
 
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildSlice, BuildWish, IntoObject, accepted_export, derived_service,
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
-/// The default of `--member-takeover-after`.
+/// Default of `--member-takeover-after`.
 const TAKEOVER: i64 = 30 * MINUTE;
 /// UID of the cluster that the views of this file are in.
 const OWN: &str = "uid-kube-system";
@@ -81,7 +81,7 @@ const KINDS: [Kind; 11] = [
     Kind::MemberAgent,
 ];
 
-/// A process of member-1 that has seen these objects at that second, in the cluster with the UID [`OWN`].
+/// View of member-1, in the cluster with the UID [`OWN`], that has seen these objects at that second.
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
@@ -93,13 +93,13 @@ fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     view
 }
 
-/// The MemberAgent that this cluster renewed last.
+/// MemberAgent that the cluster with this UID renewed last.
 fn owned_by(uid: &str) -> MemberAgent {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     MemberAgent { cluster_uid: Some(uid.into()), leader: Some(format!("leader in {uid}").into()), ..agent }
 }
 
-/// One Service that is exported, and one that is imported and being withdrawn; the keys that both concern.
+/// A Service that is exported and one whose import is being withdrawn, and the keys that they concern.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let given = slice_import("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
@@ -380,15 +380,15 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 
 // === Any history of two clusters ===
 
-/// A cluster with one process, as far as its ownership goes.
+/// A cluster with one process, as far as the ownership of its id goes.
 struct Side {
     uid: Text,
-    /// How wrong its clock is, in microseconds.
+    /// Error of its clock, in microseconds.
     skew: i64,
     /// Processes that it has had.
     starts: u32,
     view: Option<View>,
-    /// What its watch has not delivered yet.
+    /// Versions that its watch has not delivered yet.
     inbox: VecDeque<Option<MemberAgent>>,
     connected: bool,
 }
@@ -404,7 +404,7 @@ struct Pair {
     seen: Coverage,
 }
 
-/// How often something happened, over all histories.
+/// Counts over all histories.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coverage {
     expiries: u32,
@@ -415,7 +415,7 @@ struct Coverage {
     overdue: u32,
 }
 
-/// What may happen in a history beside lost connections, answers and time.
+/// Event that may happen in a history besides lost connections, answers and time.
 #[derive(Clone, Copy, PartialEq)]
 enum Upheaval {
     None,
@@ -447,7 +447,7 @@ impl Pair {
         Timestamp(self.now + self.sides[index].skew)
     }
 
-    /// A new process, which lists what is there.
+    /// Starts a new process, which lists the objects.
     fn start(&mut self, index: usize) {
         let at = self.clock(index);
         let side = &mut self.sides[index];
@@ -498,7 +498,7 @@ impl Pair {
         view.apply(change, at, &mut Vec::new());
     }
 
-    /// Plans the heartbeat of a side and carries it out. The answer may be lost; what it would show comes by the watch.
+    /// Plans the heartbeat of a side and writes it. The answer may be lost; the watch shows the write later.
     fn renew(&mut self, index: usize) {
         let now = self.clock(index);
         let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
@@ -513,7 +513,7 @@ impl Pair {
             self.seen.lost_answers += 1;
             return;
         }
-        // The answer overtakes all that its watch has still to tell of older versions.
+        // The answer is newer than all that its watch has not delivered.
         let answer = self.agent.clone().expect("it was written");
         let side = &mut self.sides[index];
         side.inbox.clear();
@@ -522,7 +522,7 @@ impl Pair {
         view.renewal_written(now, &mut Vec::new());
     }
 
-    /// True if the precondition held. Whoever writes its UID must have been allowed to.
+    /// Returns true if the precondition was met. Only a side that may take the id writes its UID.
     fn carry_out(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {
@@ -591,7 +591,7 @@ impl Pair {
         }
     }
 
-    /// Both run, are connected and renew in time; nothing else happens any more.
+    /// Lets both run connected and renew in time; nothing else happens.
     fn settle(&mut self) {
         for index in [0, 1] {
             self.sides[index].connected = true;

@@ -1,4 +1,4 @@
-//! What things cost: every write of an export, an import and a change, by whom and of what.
+//! Costs: every write of an export, an import and a change, with its writer and its kind.
 
 use crate::support::build::{
     BuildSlice, BuildWish, IntoObject, address, content, derived_service, named, pending, service, service_export,
@@ -10,7 +10,7 @@ use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use std::collections::BTreeMap;
 
-/// Lines with how often each was written, sorted.
+/// Lines with their counts, sorted.
 fn sorted(lines: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {
@@ -85,7 +85,7 @@ fn the_first_import_costs_each_importer_the_same() {
                 "creates Service",
                 "creates ServiceImport",
                 "patches finalizers of EndpointSliceImport",
-                "patches labels of MultiClusterService x2", // taken on; derived Service named
+                "patches labels of MultiClusterService x2", // finalizer added; derived Service named
                 "patches status of MultiClusterService x2", // not found yet; found
                 "patches status of ServiceImport",
             ];
@@ -97,7 +97,7 @@ fn the_first_import_costs_each_importer_the_same() {
         let expected = [
             format!("creates EndpointSliceImport{each}"),
             format!("patches claims of ServiceImport{each}"),
-            "patches finalizers of EndpointSliceExport".to_owned(), // once, however many import it
+            "patches finalizers of EndpointSliceExport".to_owned(), // once for any number of importers
             format!("patches finalizers of InternalServiceImport{each}"),
             format!("patches status of InternalServiceImport{each}"),
         ];
@@ -132,16 +132,16 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     let app = named("work/app");
     let slice = named("work/app-1");
     let derived = ObjectName::new("fleet-system", "work-app");
-    // A not-ready pod came: the generation rises, the ready endpoints stay.
+    // A pod that is not ready came: the generation rises, the ready endpoints stay.
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().generation += 1);
-    // Versions rise for reasons that nobody holds: annotations, other controllers' labels.
+    // Versions rise for reasons that no view stores: annotations, and labels of other controllers.
     world.edit(Who::Member(0), Kind::Service, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::MultiClusterService, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(1), Kind::Service, &derived, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Hub, Kind::ServiceImport, &app, |object| object.meta_mut().resource_version = 0);
-    // Another weight, which nobody balances by yet, and somebody's condition.
+    // Another weight, which nothing uses yet, and a condition of another writer.
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| {
         let Object::ServiceExport(export) = object else { return };
         export.weight = Some("7".into());
@@ -222,7 +222,7 @@ fn an_unexport_costs_each_side_what_it_must_undo() {
             "member-1 deletes InternalServiceExport",
             "member-1 patches finalizers of ServiceExport",
             "member-2 deletes EndpointSlice",
-            "member-2 deletes Service", // after its grace
+            "member-2 deletes Service", // after its grace period
             "member-2 patches finalizers of EndpointSliceImport",
             "member-2 patches labels of MultiClusterService",
             "member-2 patches status of MultiClusterService",

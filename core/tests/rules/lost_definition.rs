@@ -1,5 +1,5 @@
-//! The definition of MemberAgent is missing: the last feature sets hold for a minute, then changes are written in the Go form,
-//! and nothing is removed or rewritten for want of it.
+//! The CRD of MemberAgent is missing: the last features hold for a minute, then changes are written in the Go form. Nothing is
+//! removed or rewritten because of that.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
@@ -28,7 +28,7 @@ fn rich() -> EndpointSlice {
     rich
 }
 
-/// The same with one endpoint more.
+/// The same with one more endpoint.
 fn changed() -> EndpointSlice {
     let mut changed = rich().version(2).generation(2);
     changed.content.endpoints.push(endpoint("10.0.0.3"));
@@ -40,7 +40,7 @@ fn six(address: &str) -> EndpointSlice {
     EndpointSlice { content: SliceContent { address_type: AddressType::IPv6, ..content(&[address]) }, ..six }
 }
 
-/// What the copies or exports that are written say.
+/// Contents of the slices that are written.
 fn carried(writes: &[Write]) -> Vec<SliceContent> {
     let content = |write: &Write| match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec) | Desired::EndpointSliceImport(spec))
@@ -56,8 +56,8 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 // === The hub ===
 
-/// What the hub knows of an export of member-1 and member-2's copy of another, or of none; the definition vanishes at second
-/// 20, or was never there.
+/// The hub's view of an export of member-1 and of member-2's distributed slice, if any. The CRD vanishes at second 20, or never
+/// existed.
 fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().answered(resolved(&["member-1"]));
@@ -134,7 +134,7 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     assert_eq!(view.plan(&key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
-/// What the hub plans of a Service that member-1 exports and member-2 claims.
+/// The hub's plan for a Service that member-1 exports and member-2 claims.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_held: bool) -> Vec<Write> {
     let mut offer = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (offer.headless, offer.session_affinity) = (status.is_headless(), status.session_affinity);
@@ -243,7 +243,7 @@ fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() 
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// A headless Service, asked for, with a slice that has changed.
+/// Objects of a headless Service that asks to be exported, with a slice that has changed.
 fn headless_export(held: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
     let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);

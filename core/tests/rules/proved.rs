@@ -1,10 +1,10 @@
-//! Proof that the history tests can fail: each of them does, with agents that are broken on purpose.
+//! Proof that the history tests can fail: each of them fails with agents that are broken on purpose.
 
 use crate::support::sabotage::{self, Sabotage};
 use crate::{conflicts, edited, fidelity, flips, hindered, histories, hostile, told_once};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Every test that plays random histories and looks at their end.
+/// All tests that play random histories and check their end.
 fn histories() -> Vec<(&'static str, fn())> {
     [
         conflicts::HISTORIES,

@@ -1,4 +1,4 @@
-//! Who may export from a namespace of the hub and who may import from it (design section 8), as its annotations say.
+//! Annotations of a hub namespace that say who may export from it and who may import from it.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, condition,
@@ -241,7 +241,7 @@ fn only_members_claim() {
     assert_eq!(writes(&view, &app()), [Write::finalizer(Kind::InternalServiceImport, &next.meta, true)]);
 }
 
-// === Where what is refused cannot be read ===
+// === Where the object that is not allowed is undecodable ===
 
 #[test]
 fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
@@ -269,9 +269,9 @@ fn who_is_refused_is_not_kept_by_what_cannot_be_read() {
     assert_eq!(writes(&view, &slice_key(&export)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
-// === While it is not known what a namespace says ===
+// === While the annotations of a namespace are unknown ===
 
-/// The same view where it is not known what `work` says, in each way in which that can be.
+/// The same view where the annotations of `work` are unknown, in each way in which that can be.
 fn unknown(view: &View) -> Vec<(&'static str, View)> {
     let in_state = |state| {
         let mut view = view.clone();
@@ -422,7 +422,7 @@ fn told_since(world: &World, mark: usize) -> Vec<&'static str> {
     world.ledger[mark..].iter().flat_map(|entry| &entry.write.events).map(|event| event.reason.as_str()).collect()
 }
 
-/// The ledger without what users are told.
+/// Ledger without the writes of users' conditions.
 fn beside_status(world: &World, mark: usize) -> Vec<String> {
     let told = "member-1 patches conditions of ServiceExport";
     world.lines_since(mark).into_iter().filter(|line| line != told).collect()

@@ -1,4 +1,4 @@
-//! What the tests of whole fleets do and look at, in few words.
+//! Helpers for the tests of whole fleets.
 
 use crate::support::build::{
     BuildService, BuildSlice, IntoObject, content, named, port, service, service_export, slice,
@@ -9,7 +9,7 @@ use fleetnet_core::model::{
     Condition, EndpointSlice, Kind, MultiClusterService, Object, Service, ServiceExport, ServiceImport,
 };
 
-/// A Service with this port, one slice and a ServiceExport, in a member.
+/// Creates a Service with this port, one slice and a ServiceExport in a member.
 pub(crate) fn export(world: &mut World, member: usize, path: &str, number: i32, endpoints: &[&str]) {
     let who = Who::Member(member);
     world.create(who, service(path).ports(&[port("http", number)]).object());
@@ -17,12 +17,11 @@ pub(crate) fn export(world: &mut World, member: usize, path: &str, number: i32, 
     world.create(who, service_export(path).object());
 }
 
-/// How many objects of a kind there are.
+/// Number of objects of a kind.
 pub(crate) fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()
 }
 
-/// The names of all objects of a kind.
 pub(crate) fn names(world: &World, who: Who, kind: Kind) -> Vec<String> {
     world.cluster(who).list(kind).map(|object| object.meta().name.name.to_string()).collect()
 }
@@ -42,12 +41,12 @@ fn addresses<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> Vec<String>
     all
 }
 
-/// The endpoints of all imported slices of a member, sorted.
+/// Sorted endpoints of all imported slices of a member.
 pub(crate) fn imported(world: &World, member: usize) -> Vec<String> {
     addresses(imported_slices(world, member))
 }
 
-/// Those bound to a derived Service.
+/// Those of one derived Service.
 pub(crate) fn bound(world: &World, member: usize, derived: &str) -> Vec<String> {
     addresses(imported_slices(world, member).filter(|slice| slice.service.as_deref() == Some(derived)))
 }
@@ -61,45 +60,38 @@ macro_rules! the {
     };
 }
 
-/// The Service derived under a name.
 pub(crate) fn derived<'a>(world: &'a World, member: usize, name: &str) -> Option<&'a Service> {
     the!(Service, world, Who::Member(member), &ObjectName::new("fleet-system", name))
 }
 
-/// The hub's import of a Service.
 pub(crate) fn import_in_hub<'a>(world: &'a World, path: &str) -> Option<&'a ServiceImport> {
     the!(ServiceImport, world, Who::Hub, &named(path))
 }
 
-/// A user's ServiceExport.
 pub(crate) fn export_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a ServiceExport> {
     the!(ServiceExport, world, Who::Member(member), &named(path))
 }
 
-/// A user's MultiClusterService.
 pub(crate) fn wish_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a MultiClusterService> {
     the!(MultiClusterService, world, Who::Member(member), &named(path))
 }
 
-/// What a condition says: its status and reason.
+/// Status and reason of a condition.
 pub(crate) fn says(conditions: &[Condition], condition_type: &str) -> Option<(String, String)> {
     let held = conditions.iter().find(|condition| &*condition.condition_type == condition_type)?;
     Some((held.status.to_string(), held.reason.to_string()))
 }
 
-/// What a ServiceExport says.
 pub(crate) fn export_says(world: &World, member: usize, condition_type: &str) -> String {
     let export = export_of(world, member, "work/app").expect("the export is there");
     says(&export.conditions, condition_type).map_or_else(String::new, |(_, reason)| reason)
 }
 
-/// What a MultiClusterService says of its import.
 pub(crate) fn wish_says(world: &World, member: usize, path: &str) -> String {
     let wish = wish_of(world, member, path).expect("the wish is there");
     says(&wish.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
 }
 
-/// Changes a MultiClusterService as its user does.
 pub(crate) fn edit_wish(world: &mut World, member: usize, path: &str, change: impl FnOnce(&mut MultiClusterService)) {
     let done = world.edit(Who::Member(member), Kind::MultiClusterService, &named(path), |object| {
         let Object::MultiClusterService(wish) = object else { return };
@@ -108,7 +100,6 @@ pub(crate) fn edit_wish(world: &mut World, member: usize, path: &str, change: im
     assert!(done, "{path} is there and changes");
 }
 
-/// Changes a Service as its user does.
 pub(crate) fn edit_service(world: &mut World, member: usize, name: &ObjectName, change: impl FnOnce(&mut Service)) {
     let done = world.edit(Who::Member(member), Kind::Service, name, |object| {
         let Object::Service(service) = object else { return };
@@ -117,7 +108,6 @@ pub(crate) fn edit_service(world: &mut World, member: usize, name: &ObjectName, 
     assert!(done, "{name} is there and changes");
 }
 
-/// Sets the weight of a ServiceExport.
 pub(crate) fn weigh(world: &mut World, member: usize, weight: Option<&str>) {
     let done = world.edit(Who::Member(member), Kind::ServiceExport, &named("work/app"), |object| {
         let Object::ServiceExport(export) = object else { return };
@@ -126,7 +116,6 @@ pub(crate) fn weigh(world: &mut World, member: usize, weight: Option<&str>) {
     assert!(done, "the export is there and changes");
 }
 
-/// Gives a slice of member-1 these endpoints.
 pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     let done = world.edit(Who::Member(0), Kind::EndpointSlice, &named(slice), |object| {
         let Object::EndpointSlice(slice) = object else { return };
@@ -135,7 +124,7 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// Holds an object back when it is deleted, as another controller's finalizer does.
+/// Keeps a deleted object from going, as another controller's finalizer does.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, held: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if held { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -143,7 +132,7 @@ pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, h
     assert!(done, "{kind:?} {name} is there");
 }
 
-/// Deletes all objects of a namespace, as Kubernetes does when it goes; nothing can be made in it any more.
+/// Deletes all objects of a namespace, as Kubernetes does with the namespace. Nothing can be created in it any more.
 pub(crate) fn vanish(world: &mut World, who: Who, namespace: &str) {
     let missing = |world: &mut World| match who {
         Who::Hub => world.hub.missing_namespaces.insert(namespace.to_owned()),
@@ -157,7 +146,7 @@ pub(crate) fn vanish(world: &mut World, who: Who, namespace: &str) {
     }
 }
 
-/// The namespace is there again, and empty.
+/// Creates the namespace again, empty.
 pub(crate) fn reappear(world: &mut World, who: Who, namespace: &str) {
     let found = match who {
         Who::Hub => world.hub.missing_namespaces.remove(namespace),

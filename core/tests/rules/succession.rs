@@ -1,4 +1,4 @@
-//! Make before break: slices that take the place of others come first, on every hop and in every order.
+//! Make before break: a slice is removed only after its replacement serves, on every hop and in every order of events.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, SYSTEM, accepted_export, content,
@@ -87,7 +87,7 @@ fn hub_key(export: &HubSlice) -> hub::Key {
     hub::Key::Slice(export.meta.name.name.clone())
 }
 
-/// Exports of `work/app` by member-1 under these names, all ours.
+/// Exports of `work/app` by member-1 with these names and our finalizer.
 fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
     slices.map(|name| slice_export("member-1", &slice(name)).marked())
 }
@@ -192,7 +192,7 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
 
 #[test]
 fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
-    // member-1's replacement bears a name that is not its own, and loses it to the cluster that it is named after.
+    // member-1's replacement has the name of another cluster's slice, and loses it to that cluster.
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);
@@ -317,7 +317,7 @@ fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
 
 // === In every order ===
 
-/// Addresses that an importer's kube-proxy would route to.
+/// Addresses that an importer's kube-proxy routes to.
 fn routed(world: &World, importer: usize) -> Vec<String> {
     let of_service = |object: &Object| match object {
         Object::EndpointSlice(slice) if &*slice.meta.name.namespace == SYSTEM && slice.service.is_some() => {

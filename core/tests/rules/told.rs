@@ -1,4 +1,4 @@
-//! What users are told: each reason with its exact words, the same in condition, Event and log.
+//! Messages to users: each reason with its exact words, the same in condition, Event and log.
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService,
@@ -20,7 +20,7 @@ use fleetnet_core::plan::{Action, Patch, Plan};
 use fleetnet_core::reasons::Reason;
 use std::collections::BTreeSet;
 
-/// What a plan tells: `<kind> <reason>: <message>` of its Events, `log <reason>: <message>` of what stands in its way.
+/// Messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking reasons.
 fn words(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.kind, event.reason, event.message));
@@ -28,7 +28,7 @@ fn words(plan: &Plan) -> Vec<String> {
     events.chain(hindrances).collect()
 }
 
-/// What is there, what is planned, and what that tells.
+/// Name of the case, its plan, and the messages of that plan.
 type Case = (&'static str, Plan, Vec<String>);
 
 fn case<const N: usize>(what: &'static str, plan: Plan, words: [&str; N]) -> Case {
@@ -220,7 +220,7 @@ fn taken_on() -> MultiClusterService {
     wish("work/app").taken_on()
 }
 
-/// Its import had exporters.
+/// A MultiClusterService whose import had exporters.
 fn had() -> MultiClusterService {
     taken_on().deriving("work-app").told(&[found()])
 }
@@ -264,7 +264,7 @@ fn of_wishes() -> Vec<Case> {
     ]
 }
 
-/// There is nothing to import.
+/// Cases in which there is nothing to import.
 fn of_unknown_imports() -> Vec<Case> {
     let empty = |wish| service_import("work/app").controlled_by(&wish).object();
     let lost = "service work/app is not imported into cluster member-1";
@@ -303,7 +303,7 @@ fn of_unknown_imports() -> Vec<Case> {
     ]
 }
 
-/// What its user and the log are told of a MultiClusterService.
+/// Messages about a MultiClusterService to its user and to the log.
 fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
@@ -569,7 +569,7 @@ fn of_claims() -> Vec<Case> {
     ]
 }
 
-/// A slice that one member exports and another says to be its own, given to an importer until then.
+/// Cases of a slice that one member exports and another claims as its own, distributed to an importer until then.
 fn of_slices_in_the_hub() -> Vec<Case> {
     let held = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
@@ -636,18 +636,18 @@ fn every_reason_has_its_words() {
         told.extend(plan.writes.iter().flat_map(|write| &write.events).map(|event| event.reason));
         told.extend(plan.hindrances.iter().map(|hindrance| hindrance.reason));
     }
-    // What the agents tell of their writes and their rights; their own tests hold these words.
+    // The agents' own tests check the messages about writes and rights.
     told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
-    // `disputed` holds the words about other writers.
+    // `disputed` checks the messages about other writers.
     told.extend([Reason::WritesUndone, Reason::WritesStand]);
-    // `identity` holds the words about the owner of a cluster id.
+    // `identity` checks the messages about the owner of a cluster id.
     told.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
     assert_eq!(told, Reason::ALL.iter().copied().collect());
     let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(words.len(), Reason::ALL.len(), "no two say the same");
 }
 
-/// The conditions that a write sets.
+/// Conditions that a write sets.
 pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
     match action {
         Action::Patch {

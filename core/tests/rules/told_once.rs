@@ -1,5 +1,5 @@
-//! An Event only where something changed: what stands in the way is told once and ends by itself, and no history, whoever
-//! restarts, tells more than its conditions changed.
+//! An Event only where something changed. A blocking reason is reported once and ends by itself. No history with any restarts
+//! emits more Events than its conditions changed.
 
 use crate::histories::{MEMBERS, an_event, happen, prelude};
 use crate::scenes::{edit_wish, wish_of};
@@ -22,9 +22,9 @@ use fleetnet_core::reasons::Reason;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-// === Names that both are taken ===
+// === Names that are both in use ===
 
-/// Tells the view of what its plan writes to the object of that kind, and plans again: nothing.
+/// Shows the view what its plan writes to objects of that kind, and asserts that it plans nothing more.
 fn settles(view: &View, key: &Key) {
     let left: Vec<_> = writes(view, key);
     assert_eq!(left, [], "what was told is not told again");
@@ -107,7 +107,7 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
     );
 }
 
-// === Writes that a server refuses ===
+// === Writes that a server rejects ===
 
 #[test]
 fn a_refused_export_says_so_until_it_is_taken_also_over_a_restart() {
@@ -166,7 +166,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
 
 // === An Event only where something changed ===
 
-/// What was told of each object with each reason of a condition.
+/// Events about each object with each reason of a condition.
 fn told_in(world: &World) -> BTreeMap<(Text, &'static str), usize> {
     let mut told = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
@@ -177,7 +177,7 @@ fn told_in(world: &World) -> BTreeMap<(Text, &'static str), usize> {
     told
 }
 
-/// How often the conditions of users' objects came to have each reason, or other words under it, as their watches told.
+/// Number of times that conditions of users' objects got each reason, or another message with it, as seen by their watches.
 fn changed_in(changes: &[(Who, Change)]) -> BTreeMap<(Text, &'static str), usize> {
     let mut held: BTreeMap<(Text, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
@@ -243,7 +243,7 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     assert_eq!(told.filter(|event| event.kind == Kind::MultiClusterService).collect::<Vec<_>>(), Vec::<&Event>::new());
 }
 
-/// What is told of users' objects beside their conditions.
+/// Reasons of Events about users' objects that are not in conditions.
 const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
 
 #[test]
@@ -277,7 +277,7 @@ fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
     assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
 }
 
-/// The history tests of this file, for the proof that they can fail.
+/// History tests of this file, for the proof that they can fail.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history",
     each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history,

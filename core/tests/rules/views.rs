@@ -1,4 +1,4 @@
-//! What a view is: a function of what it was told, whatever the order; and what it may decide while it is half-filled.
+//! Views depend only on what they have seen, in any order; and half-filled views decide nothing that they cannot know.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, View};
@@ -24,7 +24,7 @@ fn kind_of(change: &Change) -> Kind {
     }
 }
 
-/// A new view that is told the same objects in another order, at one time.
+/// A new view that has seen the same objects in another order, at one time.
 fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Random) -> V {
     let mut anew = view.forgetful();
     let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(Change::Applied(object))).collect();
@@ -49,19 +49,19 @@ enum News {
     State(Kind, WatchState),
 }
 
-/// The view holds what a rebuild from its objects holds, and gives the same plans.
+/// Asserts that the view equals a rebuild from its objects, and makes the same plans.
 fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Random) {
     let anew = rebuilt(&agent.view, now, random);
     assert_eq!(agent.view, anew, "indexes and times are those of a rebuild");
 }
 
-/// Every key for which there is something to do, and what.
+/// Every key with something to do, and its plan.
 fn wanted<V: View>(view: &V, now: Timestamp) -> BTreeMap<V::Key, Plan> {
     let keys: BTreeSet<V::Key> = view.every_key().into_iter().collect();
     keys.into_iter().map(|key| (key.clone(), view.decide(&key, now))).filter(|(_, plan)| !plan.is_empty()).collect()
 }
 
-/// The agent hears the next news of a kind, and marks every key dirty for which there is something to do from then on.
+/// Shows the agent the next change of a kind, and asserts that it marks every key that has something new to do.
 fn hear_attentively<V: View>(agent: &mut Agent<V>, kind: Kind, now: Timestamp) {
     let before = wanted(&agent.view, now);
     agent.hear(kind, now);
@@ -116,7 +116,7 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
     })
 }
 
-/// Tells a new view all that an agent was told in a history: each kind in its order, the kinds mixed at random.
+/// A new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
 fn retold<V: View>(view: &V, told: &[(Who, Change)], who: Who, now: Timestamp, random: &mut Random) -> V {
     let mut queues: Vec<VecDeque<&Change>> = V::KINDS
         .iter()
@@ -133,7 +133,7 @@ fn retold<V: View>(view: &V, told: &[(Who, Change)], who: Who, now: Timestamp, r
         }
         let chosen = random.below(queues.len());
         let change = queues[chosen].pop_front().expect("not empty");
-        let again = if random.below(8) == 0 { 2 } else { 1 }; // told twice is told once
+        let again = if random.below(8) == 0 { 2 } else { 1 }; // a change that is seen twice counts once
         for _ in 0..again {
             anew.observe(change.clone(), now, &mut Vec::new());
         }
@@ -172,7 +172,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     });
 }
 
-/// A view of all objects but some of one kind, whose watch has not told them yet.
+/// A view of all objects except some of one kind, whose watch has not delivered them yet.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Random) -> V {
     let mut half = view.forgetful();
     for object in view.held() {
@@ -187,7 +187,6 @@ fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestam
     half
 }
 
-/// Kinds that a member's decisions require.
 fn required_by_member(key: &member::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
@@ -204,7 +203,6 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
     }
 }
 
-/// Kinds that the hub's decisions require.
 fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
@@ -216,7 +214,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     }
 }
 
-/// Whether a write takes something away from somebody.
+/// True if a write removes something from somebody.
 fn shrinks<V: View>(view: &V, write: &Write) -> bool {
     let held = view.held().into_iter().find(|object| object.kind() == write.kind && object.meta().name == write.at);
     match (&write.action, held) {
@@ -248,7 +246,7 @@ fn fewer(before: &HubSliceSpec, after: &HubSliceSpec) -> bool {
     before.content.endpoints.iter().any(|endpoint| !after.content.endpoints.contains(endpoint))
 }
 
-/// Whatever part of one kind is still unknown, nothing is taken away because of it.
+/// Asserts that nothing is removed while any part of one kind is unknown.
 fn assert_patient<V: View>(
     view: &V,
     required: fn(&V::Key) -> &'static [Kind],
@@ -298,7 +296,7 @@ fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
     });
 }
 
-/// A view that was told of every object but one, which it was told cannot be read: what an agent knows that starts then.
+/// A view that has seen every object except one, which is undecodable: the knowledge of an agent that starts then.
 fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.held() {
@@ -316,8 +314,8 @@ fn unreadable(object: &Object) -> Change {
     Change::Unreadable { kind: object.kind(), name: object.meta().name.clone() }
 }
 
-/// Whatever one object of a settled fleet cannot be read when an agent starts, that agent writes nothing then or after any
-/// grace, and knows where to go on when it is told the object.
+/// Asserts that one object of a settled fleet may be undecodable when an agent starts. The agent then writes nothing, also
+/// after any grace period, and plans the right keys once it sees the object.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);
     for hidden in view.held() {

@@ -11,19 +11,19 @@ use fleetnet_core::{hub, member};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
-/// A view of either agent.
+/// View of either agent.
 pub(crate) trait View: Clone + PartialEq + Debug {
     type Key: Clone + Ord + Debug;
-    /// The kinds that it watches.
+    /// Kinds that it watches.
     const KINDS: &'static [Kind];
-    /// One that knows nothing, of the same agent.
+    /// Empty view of the same agent.
     fn forgetful(&self) -> Self;
     fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
     fn watches(&self) -> &Watches;
-    /// All objects that it holds.
+    /// All objects in the view.
     fn held(&self) -> Vec<Object>;
 }
 
@@ -121,7 +121,7 @@ impl View for hub::View {
     }
 }
 
-/// Writes of one plan may run in any order, so no two of them are to one object.
+/// Asserts that no two writes of a plan are to one object, because they may run in any order.
 pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
     let mut targets = BTreeSet::new();
     for write in &plan.writes {
@@ -130,29 +130,29 @@ pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
     }
 }
 
-/// What a watch has still to tell.
+/// Event that a watch has not delivered yet.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum News {
     Changed(Change),
-    /// All objects of the list before were told.
+    /// Marks the end of a list: all its objects were delivered.
     Listed,
 }
 
-/// One agent.
+/// An agent with its watches and writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent<V: View> {
     pub(crate) view: V,
     pub(crate) dirty: BTreeSet<V::Key>,
-    /// What each watch has still to tell, in its order.
+    /// Events that each watch has not delivered yet, in order.
     pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
     /// Writes that were planned and not yet carried out, with the key of their plan.
     pub(crate) in_flight: Vec<(Write, V::Key)>,
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
-    /// What the watches told so far, to find what a later list lacks.
+    /// UIDs of the objects that the watches delivered, to find what a later list lacks.
     told: BTreeMap<(Kind, ObjectName), Text>,
-    /// What stood in the way of a plan, by key.
+    /// Blocking reasons of plans, by key.
     pub(crate) hindrances: BTreeMap<V::Key, Vec<Hindrance>>,
 }
 
@@ -170,7 +170,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// It forgets everything and lists anew.
+    /// Forgets everything and lists again.
     pub(crate) fn restart(&mut self, objects: &[Object]) {
         *self = Self::new(self.view.forgetful());
         for kind in V::KINDS {
@@ -178,7 +178,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// A watch lists anew: what it had still to tell is in the list.
+    /// Lists a kind again. The list contains all that the watch had not delivered.
     pub(crate) fn list(&mut self, kind: Kind, objects: &[Object]) {
         let queue = self.inbox.entry(kind).or_default();
         queue.clear();
@@ -194,7 +194,7 @@ impl<V: View> Agent<V> {
         queue.push_back(News::Listed);
     }
 
-    /// The server does not serve a kind: its watch has nothing more to tell.
+    /// Drops the events of a kind that the server does not serve.
     pub(crate) fn not_served(&mut self, kind: Kind, state: WatchState, now: Timestamp) {
         self.inbox.remove(&kind);
         let mut dirty = Vec::new();
@@ -202,7 +202,7 @@ impl<V: View> Agent<V> {
         self.dirty.extend(dirty);
     }
 
-    /// Something happened that a watch will tell.
+    /// Queues a change for its watch.
     pub(crate) fn notify(&mut self, change: Change) {
         let kind = match &change {
             Change::Applied(object) => object.kind(),
@@ -213,7 +213,7 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// The watch of a kind tells its next news.
+    /// Delivers the next event of a kind.
     pub(crate) fn hear(&mut self, kind: Kind, now: Timestamp) {
         match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
             Some(News::Changed(change)) => self.see(change, now),
@@ -245,7 +245,7 @@ impl<V: View> Agent<V> {
         self.dirty.extend(dirty);
     }
 
-    /// Plans a key; what is new of its writes is now in flight.
+    /// Plans a key. New writes are then in flight.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.dirty.remove(key);
         let plan = sabotage::spoil(self.view.decide(key, now));
@@ -268,10 +268,10 @@ impl<V: View> Agent<V> {
         }
     }
 
-    /// The answer to a write is in: what the server holds now is in the view, before any later plan.
+    /// Takes the answer to a write: the view has the server's object before any later plan.
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
         let target = (write.kind, write.at.clone());
-        // What the watch has still to tell of this object is older than the answer.
+        // Events of this object that the watch has not delivered are older than the answer.
         let newer = |news: &News| match news {
             News::Changed(Change::Applied(object)) => object.kind() != target.0 || object.meta().name != target.1,
             News::Changed(Change::Unreadable { kind, name } | Change::Removed { kind, name, .. }) => {

@@ -1,4 +1,4 @@
-//! Builders: each gives the smallest object that a rule takes seriously; chained calls make it special.
+//! Builders: each makes the smallest valid object, and chained calls change it.
 
 use fleetnet_core::features::Features;
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
@@ -15,13 +15,13 @@ use fleetnet_core::names::{self, SuffixLength};
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
 
-/// `work/app` as a name.
+/// Parses `work/app` into a name.
 pub(crate) fn named(path: &str) -> ObjectName {
     let (namespace, name) = path.split_once('/').expect("namespace/name");
     ObjectName::new(namespace, name)
 }
 
-/// The name of something in the hub namespace of a member.
+/// Name of an object in the hub namespace of a member.
 pub(crate) fn in_hub_of(cluster: &str, name: &str) -> ObjectName {
     ObjectName::new(names::member_namespace(cluster), name)
 }
@@ -43,7 +43,7 @@ fn meta(name: ObjectName, generation: i64) -> Meta {
     }
 }
 
-/// What every object can be made.
+/// Changes that fit every object.
 pub(crate) trait Build: Held {
     fn uid(mut self, uid: &str) -> Self {
         self.meta_mut().uid = uid.into();
@@ -65,12 +65,12 @@ pub(crate) trait Build: Held {
         self.meta_mut().deleting = true;
         self
     }
-    /// With the cleanup finalizer of its kind.
+    /// Adds the cleanup finalizer of its kind.
     fn marked(mut self) -> Self {
         self.meta_mut().finalizers.ours = true;
         self
     }
-    /// With a finalizer of somebody else.
+    /// Adds a finalizer of another controller.
     fn held_by(mut self, finalizer: &str) -> Self {
         self.meta_mut().finalizers.others.push(finalizer.into());
         self
@@ -78,7 +78,7 @@ pub(crate) trait Build: Held {
 }
 impl<T: Held> Build for T {}
 
-/// A port of a Service; its pods listen on 8080.
+/// A port of a Service whose pods listen on 8080.
 pub(crate) fn port(name: &str, number: i32) -> ServicePort {
     ServicePort {
         name: name.into(),
@@ -105,7 +105,7 @@ pub(crate) fn service(path: &str) -> Service {
     }
 }
 
-/// The Service derived for a MultiClusterService, of type LoadBalancer.
+/// Derived Service of a MultiClusterService, of type LoadBalancer.
 pub(crate) fn derived_service(name: &str, wish: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
@@ -152,7 +152,7 @@ pub(crate) fn endpoint(address: &str) -> Endpoint {
     Endpoint { addresses: vec![address.into()], ..Endpoint::default() }
 }
 
-/// An IPv4 slice's content with port http 8080.
+/// Content of an IPv4 slice with port http 8080.
 pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     SliceContent {
         address_type: AddressType::IPv4,
@@ -162,7 +162,7 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// A source slice with one endpoint, of the Service whose name stands before the last dash.
+/// A source slice with one endpoint. The name of its Service is the part before the last hyphen.
 pub(crate) fn slice(path: &str) -> EndpointSlice {
     let name = named(path);
     let service = name.name.rsplit_once('-').map(|(service, _)| Text::from(service));
@@ -177,7 +177,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
     }
 }
 
-/// An imported slice bound to a derived Service.
+/// An imported slice of a derived Service.
 pub(crate) fn imported_slice(name: &str, service: &str) -> EndpointSlice {
     EndpointSlice {
         service: Some(service.into()),
@@ -249,7 +249,7 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
     }
 }
 
-/// One that the hub accepted.
+/// A ServiceExport that the hub accepted.
 pub(crate) fn accepted_export(path: &str) -> ServiceExport {
     service_export(path).marked().saying(&[valid(path), no_conflict(path)])
 }
@@ -288,7 +288,7 @@ pub(crate) fn wish(path: &str) -> MultiClusterService {
 pub(crate) trait BuildWish {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
-    /// As it is once we took it on: finalizer and label.
+    /// Adds the finalizer and label that the agent adds first.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
     fn told(self, conditions: &[Condition]) -> Self;
@@ -317,7 +317,7 @@ impl BuildWish for MultiClusterService {
     }
 }
 
-/// An import with exporters.
+/// Status of an import with exporters.
 pub(crate) fn resolved(clusters: &[&str]) -> ImportStatus {
     ImportStatus {
         import_type: Some(ImportType::ClusterSetIp),
@@ -340,9 +340,9 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
 pub(crate) trait BuildImport {
     fn controlled_by(self, wish: &MultiClusterService) -> Self;
     fn showing(self, status: ImportStatus) -> Self;
-    /// Claimed by these members, marked as it then is.
+    /// Adds claims of these members, and the finalizer.
     fn claimed_by(self, clusters: &[&str]) -> Self;
-    /// Of those, the one of type LoadBalancer.
+    /// Adds an exclusive claim (type LoadBalancer).
     fn claimed_alone_by(self, cluster: &str) -> Self;
 }
 
@@ -374,7 +374,7 @@ impl BuildImport for ServiceImport {
     }
 }
 
-/// A reference to an object of a member, as of its first export.
+/// Reference to an object of a member, as of its first export.
 pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
     Reference {
         cluster: cluster.into(),
@@ -402,7 +402,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 }
 
 pub(crate) trait BuildInternalExport {
-    /// Marked and stamped by the hub.
+    /// Adds the finalizer and stamp of the hub.
     fn offered_since(self, at: Timestamp) -> Self;
     fn judged(self, verdict: Condition) -> Self;
 }
@@ -431,7 +431,7 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
 }
 
 pub(crate) trait BuildClaim {
-    /// Under another name, of another import.
+    /// Renames it, for another import.
     fn called(self, name: &str) -> Self;
     fn east_west(self) -> Self;
     fn answered(self, status: ImportStatus) -> Self;
@@ -453,7 +453,7 @@ impl BuildClaim for InternalServiceImport {
     }
 }
 
-/// The export of a slice under an accepted ServiceExport of its Service, first seen at second 5.
+/// Export of a slice under an accepted ServiceExport of its Service, first seen at second 5.
 pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     let source = &slice.meta.name;
     let owner = ObjectName::new(source.namespace.clone(), slice.service.clone().expect("a source slice has a Service"));
@@ -473,7 +473,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
     }
 }
 
-/// Its copy for an importer.
+/// Distributed slice of an export for an importer.
 pub(crate) fn slice_import(importer: &str, export: &HubSlice) -> HubSlice {
     let name = &export.meta.name.name;
     let at = in_hub_of(importer, name);
@@ -502,7 +502,7 @@ pub(crate) fn namespace(name: &str) -> Namespace {
     Namespace { meta, exporters: None, importers: None }
 }
 
-/// The word between a member and the hub, where both understand this.
+/// MemberAgent in which both sides announce these features.
 pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
     MemberAgent {
         meta: meta(in_hub_of(cluster, cluster), 1),
@@ -516,7 +516,7 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     }
 }
 
-/// Any object as the enum that views take; EndpointSliceExport and EndpointSliceImport are told apart by the caller.
+/// Object as the enum that views take. The caller chooses EndpointSliceExport or EndpointSliceImport, which are one type here.
 pub(crate) trait IntoObject {
     fn object(self) -> Object;
 }

@@ -7,7 +7,7 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a write ended. Whatever it says, the object is then as [`Cluster::get`] shows it.
+/// Result of a write. In each case [`Cluster::get`] then shows the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
@@ -17,15 +17,15 @@ pub(crate) enum Answer {
     NoNamespace,
 }
 
-/// One cluster's objects.
+/// Objects of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
-    /// Part of every UID: no two clusters have an object in common.
+    /// Part of every UID, so that no two clusters have an object in common.
     id: String,
     objects: BTreeMap<(Kind, ObjectName), Object>,
     incarnations: BTreeMap<(Kind, ObjectName), u32>,
     version: u64,
-    /// Namespaces that do not exist here: a create in one is refused.
+    /// Namespaces that do not exist here: a create in one fails.
     pub(crate) missing_namespaces: BTreeSet<String>,
     /// Changes since they were last taken, for the watches.
     pub(crate) changes: Vec<Change>,
@@ -48,7 +48,7 @@ impl Cluster {
         self.objects.values()
     }
 
-    /// POST: without status, with a new UID. False where the name is taken.
+    /// POST: stores the object without status, with a new UID. Returns false if the name is in use.
     pub(crate) fn create(&mut self, object: Object, now: Timestamp) -> bool {
         let key = (object.kind(), object.meta().name.clone());
         if self.objects.contains_key(&key) {
@@ -66,7 +66,7 @@ impl Cluster {
         true
     }
 
-    /// PUT or PATCH by anybody: whether anything changed.
+    /// PUT or PATCH by anybody. Returns true if anything changed.
     pub(crate) fn edit(&mut self, kind: Kind, name: &ObjectName, change: impl FnOnce(&mut Object)) -> bool {
         let Some(before) = self.get(kind, name).cloned() else { return false };
         let mut after = before.clone();
@@ -81,7 +81,7 @@ impl Cluster {
         true
     }
 
-    /// DELETE: at once, or when its finalizers are gone.
+    /// DELETE: at once, or when the object's finalizers are gone.
     pub(crate) fn delete(&mut self, kind: Kind, name: &ObjectName) {
         let Some(mut object) = self.get(kind, name).cloned() else { return };
         let meta = object.meta_mut();
@@ -109,7 +109,7 @@ impl Cluster {
         self.objects.insert(key, object);
     }
 
-    /// Carries out what a plan says.
+    /// Carries out a planned write.
     pub(crate) fn carry_out(&mut self, write: &Write, now: Timestamp) -> Answer {
         let held = self.get(write.kind, &write.at);
         match &write.action {
@@ -132,7 +132,7 @@ impl Cluster {
                 None => Answer::NotFound,
                 Some(held) if held.uid != *uid => Answer::Conflict,
                 Some(_) => {
-                    self.delete(write.kind, &write.at); // nothing changes where somebody deleted it a moment ago
+                    self.delete(write.kind, &write.at); // no effect if somebody has just deleted it
                     Answer::Done
                 }
             },

@@ -1,9 +1,13 @@
 //! Every interleaving of members' changes, the hub agent's plans, its writes and its view of each object.
 //!
-//! A step is one of these: a member changes an object, the view catches up with one object, the agent plans from its view, the
-//! server carries out a write that is in flight, or such a write is lost. So a plan may be made from a view that lacks the last
-//! write to any of the objects, and writes that were planned together end in any order, or not at all. All states that can be
-//! reached are visited, each once.
+//! A step is one of these:
+//! - a member changes an object;
+//! - the view catches up with one object;
+//! - the agent plans from its view;
+//! - the server carries out a write that is in flight, or loses it.
+//!
+//! So a plan may be made from a view that lacks the last write to any object. Writes that were planned together end in any
+//! order, or not at all. The exploration visits each reachable state once.
 
 use super::build::seconds;
 use super::cluster::{Answer, Cluster};
@@ -14,7 +18,7 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Write};
 use std::collections::{BTreeMap, HashMap};
 
-/// More states than any exploration here has.
+/// Limit of states, which no exploration here reaches.
 const STATES_MAX: usize = 200_000;
 
 /// A change that a member makes.
@@ -22,16 +26,16 @@ pub(crate) type Change = (&'static str, fn(&mut Cluster));
 
 type Id = (Kind, ObjectName);
 
-/// What is explored, and what must hold.
+/// Input of an exploration, and what must hold in it.
 pub(crate) struct Exploration {
     pub(crate) start: Cluster,
-    /// What is planned.
+    /// Keys that the agent plans.
     pub(crate) keys: Vec<Key>,
-    /// What members do, in this order, at any time.
+    /// Changes of members, in this order, at any time.
     pub(crate) changes: Vec<Change>,
-    /// A kind's objects become visible in the order in which they were created, as one watch shows them.
+    /// True if objects of a kind become visible in the order of their creation, as one watch shows them.
     pub(crate) in_order: bool,
-    /// What is wrong with a write that the server carries out: objects before and after.
+    /// Returns what is wrong with a write, from the objects before and after it.
     pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
 }
 
@@ -43,7 +47,7 @@ struct State {
     changed: usize,
 }
 
-/// How a state was reached: from which one, by which step.
+/// The state before, and the step that led from it to this state.
 struct Node {
     state: State,
     from: Option<(usize, String)>,
@@ -51,8 +55,8 @@ struct Node {
 }
 
 impl Exploration {
-    /// Visits everything. Returns the states in which nothing is left to do, and the number of all states. Panics with the
-    /// steps that lead there if a write is wrong, or if the agent can get into a state from which it never settles.
+    /// Visits all states. Returns those in which nothing is left to do, and the number of all states. Panics with the steps
+    /// that lead there if a write is wrong, or if the agent never settles from some state.
     pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
         let start = State {
             view: self.start.all().map(|object| (id(object), object.clone())).collect(),
@@ -119,7 +123,7 @@ impl Exploration {
         steps
     }
 
-    /// What the plan of a view adds to the writes in flight: one to each object at a time.
+    /// Writes that a plan of the view adds to those in flight: one for each object at a time.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
@@ -129,14 +133,14 @@ impl Exploration {
         writes.map(silent).filter(is_free).collect()
     }
 
-    /// Time passes with the changes.
+    /// Time of a state: it advances with the changes.
     fn now(&self, state: &State) -> Timestamp {
         seconds(1_000 + i64::try_from(state.changed).expect("a few"))
     }
 }
 
 impl State {
-    /// The objects of which the view does not have the newest state.
+    /// Objects whose newest state the view lacks.
     fn behind(&self) -> Vec<Id> {
         let gone = self.view.keys().filter(|(kind, name)| self.server.get(*kind, name).is_none()).cloned();
         let newer = self.server.all().filter(|object| self.view.get(&id(object)) != Some(object)).map(id);
@@ -151,7 +155,7 @@ impl State {
         hidden.into_iter().any(|other| version(other) < version(object))
     }
 
-    /// Equal for states that behave alike: only the order of versions counts.
+    /// Text that is equal for states that behave alike: only the order of versions counts.
     fn fingerprint(&self) -> String {
         let mut versions: Vec<u64> =
             self.server.all().chain(self.view.values()).map(|it| it.meta().resource_version).collect();
@@ -206,7 +210,7 @@ fn path(nodes: &[Node], mut at: usize, last: String) -> Vec<String> {
     steps
 }
 
-/// From every state a state is reached in which nothing is left to do.
+/// Asserts that every state leads to a state in which nothing is left to do.
 fn assert_all_settle(nodes: &[Node], ends: &[usize]) {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What must be true of a settled fleet, derived from users' objects alone and without the rules' own functions.
+//! Facts about a settled fleet, derived from users' objects alone and without the rules' own functions.
 //!
-//! Both directions are asserted: whatever users ask for must be there (an agent that does nothing fails), and nothing else
-//! may be (`rules/proved.rs` shows that the oracle can fail).
+//! Both directions are asserted. What users ask for must exist (an agent that does nothing fails), and nothing else may exist.
+//! `rules/proved.rs` shows that the oracle can fail.
 
 use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
@@ -33,7 +33,7 @@ pub(crate) fn assert_settled(world: &World) {
     assert_nothing_is_left_over(world);
 }
 
-/// Nothing is dying that only we hold back.
+/// Asserts that no deleted object waits for our finalizer alone.
 fn assert_nothing_is_stuck(world: &World) {
     for who in world.everyone() {
         for object in world.cluster(who).all() {
@@ -54,7 +54,7 @@ fn says(conditions: &[Condition], condition_type: &str) -> Option<Text> {
     conditions.iter().find(|held| &*held.condition_type == condition_type).map(|held| held.status.clone())
 }
 
-/// The exports that users want and that are eligible: cluster id to ServiceExport and ports.
+/// Eligible exports that users ask for: ServiceExport and ports by cluster id.
 fn wanted_exports<'a>(
     world: &'a World,
     service: &ObjectName,
@@ -73,7 +73,7 @@ fn wanted_exports<'a>(
     wanted
 }
 
-/// Every Service that a user exports or imports, or that the hub imports.
+/// Services that a user exports or imports, or that the hub imports.
 fn services(world: &World) -> BTreeSet<ObjectName> {
     let exported = world.members.iter().flat_map(|member| member.cluster.list(Kind::ServiceExport));
     let imported = exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone());
@@ -81,7 +81,7 @@ fn services(world: &World) -> BTreeSet<ObjectName> {
     imported.chain(requests).collect()
 }
 
-/// The MultiClusterServices of a member that import something.
+/// MultiClusterServices of a member that import something.
 fn requests(world: &World, index: usize) -> impl Iterator<Item = &MultiClusterService> {
     let all = all!(world.members[index].cluster, MultiClusterService);
     all.filter(|request| !request.meta.deleting && !request.import_name.is_empty())
@@ -92,7 +92,7 @@ fn target(request: &MultiClusterService) -> ObjectName {
     ObjectName::new(request.meta.name.namespace.clone(), request.import_name.clone())
 }
 
-/// The weight annotation of an export says something usable.
+/// True if the weight annotation of an export is valid.
 fn weighs(export: &ServiceExport) -> bool {
     export.weight.as_deref().is_none_or(|weight| weight.parse::<i64>().is_ok_and(|weight| (0..=1000).contains(&weight)))
 }
@@ -108,7 +108,7 @@ fn assert_exports_are_judged_alike(world: &World) {
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
-        // An unusable weight begins nothing and ends nothing: such an export may be in the hub or not.
+        // An invalid weight starts nothing and ends nothing, so such an export may be in the hub or not.
         let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && weighs(export)).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
@@ -135,7 +135,7 @@ fn assert_exports_are_judged_alike(world: &World) {
     }
 }
 
-/// What a slice says, so that two of them can be compared wherever they stand.
+/// Content of a slice as text, to compare slices of different kinds.
 fn said(content: &SliceContent) -> String {
     format!("{content:?}")
 }
@@ -144,7 +144,7 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// What all accepted exporters of a Service say, sorted.
+/// Contents of all accepted exporters' slices of a Service, sorted.
 fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
     let mut all = Vec::new();
     for (index, member) in world.members.iter().enumerate() {
@@ -171,8 +171,8 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
     all!(cluster, MultiClusterService).find(|wish| wish.meta.uid == owner.uid)
 }
 
-/// Each Service that a member's users ask for has a ServiceImport there, controlled by one of the MultiClusterServices that
-/// ask for it; and its claim is in the hub.
+/// Asserts that each Service that a member's users ask for has a ServiceImport there. One of the MultiClusterServices that ask
+/// for it controls the ServiceImport, and its claim is in the hub.
 fn assert_imports_are_made(world: &World) {
     for (index, _) in world.members.iter().enumerate() {
         for service in requests(world, index).map(target).collect::<BTreeSet<_>>() {
@@ -221,7 +221,7 @@ fn assert_imported_equals_exported(world: &World) {
     }
 }
 
-/// No slice of ours says more than we write, and a distributed slice has the stamp of its export.
+/// Asserts that no slice of the agents has more than they write, and that a distributed slice has the stamp of its export.
 fn assert_nothing_is_added(world: &World) {
     for slice in all!(world.hub, EndpointSliceExport).chain(all!(world.hub, EndpointSliceImport)) {
         assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
@@ -239,8 +239,8 @@ fn assert_nothing_is_added(world: &World) {
     }
 }
 
-/// Everybody who asks for ClusterIP imports, and one of those who ask for LoadBalancer has it. Of the others those import that
-/// did so before they asked for it: through a claim of type ClusterIP.
+/// Asserts that every member that asks for ClusterIP imports, and that one of those that ask for LoadBalancer holds the import.
+/// Others that ask for LoadBalancer import only if they did so before, through a claim of type ClusterIP.
 fn assert_claims_are_fair(world: &World) {
     for import in all!(world.hub, ServiceImport) {
         let wanting: BTreeMap<Text, &MultiClusterService> = (0..world.members.len())
@@ -272,7 +272,7 @@ fn assert_claims_are_fair(world: &World) {
     }
 }
 
-/// What users of a history must have met for it to show anything: the coverage of most properties.
+/// Classes that histories must cover to show anything: the coverage of most properties.
 pub(crate) const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",
@@ -281,7 +281,7 @@ pub(crate) const CLASSES: &[&str] = &[
     "an exclusive claim waits",
 ];
 
-/// The classes of [`CLASSES`] that a fleet shows now.
+/// Classes of [`CLASSES`] that a fleet shows now.
 pub(crate) fn classes(world: &World) -> Vec<&'static str> {
     let imports = || all!(world.hub, ServiceImport);
     let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
@@ -364,7 +364,7 @@ fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
         .collect()
 }
 
-/// Asserts that nothing of ours is anywhere.
+/// Asserts that no object of the agents exists anywhere.
 pub(crate) fn assert_empty(world: &World) {
     let left: Vec<String> = world
         .everyone()
@@ -375,7 +375,7 @@ pub(crate) fn assert_empty(world: &World) {
     assert_eq!(left, Vec::<String>::new(), "left over");
 }
 
-/// Everything that two runs of one history must agree on: all objects without identities, versions and times.
+/// All objects without identities, versions and times: two runs of one history must agree on them.
 pub(crate) fn state(world: &World) -> BTreeMap<String, Object> {
     let mut state = BTreeMap::new();
     for who in world.everyone() {

@@ -1,4 +1,4 @@
-//! A property over random input, with a count of what the input made happen.
+//! Properties over random input, with counts of what the input covers.
 
 use super::sabotage;
 use proptest::prelude::{ProptestConfig, Strategy};
@@ -9,14 +9,14 @@ pub(crate) fn cases(number: u32) -> ProptestConfig {
         cases: number,
         rng_seed: RngSeed::Fixed(20_260_101),
         failure_persistence: None,
-        // With agents that are broken on purpose any failure will do.
+        // With agents that are broken on purpose any failure is enough.
         max_shrink_iters: if sabotage::is_present() { 0 } else { u32::MAX },
         ..ProptestConfig::default()
     }
 }
 
-/// Runs `property` for that many inputs. It returns the classes that its case belongs to; each of `classes` must be seen in
-/// at least `least` cases, so that a property that asserts nothing of interest fails.
+/// Runs `property` for that many inputs. It returns the classes of its case. Each of `classes` must occur in at least `least`
+/// cases, so that a property that asserts nothing of interest fails.
 pub(crate) fn for_any<S: Strategy>(
     number: u32,
     input: &S,

@@ -17,7 +17,6 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound).expect("small");
         usize::try_from(self.next() % bound).expect("below a usize")

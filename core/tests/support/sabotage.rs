@@ -3,12 +3,12 @@
 use fleetnet_core::plan::{Action, Plan};
 use std::cell::Cell;
 
-/// How all agents of this thread are broken.
+/// Fault that all agents of this thread have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// They watch and plan, and write nothing.
+    /// Agents watch and plan, and write nothing.
     Idle,
-    /// They lose every tenth create without a trace.
+    /// Agents lose every tenth create without a trace.
     ForgetsCreates,
 }
 
@@ -20,7 +20,7 @@ thread_local! {
     static CREATES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Breaks the agents of this thread while `work` runs, also where it panics.
+/// Breaks the agents of this thread while `work` runs, and repairs them also if it panics.
 pub(crate) fn with<R>(sabotage: Sabotage, work: impl FnOnce() -> R) -> R {
     struct Repair;
     impl Drop for Repair {
@@ -39,7 +39,7 @@ pub(crate) fn is_present() -> bool {
     PRESENT.get().is_some()
 }
 
-/// The plan as a broken agent carries it out.
+/// Plan as a broken agent carries it out.
 pub(super) fn spoil(mut plan: Plan) -> Plan {
     match PRESENT.get() {
         None => {}

@@ -1,4 +1,4 @@
-//! What an API server makes of a write: from what we desire or patch to the object that is stored.
+//! Effects of a write in an API server: from what an agent creates or patches to the object that is stored.
 
 use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
@@ -8,7 +8,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 
-/// The new object that a POST asks for; UID and version are the store's business.
+/// New object of a POST; the store adds UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     let meta = fresh(at, !matches!(desired, Desired::Service(_)));
     match desired.clone() {
@@ -74,7 +74,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     }
 }
 
-/// Metadata before the store gives UID and version.
+/// Metadata before the store adds UID and version.
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),
@@ -202,7 +202,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     }
 }
 
-/// An object as a POST without its status subresource stores it.
+/// The object as a POST stores it: without its status subresource.
 pub(crate) fn without_status(mut object: Object) -> Object {
     match &mut object {
         Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
@@ -226,7 +226,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
     object
 }
 
-/// What a change of must raise the generation: everything but metadata and status; of an EndpointSlice its labels too.
+/// Part of an object whose change raises the generation: everything except metadata and status; of an EndpointSlice also its
+/// labels.
 pub(crate) fn specification(object: &Object) -> Object {
     let mut spec = without_status(object.clone());
     let meta = spec.meta_mut();

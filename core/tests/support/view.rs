@@ -10,22 +10,22 @@ use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
 
-/// When the objects of a view by hand were seen.
+/// Time at which these views saw their objects.
 pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
-/// When it is planned.
+/// Time of their plans.
 pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 
-/// What member-1 knows of these objects, with all watches complete.
+/// View of member-1 that has seen these objects, with all watches complete.
 pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
     filled(member::View::new(settings(0)), objects)
 }
 
-/// What the hub agent knows of these objects, with all watches complete.
+/// View of the hub agent that has seen these objects, with all watches complete.
 pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     filled(hub::View::default(), objects)
 }
 
-/// The same, and the claims of all who are recorded in its imports.
+/// The same, with the claims of all importers that its imports record.
 pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
     let objects: Vec<Object> = objects.into_iter().collect();
     let claims = objects.iter().filter_map(|object| match object {
@@ -50,7 +50,7 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
     view
 }
 
-/// Tells a view of a change at second 20; the keys that are then dirty.
+/// Shows a view a change at second 20. Returns the keys to plan.
 pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     let mut dirty = Vec::new();
     view.observe(Change::Applied(object), seconds(20), &mut dirty);
@@ -59,7 +59,7 @@ pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     dirty
 }
 
-/// Tells a view that an object is gone, at second 20; the keys that are then dirty.
+/// Shows a view at second 20 that an object is gone. Returns the keys to plan.
 pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
     let mut dirty = Vec::new();
@@ -70,43 +70,42 @@ pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     dirty
 }
 
-/// Tells a view that an object cannot be read, at second 20.
+/// Shows a view at second 20 that an object is undecodable.
 pub(crate) fn unreadable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
     view.observe(Change::Unreadable { kind, name: name.clone() }, seconds(20), &mut Vec::new());
 }
 
-/// Tells a view that an object that could not be read is gone, at second 20; the keys that are then dirty.
+/// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.
 pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
     let mut dirty = Vec::new();
     view.observe(Change::Removed { kind, name: name.clone(), uid: "".into() }, seconds(20), &mut dirty);
     dirty
 }
 
-/// The plan for a key.
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
     let plan = view.decide(key, NOW);
     assert_targets_are_distinct(&plan);
     plan
 }
 
-/// Its writes without the events that they tell.
+/// Writes of the plan, without their Events.
 pub(crate) fn writes<V: View>(view: &V, key: &V::Key) -> Vec<Write> {
     let silent = |write: Write| Write { events: Vec::new(), ..write };
     planned(view, key).writes.into_iter().map(silent).collect()
 }
 
-/// What a plan tells, as reason and message.
+/// Reason and message of each Event of a plan.
 pub(crate) fn told_by(plan: &Plan) -> Vec<(&'static str, &str)> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     events.map(|event| (event.reason.as_str(), &*event.message)).collect()
 }
 
-/// What stands in its way, as reason and message.
+/// Reason and message of each blocking reason of a plan.
 pub(crate) fn hindrances(plan: &Plan) -> Vec<(&'static str, &str)> {
     plan.hindrances.iter().map(|hindrance| (hindrance.reason.as_str(), &*hindrance.message)).collect()
 }
 
-/// Reasons of the events that its writes tell.
+/// Reasons of the Events of its writes.
 pub(crate) fn events<V: View>(view: &V, key: &V::Key) -> Vec<&'static str> {
     planned(view, key).writes.iter().flat_map(|write| write.events.iter().map(|event| event.reason.as_str())).collect()
 }

@@ -13,19 +13,19 @@ use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
 use std::collections::BTreeMap;
 
-/// How long a derived Service outlives its last exporter.
+/// Time that a derived Service outlives its last exporter.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
-/// More steps than any run here needs: whoever comes here runs in a circle.
+/// Limit of steps, which only an endless loop reaches.
 const STEPS_MAX: usize = 20_000;
 
-/// Which agent.
+/// The hub agent, or a member's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     Hub,
     Member(usize),
 }
 
-/// One write that was carried out.
+/// A write that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) who: Who,
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// `member-1 creates EndpointSliceExport`.
+    /// Text such as `member-1 creates EndpointSliceExport`.
     pub(crate) fn line(&self) -> String {
         let who = match self.who {
             Who::Hub => "hub".to_owned(),
@@ -74,14 +74,12 @@ pub(crate) fn cluster_id(index: usize) -> String {
     format!("member-{}", index + 1)
 }
 
-/// A member: its cluster and its agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) cluster: Cluster,
     pub(crate) agent: Agent<member::View>,
 }
 
-/// The whole fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) hub: Cluster,
@@ -89,17 +87,17 @@ pub(crate) struct World {
     pub(crate) members: Vec<Member>,
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
-    /// Chooses what happens next; without it everything is heard, then planned, then carried out, in a fixed order.
+    /// Chooses the next step. Without it all watches deliver, then agents plan, then writes are carried out, in a fixed order.
     chaos: Option<Random>,
     /// Microseconds that each step takes.
     pub(crate) tick_micros: i64,
-    /// What happened last.
+    /// Latest step.
     pub(crate) last: Option<Step>,
-    /// Every change so far that the watches told of, with whom it concerns; kept where a test asks for it.
+    /// Changes that the watches delivered, with their agent; recorded if a test asks for it.
     pub(crate) told: Option<Vec<(Who, member::Change)>>,
 }
 
-/// What happens in a step.
+/// One step of the fleet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Hear(Who, Kind),
@@ -107,7 +105,7 @@ pub(crate) enum Step {
     CarryOut(Who, usize),
 }
 
-/// Where an object of a kind that a member's agent writes lives.
+/// True if members' agents find objects of this kind in the hub.
 fn in_hub(kind: Kind) -> bool {
     matches!(
         kind,
@@ -135,7 +133,7 @@ pub(crate) fn settings(index: usize) -> Settings {
 }
 
 impl World {
-    /// A hub and that many members, all agents just started.
+    /// Creates a hub and that many members; all agents have just started.
     pub(crate) fn new(members: usize) -> Self {
         let member = |index| Member {
             cluster: Cluster::called(&cluster_id(index)),
@@ -156,7 +154,7 @@ impl World {
         world
     }
 
-    /// From now on the order of everything is drawn from a seed.
+    /// Draws the order of all later steps from a seed.
     pub(crate) fn in_any_order(mut self, seed: u64) -> Self {
         self.chaos = Some(Random::new(seed));
         self
@@ -200,7 +198,7 @@ impl World {
         self.publish();
     }
 
-    /// Everything that happened in the clusters is on its way to whoever watches it.
+    /// Queues all changes of the clusters for the watches.
     fn publish(&mut self) {
         for change in std::mem::take(&mut self.hub.changes) {
             let namespace = match &change {
@@ -226,9 +224,9 @@ impl World {
         }
     }
 
-    // === What befalls agents ===
+    // === What happens to agents ===
 
-    /// What an agent may see.
+    /// Objects that an agent may see.
     pub(crate) fn visible(&self, who: Who) -> Vec<Object> {
         match who {
             Who::Hub => self.hub.all().cloned().collect(),
@@ -266,7 +264,7 @@ impl World {
         }
     }
 
-    /// A kind is not served any more, or was not when the agent started: its watch tells nothing.
+    /// Stops serving a kind, also before the agent started: its watch delivers nothing.
     pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
         let now = self.now;
         match who {
@@ -277,7 +275,7 @@ impl World {
 
     // === What happens ===
 
-    /// One step; false where there is nothing to do.
+    /// Makes one step. Returns false if there is nothing to do.
     pub(crate) fn step(&mut self) -> bool {
         let steps = self.steps();
         if steps.is_empty() {
@@ -345,7 +343,7 @@ impl World {
         self.publish_to_others(who);
     }
 
-    /// The writer has the answer already; its own watch does not tell it again.
+    /// The writer already has the answer, so its own watch does not deliver it again.
     fn publish_to_others(&mut self, writer: Who) {
         let before = self.inbox_lengths(writer);
         self.publish();
@@ -363,7 +361,7 @@ impl World {
         inbox.iter().map(|(kind, queue)| (*kind, queue.len())).collect()
     }
 
-    /// Until nobody has anything to do now; how many writes that took.
+    /// Runs until nothing is left to do at this time. Returns the number of writes.
     pub(crate) fn run(&mut self) -> usize {
         let before = self.ledger.len();
         for _ in 0..STEPS_MAX {
@@ -375,7 +373,7 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Until nobody has anything to do now, and then through the time that passes, looking again when asked to.
+    /// Runs until nothing is left to do, then lets this time pass and plans again whenever an agent asked for it.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
@@ -395,7 +393,7 @@ impl World {
         wishes.chain(self.hub_agent.again.values()).min().copied()
     }
 
-    /// The lines of the ledger since a mark, in the order in which they were carried out.
+    /// Lines of the ledger since a mark, in the order of the writes.
     pub(crate) fn lines_since(&self, mark: usize) -> Vec<String> {
         self.ledger[mark..].iter().map(Entry::line).collect()
     }
@@ -407,7 +405,7 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    // A key is planned anew when its own writes are answered: what depends on an outcome is in a later plan.
+    // A key is planned again only after its own writes are answered, so a later plan sees their outcome.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
     let keys = agent.dirty.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
@@ -444,7 +442,7 @@ fn wake<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     }
 }
 
-/// What most tests begin with: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
+/// Fleet of most tests: `work/app` of member-1 with one slice of two endpoints, imported by the members after it.
 pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     let mut world = World::new(1 + importers);
     world.run();
@@ -452,7 +450,7 @@ pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     world
 }
 
-/// The same in a fleet that is there.
+/// Creates the same in an existing fleet.
 pub(crate) fn populate(world: &mut World, importers: usize, consumer: ConsumerType) {
     world.create(Who::Member(0), service("work/app").object());
     world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
