@@ -1,9 +1,8 @@
-//! Export: what a member tells the hub of its Services and slices, and what it tells its users of the hub's verdict
-//! (spec 2.2, 2.3, 2.4, 2.6; design sections 3 and 4).
+//! Export: a member's Services and source slices to the hub, and the hub's outcome back to users.
 //!
-//! A ServiceExport of the same name makes a Service exported: an InternalServiceExport stands for it in the hub. Once
-//! the hub found no conflict, the Service's slices follow, each as an EndpointSliceExport. Identity is the source's
-//! UID, kept in the reference: what other writers do to labels and annotations of a slice does not matter (B1b).
+//! A ServiceExport exports the Service with its name, as an InternalServiceExport in the hub. Once the hub finds no conflict,
+//! each slice of the Service follows as an EndpointSliceExport. A source is identified by its UID in the reference, so edits of
+//! its labels and annotations have no effect (B1b in docs/behaviour.md).
 
 mod service;
 mod slice;
@@ -22,25 +21,24 @@ pub use slice::plan_slice;
 /// What may be done about the export of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Eligibility<'a> {
-    /// There is no such Service, or it is being deleted.
+    /// The Service does not exist or is being deleted.
     NotFound,
-    /// ExternalName, or headless and not asked for.
+    /// The Service is of type ExternalName, or headless without the user's request to export it nevertheless.
     Ineligible(&'a Service),
-    /// Headless and asked for, and the hub does not say that it understands that.
+    /// The Service is headless and requested, and the hub does not announce support for that.
     NotUnderstood(&'a Service),
-    /// It has more ports than the hub takes: nothing changes but the condition, so an export that stands stays as it was.
+    /// The Service has more ports than the hub accepts. Only the condition changes; an existing export stays as it is.
     TooManyPorts(&'a Service),
-    /// Headless and asked for, and it is not known whether the hub understands that: nothing is begun or withdrawn.
+    /// The Service is headless and requested, and the hub's features are unknown. Nothing is created or withdrawn.
     Undecided,
-    /// The weight says nothing usable: nothing changes but the condition (B8), so an export that stands is kept up.
+    /// The weight is malformed. Only the condition changes, so an existing export continues (B8 in docs/behaviour.md).
     InvalidWeight(&'a Service, String),
-    /// Weight 0 withdraws the export and its slices (B8).
+    /// Weight 0 withdraws the export and its slices (B8 in docs/behaviour.md).
     WeightZero(&'a Service),
-    /// To be exported.
     Eligible(&'a Service),
 }
 
-/// Judges the Service of a ServiceExport.
+/// Returns the eligibility of the Service of a ServiceExport.
 pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     // fault S2.1: live ~> get
     let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
@@ -68,8 +66,8 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
     }
 }
 
-/// True if the hub takes a headless Service; `None` if that is not known. While the hub is only assumed not to, what it has
-/// already it keeps.
+/// True if the hub accepts a headless Service; `None` if unknown. While missing support is only assumed, an existing headless
+/// export stays.
 fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
     if hub.has(Feature::Headless) || !hub.is_assumed() {
@@ -83,7 +81,7 @@ fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool
     is_known.then(|| offers(view, service).any(|offer| offer.headless))
 }
 
-/// The weight of an export (spec 1.3): a decimal integer from 0 to 1000, 1 where there is none.
+/// Parses the weight of an export: a decimal integer from 0 to 1000; 1 without the annotation.
 fn weight(annotation: Option<&str>) -> Result<i64, String> {
     // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
@@ -96,8 +94,8 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
     }
 }
 
-/// The hub's word that this cluster may not export the Service, if that stands: where the hub says nothing yet, what it said
-/// before does, as the ServiceExport repeats it.
+/// Returns the hub's condition that denies the export of the Service. If the hub's object has no outcome yet, the copy in the
+/// ServiceExport still counts.
 pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let speaks =
         |offer: &&InternalServiceExport| offer.is_judged() || conditions::find(&offer.conditions, VALID).is_some();
@@ -106,17 +104,17 @@ pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &S
     conditions::find_refusal(said)
 }
 
-/// What stands for a Service in the hub.
+/// Returns the live InternalServiceExports of a Service.
 fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
     let offers = view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
     offers.filter(|offer| offer.reference.uid == service.meta.uid)
 }
 
-/// The ServiceExport under which the slices of a Service are exported; `None` where they are not.
+/// Returns the ServiceExport that the slices of a Service are exported with; `None` if they are not exported.
 ///
-/// What the hub says of the export as it is decides, since what the ServiceExport repeats of it may be edited. Where the hub
-/// says nothing yet, what it said before stands, as the ServiceExport remembers it; nothing stands where the hub still has
-/// the export of an earlier Service of that name (B9).
+/// The outcome in the hub decides, since users can edit its copy in the ServiceExport. Before the hub has an outcome, the
+/// earlier one counts, as the ServiceExport shows it. No outcome counts while the hub has the export of an earlier Service with
+/// the name (B9 in docs/behaviour.md).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
     let export = view.exports.live(service)?;
@@ -137,14 +135,14 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }
 
-/// True if it is not known yet whether the Service may be exported.
+/// True if nobody knows yet whether the Service may be exported.
 pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports.live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
 }
 
-/// Whether the verdict that a ServiceExport repeats is that on its present export: the cleanup finalizer stands, and it does
-/// not say that the Service was withdrawn, or was about to be (B9).
+/// True if the outcome in a ServiceExport is about its present export. Then our finalizer is there, and `Valid` does not say
+/// that the Service was withdrawn or was about to be (B9 in docs/behaviour.md).
 pub(crate) fn remembers(export: &ServiceExport) -> bool {
     let valid = conditions::find(&export.conditions, VALID);
     // fault S10.1: export.meta.finalizers.ours ~> true
@@ -163,7 +161,7 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason))
 }
 
-/// Whether the withdrawal of a ServiceExport's export was begun and is not finished: it says why, and is still marked.
+/// True if the withdrawal of an export has started and is not finished: `Valid` says why, and our finalizer is still there.
 pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
     let name = &export.meta.name;
     let verdicts = [

@@ -1,5 +1,4 @@
-//! Import: what a member makes of the hub's exports (spec 2.5, 2.7, 2.8, 2.10; design sections 3 and 4).
-//!
+//! Import: from the hub's exports to Services and slices in a member.
 //! ```text
 //!  MultiClusterService ─► ServiceImport ─► InternalServiceImport (the claim, in the hub)
 //!          │                    ◄── status ──┘
@@ -21,8 +20,8 @@ pub use claim::{plan_import, plan_unclaimed_import};
 pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 
-/// The derived Service that the slices of an imported Service are bound to: that of a MultiClusterService that wants the
-/// import and whose derived Service stands, the one in control of the ServiceImport first.
+/// Returns the derived Service that the slices of an imported Service are bound to. Among several MultiClusterServices with a
+/// derived Service, the controller of the ServiceImport comes first.
 pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.wanting
@@ -34,7 +33,7 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
         .or_else(|| binding_of_unreadable(view, imported))
 }
 
-/// The derived Service that slices are bound to already, where the MultiClusterService that wanted them cannot be read.
+/// Returns the derived Service that slices are already bound to, if its MultiClusterService is undecodable.
 fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     if view.unreadable.is_empty() {
         return None;
@@ -48,7 +47,8 @@ fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'
     services.next()
 }
 
-/// The live Service that a MultiClusterService's label names, if it was derived for it: the label can be edited by hand.
+/// Returns the live Service that a MultiClusterService's label names, if it was derived for it. The label can be edited by
+/// hand.
 pub(crate) fn derived_service<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a Service> {
     let label = wish.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
     let service = view.services.live(&view.in_system(label.clone()))?;

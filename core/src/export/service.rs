@@ -1,4 +1,4 @@
-//! Export of a Service: ServiceExport and Service to InternalServiceExport, and the hub's verdict back.
+//! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back.
 
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
@@ -10,12 +10,11 @@ use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExpor
 use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 
-/// What decides whether a Service is exported at all.
+/// Kinds that decide if a Service is exported.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
 const VERDICT_COMPONENT: &str = "internalserviceexport-controller";
 
-/// Plans the export of the Service of that name.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     if view.is_export_unknown(service) || !view.watches.complete(&LOCAL) {
         return Plan::default();
@@ -26,7 +25,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         return withdraw(view, export);
     }
     match eligibility(view, export, now) {
-        Eligibility::Undecided => Plan::default(), // the hub may yet say so
+        Eligibility::Undecided => Plan::default(), // the hub's features are not known yet
         Eligibility::NotFound => {
             let valid = wanted(Verdict::service_not_found(service));
             let text = format!(
@@ -54,7 +53,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let text = format!("{}: other clusters send it nothing until its weight is more", verdict.message);
             refuse(view, export, wanted(verdict).telling(text), now)
         }
-        // A withdrawal that has begun is finished first.
+        // A withdrawal that has started is completed first.
         // fault S22.1: export) => { ~> export) && false => {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
             withdraw(view, export)
@@ -76,7 +75,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     }
 }
 
-/// Says why it is not exported as the user wants; an export that stands is kept up.
+/// Sets the condition of an export that cannot follow its Service. An existing export is maintained.
 fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
@@ -85,7 +84,7 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Want
     set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
-/// What `Valid` is to say.
+/// Returns the wanted condition `Valid`.
 fn wanted(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
 }
@@ -99,7 +98,7 @@ fn why_ineligible(service: &Service) -> &'static str {
     }
 }
 
-/// Withdraws the export, then lets the ServiceExport go.
+/// Withdraws the export, then removes the finalizer of the ServiceExport.
 fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     if !view.watches.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
@@ -119,7 +118,7 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export and says why it may not stay. What is not exported is in conflict with nobody.
+/// Withdraws the export and sets the condition that says why. An export that is withdrawn has no conflict.
 fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) -> Plan {
     let mut wanted = vec![valid];
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
@@ -127,10 +126,11 @@ fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) ->
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
-        // Once the export is gone, nothing else tells that its verdict does not hold any more (B9).
+        // The condition is written first: without the export, nothing else shows that its outcome is out of date (B9 in
+        // docs/behaviour.md).
         // fault S10.6: Some(status) if remembers(export) => Plan::one(status), ~>
         Some(status) if remembers(export) => Plan::one(status),
-        // Two writes to one object cannot stand in one plan; the withdrawal goes first.
+        // A plan has one write for each object, and the withdrawal comes first.
         Some(status) => {
             let mut plan = withdraw(view, export);
             if plan.writes.iter().all(|write| write.kind != Kind::ServiceExport) {
@@ -152,13 +152,14 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
     plan
 }
 
-/// Offers the Service to the hub: first the condition, then the finalizer, then the export (mark before acting).
+/// Exports the Service: first the condition, then the finalizer, then the export. So a crash in between leaves no export
+/// without cleanup.
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = wanted(Verdict::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
-        // Whatever the hub said of an earlier export does not hold for this one (B9).
+        // The hub's outcome for an earlier export does not apply to this one (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let wanted = [valid, pending(name, COMPONENT)];
         let write = set_conditions(view, export, &wanted, now)
@@ -168,7 +169,7 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
     keep_offering(view, export, service, valid, now)
 }
 
-/// Keeps what the hub holds as the Service is, and tells the hub's verdict beside ours.
+/// Updates the export in the hub, and writes the hub's outcome to the ServiceExport together with our own conditions.
 fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     let held = names_held(view, service);
     let refused = view.refused(&Key::Export(service.meta.name.clone()));
@@ -193,15 +194,14 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
         plan.push(write);
         if exports_in_hub(view, &service.meta.name).any(|held| held.reference.uid != service.meta.uid) {
             // fault S10.7: return plan; ~>
-            return plan; // once that is gone, nothing else tells that its verdict does not hold for this one (B9)
+            return plan; // once the old export is gone, only this condition says that its outcome is out of date
         }
     }
     plan.join(to_hub);
     plan
 }
 
-/// What would be valid is not while the hub refuses it. Whether it does is not known until it was asked: until then the
-/// condition stays.
+/// Replaces `Valid=True` while the hub rejects the write. `None` while that is not known, so that the condition stays.
 fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused: Option<&str>) -> Option<Wanted> {
     if valid.verdict().status != "True" || to_hub.writes.is_empty() {
         return Some(valid);
@@ -213,7 +213,7 @@ fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused:
     }
 }
 
-/// What would be valid here is not where the hub does not let this cluster export it, or has no name for it.
+/// Replaces `Valid=True` if the hub does not allow this cluster to export the Service, or has no free name for it.
 fn unless_hindered(
     view: &View,
     export: &ServiceExport,
@@ -234,11 +234,12 @@ fn pending(service: &ObjectName, component: &'static str) -> Wanted {
     Wanted::new(CONFLICT, Verdict::pending_conflict_resolution(service), component)
 }
 
-/// The condition that the hub set on this export, in the member's words; nothing where it has not judged it as it is.
+/// Returns the hub's outcome for this export as a condition of the ServiceExport; `None` if there is none for its present
+/// generation.
 fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<Wanted> {
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
-        // The Service was made anew: what the hub said of the one before does not hold for it (B9).
+        // The Service was created again: the outcome for the earlier one does not apply (B9 in docs/behaviour.md).
         return Some(pending(name, VERDICT_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
@@ -265,7 +266,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     }
 }
 
-/// Makes or updates the InternalServiceExport.
+/// Creates or updates the InternalServiceExport.
 fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
     let name = &service.meta.name;
     let offer = offer_of(service, hub);
@@ -274,12 +275,12 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     let mut present = false;
     for held in exports_in_hub(view, name) {
         // fault S11.2, S13.1: = true; ~> |= !held.meta.deleting;
-        present = true; // also one that is still going: its name is free only when it is gone (B4)
+        present = true; // also one that is being deleted: its name is not free yet
         if held.meta.deleting {
             continue;
         }
         if held.reference.uid != service.meta.uid {
-            // The Service was made anew: another identity is another export (B16).
+            // The Service was created again: a new UID is a new export (B16 in docs/behaviour.md).
             // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &held.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
         // fault S8.1: !is_offered(held, service, hub) || ~>
@@ -304,14 +305,14 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     plan
 }
 
-/// What the hub is told of a Service.
+/// Returns the exported content of a Service, reduced to what the hub supports.
 fn offer_of(service: &Service, hub: FeatureSet) -> Offer {
     let session_affinity = hub.affinity(service.session_affinity);
     Offer { ports: service.ports.clone(), headless: service.headless, session_affinity }
 }
 
-/// True if the hub needs no other write to have the Service. While only the Go form is assumed, what is there in a fuller
-/// form stays; a headless Service has no other.
+/// True if the export in the hub needs no update. While the Go form is only assumed, an existing export in a fuller form stays.
+/// A headless Service has no Go form.
 fn is_offered(held: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
     let offer = offer_of(service, hub);
     let fuller = || Offer { session_affinity: service.session_affinity, ..offer.clone() };
@@ -323,8 +324,8 @@ fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {
     (&held.ports, held.headless, held.session_affinity) == (&offer.ports, offer.headless, offer.session_affinity)
 }
 
-/// The name of a new export: `<namespace>-<name>` unless another Service's export bears it (B3); `None` where one of its
-/// names is borne by what cannot be read, since that may be its export.
+/// Returns a free name for a new export: `<namespace>-<name>`, or the name with UID digits if another export has that (B3 in
+/// docs/behaviour.md). `None` if an undecodable object has one of the names, since that may be the export.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
@@ -349,8 +350,8 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// What to say where nothing stands for a Service in the hub and each of its names there is borne by another's export (B3):
-/// it cannot be exported. The condition that says so tells whom to wake when a name is free ([`View`]).
+/// Returns the message for a Service that has no export because other exports have all its names. A condition shows it and
+/// requeues the export when a name becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])
@@ -371,7 +372,7 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     ))
 }
 
-/// One status write that makes the conditions say so; `None` where they do. Events only of what changed.
+/// Returns one status write with the wanted conditions; `None` if they are up to date. Only changes emit Events.
 fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
     let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;

@@ -1,4 +1,4 @@
-//! Export of a slice: one EndpointSlice to one EndpointSliceExport, as far as the hub understands it.
+//! Export of a slice: one source slice to one EndpointSliceExport, reduced to what the hub supports.
 
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
@@ -12,12 +12,12 @@ use crate::reasons::Reason;
 use crate::succession;
 use std::borrow::Cow;
 
-/// All of these decide whether a slice is to be exported, so all must be complete before one is withdrawn. The hub's
-/// imports tell which slices we imported ourselves.
+/// Kinds that must be complete before a slice is withdrawn. The hub's EndpointSliceImports show which slices we imported
+/// ourselves.
 const REQUIRED: [Kind; 5] =
     [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the export of the slice of that name, which may be gone (B1: gone is an event).
+/// Plans the export of the slice with this name, also if the slice is gone (B1 in docs/behaviour.md).
 pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice, now) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -39,54 +39,54 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// What the hub understands, and at what time that is asked.
+/// Feature set of the hub at a given time.
 #[derive(Clone, Copy)]
 struct Hub {
     understands: FeatureSet,
     now: Timestamp,
 }
 
-/// A slice that is exported with its Service, and what the hub is told of it.
+/// A source slice, with its content reduced to what the hub supports.
 struct Source<'a> {
     slice: &'a EndpointSlice,
     content: Cow<'a, SliceContent>,
 }
 
-/// Whether it cannot be told if a slice is to be exported, for want of something that is there and cannot be read.
+/// True if an undecodable object or an unknown feature leaves it open whether a slice is exported.
 fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
     let service = view.slices.live(slice).and_then(View::service_of);
     view.unreadable.has(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
-/// The slice and the export that it belongs to, if it is to be exported.
+/// Returns a slice and the ServiceExport that it is exported with, if it must be exported.
 fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
     let source = source(view, slice, hub)?;
     let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
     Some((source, export))
 }
 
-/// The slice, if it is of this cluster's making.
+/// Returns the slice unless it was imported.
 fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices.live(slice).filter(|slice| !view.is_imported(slice))
 }
 
-/// The slice, if it is one that is exported with its Service.
+/// Returns the slice if its content can be exported.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     // fault U5.1: hub.understands.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.understands.slice(&slice.content)? })
 }
 
-/// The slice, if it would be exported if the hub understood it.
+/// Returns the slice if only missing support in the hub prevents its export.
 fn not_carried<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.understands.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;
     Some(slice)
 }
 
-/// What to say of a slice that would be exported if the hub understood it.
+/// Returns the blocking reason of a slice that the hub does not support.
 fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance> {
     let slice = not_carried(view, slice, hub)?;
     let why = match &slice.content.address_type {
@@ -106,7 +106,7 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance
     Some(Hindrance { reason: Reason::NotUnderstood, message })
 }
 
-/// The blocking reason of a slice with more ports than the hub takes: it stays exported as it was.
+/// Returns the blocking reason of a slice with more ports than the hub accepts. Its last export stays.
 fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
     let message = format!(
         "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported: what was exported of it stays as it \
@@ -120,7 +120,7 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    // It is only assumed that the hub does not understand the slice, so what it has of it stays.
+    // Missing support is only assumed, so the existing export stays.
     let kept = not_carried(view, slice, hub).filter(|slice| hub.understands.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
@@ -135,8 +135,8 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     plan
 }
 
-/// Whether another slice of the same Service has still to be exported before this export may go: never where the Service
-/// is not exported any more.
+/// True if another slice of the Service must be exported before this export may be removed. Always false once the Service is
+/// not exported.
 fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
@@ -150,7 +150,7 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     })
 }
 
-/// Makes or updates the slice's one export; others of the same slice go once it says what the slice says.
+/// Creates or updates the one export of a slice. Other exports of the slice are removed after it is up to date.
 fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
@@ -169,7 +169,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         // fault E12.2: awaits_successor(view, kept, hub) ~> false
         && awaits_successor(view, kept, hub)
     {
-        return Plan::default(); // the other slice's export wakes us
+        return Plan::default(); // the replacement's export requeues this slice
     }
     let reference = &kept.spec.reference;
     // fault E15.1: !kept.misnamed ~> true
@@ -193,7 +193,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// The export to keep among those of this very slice: whoever named it (B1b, B2), the newest that is not going.
+/// Returns the export to keep among those of this slice, under any name (B1b and B2 in docs/behaviour.md): the newest one that
+/// is not being deleted.
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
@@ -208,13 +209,13 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
         })
 }
 
-/// The export of this very slice that names another source by now: somebody edited that.
+/// Returns the export of this slice that names another source, because somebody edited it.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
     let mut held = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     held.find(|held| held.spec.reference.uid == slice.meta.uid)
 }
 
-/// The names that the export of a slice may have, the first before the second.
+/// Returns the possible names of a slice's export, first choice first.
 fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
@@ -224,7 +225,8 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
     })
 }
 
-/// What to say of a slice that gets no name, unless its own dying export holds it: the end of that wakes us (B4).
+/// Returns the blocking reason of a slice without a free name. There is none while the slice's own deleted export has the name,
+/// since its end requeues the slice.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<Hindrance> {
     let of_another =
         |at: &ObjectName| view.slice_exports.get(at).is_some_and(|held| held.spec.reference.uid != slice.meta.uid);
@@ -239,8 +241,7 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     })
 }
 
-/// A name that no other source holds; `None` while this slice's own dying export holds it, or one that cannot be read and
-/// may be its own.
+/// Returns a free name. `None` while the slice's own deleted export has one, or an undecodable object that may be its export.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
@@ -260,7 +261,7 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // A change that was seen before the slice could be exported did not wait for us until then.
+    // The latency of a change starts when its slice is exportable.
     let exportable_since = view.stamps.exportable_since(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));

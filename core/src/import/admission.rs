@@ -1,6 +1,6 @@
-//! What of a slice that the hub gives is imported (design section 8): endpoints at addresses that may be those of another
-//! cluster, and ports that are ports. A source is not trusted: it must not draw this cluster's traffic to a node's own
-//! services, nor break what programs the node's rules.
+//! Validation of distributed slices: endpoints at addresses that may belong to another cluster, and well-formed ports. Sources
+//! are not trusted: they must not redirect traffic to a node's own services, nor break the programs that write the node's
+//! rules.
 
 use crate::ids::Text;
 use crate::member::View;
@@ -16,25 +16,25 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// How many of the refused ones a message names.
+/// Malformed parts that a message names; the others are counted.
 const NAMED: usize = 3;
 
-/// What is imported of a slice, and what is not.
+/// A validated slice.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Admitted<'a> {
-    /// What is imported; the slice's own content where nothing is refused.
+    /// Content that is imported; borrowed from the slice if nothing is malformed.
     pub(crate) content: Cow<'a, SliceContent>,
     pub(crate) refused: Refused,
 }
 
-/// What is not imported of a slice.
+/// Malformed parts of a slice, which are not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refused {
     addresses: Vec<(Box<str>, Why)>,
     ports: Vec<EndpointPort>,
 }
 
-/// Why an address is refused.
+/// Reasons not to import an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Loopback,
@@ -58,27 +58,27 @@ impl Why {
     }
 }
 
-/// What is imported of a slice, by what was declared of the cluster that the hub says it comes from.
+/// Validates a distributed slice with the address ranges of its exporting member.
 pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
     // fault T21.1: get(&given.spec.reference.cluster ~> values().next(
     let ranges = view.settings.source_ranges.get(&given.spec.reference.cluster);
     admit(&given.spec.content, ranges.map(Vec::as_slice))
 }
 
-/// Whether an address of IPv6 is imported of a slice.
+/// True if at least one IPv6 address of a slice is imported.
 pub(crate) fn gives_six(view: &View, given: &HubSlice) -> bool {
     let is_any_fit = |content: &SliceContent| content.endpoints.iter().chain(&content.draining).next().is_some();
     // fault F4.3: is_any_fit(&admitted(view, given).content) ~> { let _ = (view, is_any_fit); true }
     given.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, given).content)
 }
 
-/// What is imported of some content; where ranges are declared for its source, nothing outside them.
+/// Validates content. With ranges, no address outside of them is imported.
 fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a> {
     let rules = Rules { family: &content.address_type, ranges };
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
-        // The endpoints of a slice share few zones.
+        // A slice has few distinct zones, so most zones are compared by pointer only.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };
@@ -99,7 +99,7 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a
     Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), refused }
 }
 
-/// What addresses are measured by.
+/// Rules for addresses.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
     family: &'a AddressType,
@@ -107,7 +107,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Why an address is refused. Zone ids and leading zeros are not read, nor IPv4 in IPv6 form: that is IPv4.
+    /// Returns the reason not to import an address. Zone ids, leading zeros and IPv4-mapped IPv6 addresses are not accepted.
     fn refuse(self, written: &str) -> Option<Why> {
         let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
@@ -139,7 +139,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What is imported of an endpoint: nothing where no address is left.
+    /// Returns the valid part of an endpoint; `None` if no address is left.
     fn endpoint(self, given: &Endpoint, refused: &mut Refused) -> Option<Endpoint> {
         let mut addresses = Vec::with_capacity(given.addresses.len());
         for address in &given.addresses {
@@ -158,12 +158,12 @@ impl Rules<'_> {
     }
 }
 
-/// Whether a port of a slice is one.
+/// True if a port of a slice is well-formed.
 fn is_fit(port: &EndpointPort) -> bool {
     is_fit_port(&port.name, &port.protocol, port.port, port.app_protocol.as_deref())
 }
 
-/// The first port of an import that is none.
+/// Returns the first malformed port of an import.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
     let is_fit = |port: &&ServicePort| {
         is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
@@ -181,7 +181,7 @@ fn is_fit_target(target: &TargetPort) -> bool {
     }
 }
 
-/// The session affinity of an import, where a Service can have it.
+/// Returns the session affinity of an import, or none if its timeout is not valid for a Service.
 pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
     match affinity {
         SessionAffinity::ClientIp { timeout_seconds } if !(1..=86_400).contains(&timeout_seconds) => {
@@ -204,12 +204,12 @@ impl Refused {
         self.addresses.is_empty() && self.ports.is_empty()
     }
 
-    /// Reason of the event that tells it.
+    /// Reason of the Event.
     pub(crate) fn reason(&self) -> Reason {
         if self.addresses.is_empty() { Reason::PortRefused } else { Reason::AddressRefused }
     }
 
-    /// What is refused of a slice of whose cluster, and what to do about it.
+    /// Returns the message for users: malformed parts, their cluster, and what to do.
     pub(crate) fn message(&self, given: &HubSlice) -> String {
         let addresses = self.addresses.iter().map(|(address, why)| format!("address {address} ({})", why.text()));
         let ports = self.ports.iter().map(|port| {

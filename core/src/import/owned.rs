@@ -1,10 +1,10 @@
-//! The ServiceImports that a MultiClusterService owns.
+//! ServiceImports that a MultiClusterService owns.
 
 use crate::ids::ObjectName;
 use crate::member::View;
 use crate::model::{MultiClusterService, ServiceImport};
 
-/// Those that it controls.
+/// Returns the ServiceImports that a MultiClusterService controls.
 pub(super) fn controlled_imports<'a>(
     view: &'a View,
     wish: &'a MultiClusterService,
@@ -12,8 +12,9 @@ pub(super) fn controlled_imports<'a>(
     view.imports_of.get(&wish.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
-/// The ServiceImport that it remembers and that nobody controls any more: where its deletion is to orphan what it owns, the
-/// garbage collector takes its name out before or after this agent sees it go. Another one that wants it takes it over.
+/// Returns the ServiceImport that a MultiClusterService imported, if it has no controller any more. With deletion policy
+/// `Orphan` the garbage collector may remove the owner reference before this agent sees the deletion. Another
+/// MultiClusterService that requests the import takes it over instead.
 pub(super) fn orphaned_import<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a ServiceImport> {
     let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_label.clone()?);
     let is_wanted = view.wanting.get(&name).any(|other| view.multi_cluster_services.live(other).is_some());
