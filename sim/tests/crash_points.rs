@@ -1,5 +1,6 @@
-//! Every crash point: each agent is cut off before and after the commit of each of its writes, and where others that are
-//! under way at the same time overtake it; and another is started in its place. The fleet must end as one whose agents live for ever does, and then be at peace.
+//! Crash points: each agent crashes before and after the commit of each of its writes, and while other writes in flight
+//! overtake it. Then another agent starts in its place. The fleet must end like a fleet without crashes, and then make no more
+//! writes.
 
 mod support;
 
@@ -15,20 +16,20 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// When all is done that comes of an action: the Leases of a dead agent have run out, and the derived Service's grace.
+/// Time until an action is complete: the Leases of a crashed agent have expired, and so has the derived Service's grace period.
 const DONE: Duration = Duration::from_secs(40);
-/// How long it must be quiet after that.
+/// Time without writes after that.
 const QUIET: Duration = Duration::from_secs(40);
-/// Of derived Services, shorter than [`DONE`].
+/// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
-/// All writes that an action leads to are made by then, and a heartbeat of each member.
+/// Time until all writes of an action are made, with a heartbeat of each member.
 const WRITTEN: Duration = Duration::from_secs(12);
-/// Whoever is alone leads by then.
+/// Time until a single agent is the leader.
 const LED: Duration = Duration::from_secs(10);
-/// The `k`-th write comes within that.
+/// Time until the `k`-th write comes.
 const SOON: Duration = Duration::from_secs(30);
 
-/// A fleet to which all is done but the action, as often as it is wanted.
+/// A fleet that is ready for the action, and can return to that state.
 struct Theatre {
     action: Action,
     stage: Stage<OnMemkube>,
@@ -45,7 +46,7 @@ impl Theatre {
         Ok(Self { action, stage, before })
     }
 
-    /// Goes back to before the action, and waits until the agents lead.
+    /// Returns to the state before the action, and waits for the agents to lead.
     async fn reset(&mut self) -> anyhow::Result<()> {
         self.stage.ground.stop_agents().await?;
         self.stage.ground.0.restore(&self.before);
@@ -58,7 +59,7 @@ impl Theatre {
         self.stage.ground.0.line(place).cloned().context("every agent runs")
     }
 
-    /// The action where no agent ends: what comes of it, and how many writes each agent makes for it.
+    /// Plays the action without a crash. Returns the result, and the number of writes of each agent.
     async fn undisturbed(&mut self) -> anyhow::Result<(Picture, Vec<(Place, usize)>)> {
         self.reset().await?;
         let places: Vec<Place> = self.stage.ground.0.places().collect();
@@ -74,7 +75,8 @@ impl Theatre {
         Ok((draw(&self.stage).await?, writes))
     }
 
-    /// The action where an agent ends at one of its writes and is started again: what is then otherwise than it should.
+    /// Plays the action with a crash of an agent at one of its writes, and a restart. Returns the differences from the expected
+    /// result.
     async fn disturbed(&mut self, place: Place, cut: Cut, expected: &Picture) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
         let line = self.line(place)?;
@@ -102,12 +104,12 @@ impl Theatre {
     }
 }
 
-/// Plays the action once for each write of each agent and each way to end there.
+/// Plays the action once for each write of each agent and each kind of crash.
 fn every_crash_point_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |_| Side::ALL.to_vec())
 }
 
-/// Plays the action once for each write of each agent, with the ways to end there in turn.
+/// Plays the action once for each write of each agent, with the kinds of crash in turn.
 fn a_crash_at_every_write_of(action: Action, crash_points: usize) -> anyhow::Result<()> {
     crash_points_of(action, crash_points, |write| vec![Side::ALL[write % Side::ALL.len()]])
 }

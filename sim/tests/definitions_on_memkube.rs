@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of `deploy/crds`, as on a real API server, on memkube.
+//! The CRDs of `deploy/crds` behave on memkube as on a real API server.
 
 use fleetnet_tests::scenes::definitions::upgrade;
 use kube::Client;

@@ -1,5 +1,5 @@
-//! The EndpointSlice controller in a fleet: in one process with the exporter, on or off by what it sees of
-//! kube-controller-manager, here of its Lease alone. Time is paused: three minutes cost nothing.
+//! The EndpointSlice controller in a fleet, in one process with the exporter. It starts and stops by what it sees of
+//! kube-controller-manager, here the Lease alone. Time is paused, so waits of three minutes cost nothing.
 
 mod support;
 
@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep};
 /// Longer than `auto` waits.
 const LONG: Duration = Duration::from_secs(600);
 
-/// A fleet whose member agents make slices, or may.
+/// A fleet whose member agents have the EndpointSlice controller in this mode.
 async fn fleet(mode: Mode) -> anyhow::Result<Fleet> {
     Fleet::new(Options { endpointslices: Some(Settings::with_mode(mode)), ..Options::members(2) }).await
 }
@@ -39,7 +39,7 @@ async fn stage(mode: Mode) -> anyhow::Result<Stage<OnMemkube>> {
     Stage::on(OnMemkube(fleet(mode).await?)).await
 }
 
-/// What runs in the first member: one Service with a pod.
+/// Workload of the first member: one Service with a pod.
 async fn workload(stage: &Stage<OnMemkube>) -> anyhow::Result<Workload> {
     let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
     workload.service("app").await?;
@@ -51,7 +51,7 @@ async fn another_pod(workload: &Workload) -> anyhow::Result<()> {
     workload.pod(&PodSketch::new("app-1", "app", &["10.1.0.2"])).await.map(drop)
 }
 
-/// Waits as long as it takes until a slice shows an address.
+/// Waits without a limit until a slice has an address.
 async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     let is_shown =
         |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|endpoint| endpoint.addresses == [address]);
@@ -63,7 +63,7 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// Does what kube-controller-manager does every two seconds.
+/// Renews the Lease, as kube-controller-manager does every two seconds.
 async fn renew_lease(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(stage.members[0].client.clone(), LEASE_NAMESPACE);
     let renewed = stage.ground.0.clock().now().to_jiff().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
@@ -102,7 +102,7 @@ fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> a
     })
 }
 
-/// No watch tells of slices in users' namespaces.
+/// Suppresses the watch events of slices in users' namespaces.
 struct SlicesUntold;
 
 impl Faults for SlicesUntold {
@@ -172,7 +172,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     })
 }
 
-/// The member's agent may not list or watch one resource while that is so. Its own Leases it only gets.
+/// Forbids the member's agent to list or watch one resource while the flag is set. It only gets its own Leases, so those still
+/// work.
 fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);
@@ -186,7 +187,7 @@ fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     forbidden
 }
 
-/// Longer than a watch lives, and than the wait after a refusal.
+/// Longer than a watch lives, and longer than the wait after a denied one.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]
@@ -231,7 +232,7 @@ fn a_lease_that_may_not_be_read_any_more_does_not_count_as_silent() -> anyhow::R
     })
 }
 
-/// Slices are stored, and no create of one is answered.
+/// Creates of slices take effect without an answer.
 struct Silent;
 
 impl Faults for Silent {
@@ -256,7 +257,7 @@ fn no_more_writes_of_slices_are_under_way_than_concurrent_service_endpoint_syncs
                 workload.service(&name).await?;
                 workload.pods(&name, &["10.1.0.1"]).await?;
             }
-            // Less than the 10 s after which a request is given up.
+            // Less than the 10 s after which a request times out.
             sleep(Duration::from_secs(5)).await;
             let slices =
                 async || Ok::<_, kube::Error>(workload.user.api::<EndpointSlice>().list(&Default::default()).await?);

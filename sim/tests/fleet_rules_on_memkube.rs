@@ -1,5 +1,4 @@
-//! The rules of the fleet, as on real API servers, with everything in one process on paused time; and those that take a
-//! minute.
+//! Rules of the fleet, as on real API servers, in one process on paused time; and rules that take a minute to test.
 
 mod support;
 
@@ -15,9 +14,9 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
-/// For how long an announcement that somebody deleted is believed.
+/// Time for which a deleted announcement still counts.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Whatever is to come of something has come by then.
+/// Time within which everything happens.
 const SOON: Duration = Duration::from_secs(1);
 
 fn play<S>(cast: Cast, scene: impl FnOnce(Stage<OnMemkube>) -> S) -> anyhow::Result<()>
@@ -29,7 +28,7 @@ where
 
 fleetnet_tests::play_the_rules_of_the_fleet!(play);
 
-/// What was written of MemberAgents in that time, which begins and ends with a ledger's own wait.
+/// Writes to MemberAgents in that time, which includes the ledger's own wait at the start and the end.
 async fn heartbeats(stage: &Stage<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
     let mark = stage.ground.mark().await?;
@@ -61,7 +60,7 @@ fn a_member_says_every_ten_seconds_that_it_is_there_and_the_hub_answers_where_a_
         assert_eq!(heartbeats(&stage, 20).await?, lines(answered));
         sees_shares(&stage, 0, [1, 1, 2, 0, 0]).await?;
         sees_shares(&stage, 1, [0, 0, 0, 1, 1]).await?;
-        // Other endpoints, and as many: nothing that is counted.
+        // Other endpoints in the same number, so no count changes.
         stage.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
         assert_eq!(heartbeats(&stage, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
         stage.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;
@@ -94,7 +93,7 @@ fn a_member_whose_counts_change_with_every_renewal_renews_as_ever() -> anyhow::R
     })
 }
 
-/// A fleet with a rich Service, exported and imported.
+/// A fleet with a Service that uses every feature, exported and imported.
 async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
     let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
     rich::create(&stage.user(0)).await?;

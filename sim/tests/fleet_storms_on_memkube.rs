@@ -1,5 +1,5 @@
-//! Announcements come, change and vanish, clusters may and may not, agents are killed, everything is late and much fails: in
-//! the end all that is carried arrives, and nothing more is written.
+//! Random faults: announcements change and vanish, rights change, agents crash, everything is late and many requests fail. In
+//! the end the importer has everything that both sides support, and no more writes are made.
 
 #[path = "support/bad_weather.rs"]
 mod bad_weather;
@@ -23,23 +23,23 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// How often a fleet is tried, each time with other storms.
+/// Number of fleets, each with other faults.
 const FLEETS: u64 = 3;
-/// Things that happen in one.
+/// Faults for each fleet.
 const STORMS: u64 = 40;
-/// Kinds of such things, and how often each happens at least in all fleets together.
+/// Kinds of faults, and how often each must occur in all fleets together.
 const KINDS: usize = 10;
 const LEAST: usize = 3;
-/// Between two of them, at most; now and then it is long enough for what is believed of the lost to be forgotten.
+/// Longest time between two faults. Some intervals are longer than agents remember the features of a peer that is gone.
 const CALM_MILLISECONDS: u64 = 15_000;
 const LONG_CALM: Duration = Duration::from_secs(65);
-/// In fair weather everything has come by then, also what was tried in vain for long.
+/// Time without faults after which everything has arrived, also after long back-off.
 const WEATHERED: Duration = Duration::from_secs(400);
-/// How long it must be quiet after that.
+/// Time without writes after that.
 const QUIET: Duration = Duration::from_secs(120);
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 
-/// What the exporter's slices say.
+/// Contents of the exporter's slices.
 struct Shown {
     four: u64,
     six: bool,
@@ -54,7 +54,7 @@ impl Shown {
         ])
     }
 
-    /// In the importer: a ready endpoint has no conditions there.
+    /// The same in the importer, where a ready endpoint has no conditions.
     fn imported(&self) -> Vec<Value> {
         let mut fours = self.fours();
         if let Some(ready) = fours[0].as_object_mut() {
@@ -65,7 +65,7 @@ impl Shown {
     }
 }
 
-/// Does one thing and returns what it was.
+/// Causes one fault. Returns its kind.
 async fn one_storm(stage: &mut Stage<OnMemkube>, weather: &Weather, shown: &mut Shown) -> anyhow::Result<&'static str> {
     let exporter = stage.user(0);
     let member = usize::try_from(weather.draw(2))?;
@@ -132,14 +132,14 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
     }
 }
 
-/// Plays the storms of a seed and counts them in `seen`.
+/// Plays the faults of a seed and counts them in `seen`.
 async fn storms(seed: u64, seen: &mut BTreeMap<&'static str, usize>) -> anyhow::Result<()> {
     let mut stage = Stage::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
     rich::create(&stage.user(0)).await?;
     stage.user(0).export("app").await?;
     stage.user(1).import("app", "app", Consume::ClusterIp).await?;
     rich::arrives(&stage.user(1), &rich::imported()).await?;
-    // Watches get the weather that there is when they begin.
+    // A watch has the faults that are set when it starts, so agents start again.
     stage.ground.stop_agents().await?;
     let (weather, mut shown) = (Weather::new(seed), Shown { four: 0, six: true });
     weather.begins(&stage.ground.0);
@@ -156,7 +156,7 @@ async fn storms(seed: u64, seen: &mut BTreeMap<&'static str, usize>) -> anyhow::
         trusted::name(&stage, whom, None).await?;
     }
     sleep(WEATHERED).await;
-    // First as it is: a change would repair what a lost update left behind.
+    // First without a change, because a change would hide a lost update.
     rich::arrives(&stage.user(1), &shown.imported()).await?;
     shown.four += 1;
     stage.user(0).merge::<EndpointSlice>(rich::SLICE, json!({"endpoints": shown.fours()})).await?;

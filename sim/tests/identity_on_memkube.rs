@@ -1,4 +1,4 @@
-//! Two clusters with one id, on paused time: the first acts in the hub, the second waits and takes over when it may.
+//! Two clusters with one id, on paused time: the first acts in the hub; the second waits, and takes over when it may.
 
 mod support;
 
@@ -23,7 +23,7 @@ use support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 const FIRST: usize = 0;
-/// Another member, which imports from whoever is member-1 and exports to it.
+/// Another member, which imports from member-1 and exports to it.
 const OTHER: usize = 1;
 /// Another cluster with the id of the first.
 const SECOND: usize = 2;
@@ -32,7 +32,7 @@ const SECONDS: Duration = Duration::from_secs(5);
 const MINUTES: Duration = Duration::from_secs(600);
 /// Time that the owner of an id may take for a restart.
 const RESTART: Duration = Duration::from_secs(30);
-/// The default of `--member-takeover-after`.
+/// Default of `--member-takeover-after`.
 const TAKEOVER: Duration = Duration::from_secs(1_800);
 
 /// A fleet of three clusters, two of them with the id member-1. No agent runs.
@@ -51,8 +51,8 @@ async fn start(stage: &mut Stage<OnMemkube>, places: &[Place]) -> anyhow::Result
     stage.ground.0.ready().await
 }
 
-/// The first owns the id and exports `app`; the second was the owner before and imported `db`; the other member imports `app`
-/// and exports `db`. The second exports an `app` of its own and does not run.
+/// The first cluster owns the id and exports `app`. The second was the owner before, imported `db`, exports an `app` of its own
+/// and does not run. The other member imports `app` and exports `db`.
 async fn first_after_second() -> anyhow::Result<Stage<OnMemkube>> {
     let mut stage = fleet().await?;
     start(&mut stage, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;
@@ -81,7 +81,7 @@ async fn uid(stage: &Stage<OnMemkube>, member: usize) -> anyhow::Result<String> 
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// What a cluster has asked the hub to write so far, heartbeats too.
+/// Number of writes that a cluster has requested in the hub, with heartbeats.
 fn written_in_hub(stage: &Stage<OnMemkube>, member: usize) -> usize {
     let fleet = &stage.ground.0;
     let user = &fleet.members[member].hub_user;
@@ -99,18 +99,18 @@ fn hindered_by(stage: &Stage<OnMemkube>, member: usize, reason: &str) -> anyhow:
     Ok(metrics.contains(&format!("fleetnet_hindrances{{reason=\"{reason}\"}} 1")))
 }
 
-/// Users in a cluster's namespace for the Events about objects without one.
+/// User in the namespace of a cluster that has the Events about cluster-wide facts.
 fn operator(stage: &Stage<OnMemkube>, member: usize) -> User {
     User::new(stage.members[member].client.clone(), "default")
 }
 
-/// The command of docs/install.md.
+/// Runs the command of docs/install.md.
 async fn hand_over(stage: &Stage<OnMemkube>, to: usize) -> anyhow::Result<()> {
     let in_hub = User::new(stage.ground.hub(), &stage.members[to].hub_namespace);
     in_hub.merge::<MemberAgent>("member-1", json!({"spec": {"clusterUid": uid(stage, to).await?}})).await
 }
 
-/// Waits until the other member is led to that address alone.
+/// Waits until the other member routes to that address alone.
 async fn is_led_to(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
     routes.are(&[&format!("{address}:8080")]).await
 }
@@ -210,7 +210,7 @@ fn a_second_cluster_takes_over_from_one_that_has_been_silent_for_half_an_hour_an
     })
 }
 
-/// The hub does not answer that user while it is cut off. Watches that are open end within a minute.
+/// Cuts that user off from the hub. Open watches end within a minute.
 struct CutOff {
     user: String,
     is_cut: AtomicBool,
@@ -280,7 +280,7 @@ fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
     })
 }
 
-/// The agent may not read namespaces of its own cluster.
+/// Denies the agent to read namespaces of its own cluster.
 struct NoNamespaces;
 
 impl Faults for NoNamespaces {

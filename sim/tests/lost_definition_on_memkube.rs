@@ -1,5 +1,5 @@
-//! The definition of MemberAgent is deleted in the hub and applied again, under a fleet that exchanges all that only agents
-//! of fleetnet understand. No agent deletes anything for that.
+//! The CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. No agent deletes
+//! anything because of that.
 
 mod support;
 
@@ -19,14 +19,14 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::sleep;
 
-/// The last feature sets hold on for so long.
+/// Time for which the last features hold.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Agents look for a kind that is not served every five minutes by then.
+/// Time after which agents look for a missing kind only every five minutes.
 const LONG: Duration = Duration::from_secs(900);
-/// All of them have noticed by then that it is served again, and have announced their features.
+/// Time within which all agents have noticed that the kind is back, and have announced their features.
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
-/// A fleet with a rich Service `app` and a headless Service `db`, exported and imported.
+/// A fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.
 async fn rich_fleet() -> anyhow::Result<Stage<OnMemkube>> {
     let stage = Stage::<OnMemkube>::set(Cast::of(2)).await?;
     let (exporter, importer) = (stage.user(0), stage.user(1));
@@ -54,7 +54,7 @@ async fn set(exporter: &User, slice: &str, endpoints: Value) -> anyhow::Result<(
     exporter.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints})).await
 }
 
-/// One ready endpoint in a zone, in a slice of `app` of the exporter.
+/// One ready endpoint in a zone, in the exporter's slice of `app`.
 fn in_zone(address: &str, zone: &str) -> Value {
     json!([{"addresses": [address], "conditions": rich::ready(), "zone": zone}])
 }

@@ -1,4 +1,4 @@
-//! The main job, as on real API servers, with everything in one process on paused time.
+//! The main job, as on real API servers, in one process on paused time.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Make before break: importers have somewhere to go at every moment, whatever comes late or fails, and also where the
-//! slices that are to take the place of others are refused.
+//! Make before break: importers have endpoints at every moment, while requests are late or fail, and also where replacement
+//! slices are rejected.
 
 #[path = "support/bad_weather.rs"]
 mod bad_weather;
@@ -21,11 +21,11 @@ use support::OnMemkube;
 use tokio::time::sleep;
 
 const CAST: Cast = Cast::of(2);
-/// How often slices are made anew in bad weather.
+/// Number of replacements of slices during faults.
 const STORMS: u16 = 20;
-/// In bad weather everything has come by then.
+/// Time within which everything arrives during faults.
 const WEATHERED: Duration = Duration::from_secs(300);
-/// Agents try again what was refused by then.
+/// Time within which agents retry a rejected write.
 const TRIED_AGAIN: Duration = Duration::from_secs(330);
 
 #[test]
@@ -41,7 +41,7 @@ fn nor_where_everything_is_late_and_much_fails() -> anyhow::Result<()> {
     sim::paused(async {
         let mut stage = Stage::<OnMemkube>::set(CAST).await?;
         stage.export_and_import(&["10.1.0.1"]).await?;
-        // Watches get the weather that there is when they begin.
+        // A watch has the faults that are set when it starts, so agents start again.
         stage.ground.0.stop_agents().await?;
         let weather = Weather::new(1);
         weather.begins(&stage.ground.0);
@@ -75,7 +75,7 @@ impl Faults for Quota {
     }
 }
 
-/// Slices are made anew while a quota refuses the new ones of a resource. One Event tells so, about an object of `kind`.
+/// Replaces slices while a quota rejects the new ones of a resource. One Event says so, about an object of `kind`.
 fn a_quota_keeps_the_old(
     resource: &'static str,
     where_it_is: fn(&sim::Fleet) -> &Server,

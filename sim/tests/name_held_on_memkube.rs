@@ -1,4 +1,4 @@
-//! An EndpointSlice of somebody else has the name of one that is to be imported.
+//! Somebody's EndpointSlice has the name of a slice that is to be imported.
 
 mod support;
 

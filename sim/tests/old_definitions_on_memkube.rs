@@ -1,5 +1,5 @@
-//! Beside what the Go agents left: definitions that do not know what fleetnet adds, and writers that take out what they do
-//! not know. Agents go along and come to rest.
+//! Fleets that Go agents left behind: CRDs without the fields of fleetnet, and writers that remove fields they do not know.
+//! Agents work there and come to rest.
 
 mod support;
 
@@ -28,13 +28,13 @@ use support::OnMemkube;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// All that comes of an action has come by then, the end of the derived Service's grace too.
+/// Time until an action is complete, with the grace period of the derived Service.
 const DONE: Duration = Duration::from_secs(10);
-/// Of renewals, with the ledger's own wait.
+/// Time that renewals are counted, with the ledger's own wait.
 const MINUTE: Duration = Duration::from_secs(55);
-/// How long it must be quiet after that.
+/// Time without writes after that.
 const QUIET: Duration = Duration::from_secs(20);
-/// Of derived Services, shorter than [`DONE`].
+/// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
 
 async fn fleet(form: Form) -> anyhow::Result<Fleet> {
@@ -78,7 +78,7 @@ fn over_definitions_in_the_go_form_what_they_know_of_a_rich_service_is_carried()
     })
 }
 
-/// Puts the previous definition of MemberAgent in the place of the present one, which must prune what it does not know.
+/// Replaces the CRD of MemberAgent with its previous version, which must prune the fields it lacks.
 async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(fleet.hub.admin());
     let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
@@ -116,9 +116,9 @@ fn over_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     })
 }
 
-/// A Go agent that writes each object of our group whole whenever it sees one: as its types know it.
+/// A Go agent that writes each object of our group back as its types know it, whenever it sees one.
 struct Typed {
-    /// How many objects lost something.
+    /// Number of objects that lost something.
     reduced: Arc<AtomicUsize>,
     tasks: JoinSet<anyhow::Result<()>>,
 }
@@ -135,7 +135,7 @@ impl Typed {
         Self { reduced, tasks }
     }
 
-    /// How many objects lost something so far.
+    /// Number of objects that lost something so far.
     async fn reduced(&mut self) -> anyhow::Result<usize> {
         if let Some(ended) = self.tasks.try_join_next() {
             ended??;
@@ -165,7 +165,7 @@ async fn write_back(
         let name = object.metadata.name.as_deref().context("an object has a name")?;
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         match api.replace(name, &PostParams::default(), &typed).await {
-            // Overtaken: the newer object comes by the watch.
+            // A newer version exists, and the watch delivers it.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             written => drop(written?),
         }
@@ -173,7 +173,7 @@ async fn write_back(
     Ok(())
 }
 
-/// What is left of a value that went through Go types: the fields that the schema knows, and times in whole seconds.
+/// Reduces a value to what Go types keep: the fields of the schema, and times in whole seconds.
 fn reduce(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! A right that the hub agent does not have in its first seconds, as while a role is being applied, opens nothing and takes
-//! nothing away.
+//! A right that the hub agent lacks in its first seconds, as while a role is being applied. No import opens and nothing is
+//! removed because of that.
 
 mod support;
 
@@ -19,12 +19,12 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// For so long after its start an agent lacks a right.
+/// Time after its start for which an agent lacks a right.
 const LACKING: Duration = Duration::from_secs(2);
-/// By then it has noticed that it has the right, and everything has come of that.
+/// Time within which the agent has noticed that it has the right, and everything has arrived.
 const NOTICED: Duration = Duration::from_secs(60);
 
-/// From now on no agent may list or watch a resource of the hub, while that is so.
+/// Forbids agents to list or watch a resource of the hub while the flag is set.
 fn forbid(stage: &Stage<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(true));
     let is_forbidden = Arc::clone(&forbidden);

@@ -1,5 +1,5 @@
-//! What takes too long to be waited for on real servers: hours of peace, the grace of derived Services, Leases that run
-//! out. Here time is paused, and jumps whenever nothing else is to be done.
+//! Tests that take too long on real servers: hours without a change, the grace period of derived Services, Leases that expire.
+//! Time is paused here, and jumps whenever nothing else is to be done.
 
 mod support;
 
@@ -35,12 +35,12 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         let expected = SECONDS / 2 * 9;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
 
-        // Each member says every ten seconds that it is there, and the hub has nothing to add.
+        // Each member sends a heartbeat every ten seconds; the hub writes nothing.
         let beats = told.clusters().map(|ledger| ledger.heartbeats().count()).sum::<usize>();
         let expected = SECONDS / 10 * 2;
         assert!(beats.abs_diff(expected) < expected / 100, "{beats} heartbeats, not about {expected}");
 
-        // And it is still awake.
+        // The fleet still reacts.
         stage.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
         let begun = Instant::now();
         stage.user(1).sees("app", &["10.1.0.2"]).await?;
@@ -83,7 +83,7 @@ fn metrics_count_what_was_exported_and_imported_and_forget_a_cluster_that_export
         let of_service = "fleet_networking_service_export_duration_milliseconds_count{origin_cluster_id=\"member-1\"}";
         let of_slice = "fleet_networking_endpointslice_export_import_duration_milliseconds_count{\
                         destination_cluster_id=\"member-2\",is_first_import=\"true\",origin_cluster_id=\"member-1\"}";
-        // No time passes between two clusters here: such a difference of clocks is clamped.
+        // No time passes between two clusters here. Such a difference of clocks is clamped.
         let samples =
             |metric: &str| format!("fleet_networking_latency_samples_total{{clock=\"clamped\",metric=\"{metric}\"}}");
         assert_eq!(count(0, of_service).await?, [1]);

@@ -1,4 +1,4 @@
-//! Answers to writes: conflicts, refusals, errors and silence, before and after the write took effect.
+//! Answers to writes: conflicts, 4xx, 5xx and lost answers, before and after the write took effect.
 
 use crate::trial::{AFTER, AT_LAST, BEFORE, SOON, Trial, play};
 use crate::weather::{Weather, ever_more_seldom, is_about_objects, is_heartbeat};
@@ -11,17 +11,17 @@ use sim::fleet::{Place, hub_user};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long it rains.
+/// Time that the faults last.
 const RAIN: Duration = Duration::from_secs(180);
 const HOUR: Duration = Duration::from_secs(3600);
-/// Long enough for what is rejected for its content to be tried again.
+/// Longer than the 10 minutes after which a rejected write is tried again.
 const REJECTED: Duration = Duration::from_secs(620);
 
 fn is_write(call: &Call) -> bool {
     call.verb.writes() && is_about_objects(call)
 }
 
-/// All servers at once: this befalls every write of agents to objects.
+/// Applies this fault to every write of agents to objects, on all servers.
 fn every_write(trial: &Trial, fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static) {
     for weather in everywhere(trial) {
         let fault = fault.clone();
@@ -33,7 +33,7 @@ fn everywhere(trial: &Trial) -> [&Weather; 3] {
     [&trial.hub, &trial.exporter, &trial.importer]
 }
 
-/// Refuses every write while a change is made: nobody asks too often, and nothing is lost.
+/// Fails every write while a change is made. Asserts that nobody asks too often, and that nothing is lost.
 async fn refused_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
@@ -44,7 +44,7 @@ async fn refused_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(RAIN).await;
-    // The exporter's agent wants one write, and one write is all that it asks for; each member agent one heartbeat.
+    // The exporter's agent has one write to make and requests one write; each member agent requests one heartbeat.
     let asked_for = trial.hub.objects_asked_for(begun, is_write);
     let resources: Vec<&str> = asked_for.iter().map(|(resource, _)| resource.as_str()).collect();
     ensure!(resources == ["endpointsliceexports", "memberagents", "memberagents"], "{asked_for:?}");
@@ -64,7 +64,7 @@ async fn clears(trial: &Trial, within: Duration) -> anyhow::Result<()> {
     trial.nothing_is_lost(&AFTER).await
 }
 
-/// A first export, import and change where every write of agents meets this and takes effect all the same.
+/// Plays a first export, import and change while every write of agents takes effect and gets this fault as its answer.
 async fn carried_out_all_the_same(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
     let begun = Instant::now();
@@ -74,7 +74,7 @@ async fn carried_out_all_the_same(trial: &mut Trial, fault: Fault, within: Durat
     // Each write was made once: as many as where every answer arrives.
     let told = trial.stage.ground.ledger().await.objects();
     let beats = trial.hub.asked_after(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Two made by members, each answered once; then a renewal of each in ten seconds.
+    // Members make two, each answered once; then each renews every ten seconds.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = told.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
@@ -157,7 +157,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute() -> any
         let begun = Instant::now();
         trial.change().await?;
         sleep(RAIN).await;
-        // Its slice and its heartbeat together: what one is told holds for both.
+        // Its slice and its heartbeat together: the answer to one delays both.
         let exporter = hub_user(&trial.stage.members[0].hub_namespace);
         let asked = trial.hub.asked_after(begun, |call| is_write(call) && *call.user.name == *exporter);
         println!("asked after {asked:?}");
@@ -186,7 +186,7 @@ fn who_exports_and_who_imports_is_told_once_of_what_is_rejected() -> anyhow::Res
         trial.hub.requests(rejected("endpointsliceexports"));
         let begun = Instant::now();
         trial.change().await?;
-        // A second try comes after 10 minutes at most.
+        // The next attempt comes after 10 minutes at most.
         sleep(REJECTED).await;
         let told = trial.stage.user(0).is_told("ServiceExport", "WriteRefused", "not on a Sunday").await?;
         let tries =
@@ -228,7 +228,7 @@ fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow
         let told = trial.stage.user(1).is_told("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(told == 1, "told {told} times");
         trial.nothing_is_lost(&BEFORE).await?;
-        // What needs no new object still comes through.
+        // Changes that need no new object still arrive.
         exporter.set_endpoints("app-1", &["10.1.0.9"]).await?;
         trial.stage.user(1).sees("app", &["10.1.0.9"]).await?;
 

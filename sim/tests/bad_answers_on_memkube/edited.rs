@@ -1,4 +1,4 @@
-//! Objects edited by hand to nonsense, or deleted: every kind that agents own.
+//! Objects of every kind that agents own, edited by hand to nonsense or deleted.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, settled};
 use anyhow::{Context as _, ensure};
@@ -12,17 +12,17 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// After so long nothing may be left of an edit.
+/// Time within which an edit is repaired.
 const MENDED: Duration = Duration::from_secs(10);
-/// Between two edits: a repair that stands for so long is none in a fight.
+/// Time between two edits. A repair that lasts so long is not part of a dispute.
 const APART: Duration = Duration::from_secs(60);
-/// Writes of all agents that an edit may cost.
+/// Limit of writes of all agents after an edit.
 const WRITES: usize = 16;
 
-/// A kind that agents own, as this fleet has it: one object.
+/// A kind that agents own, of which this fleet has one object.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned {
-    /// Where it is: 0 the hub, else the member of that number.
+    /// Its cluster: 0 for the hub, else the number of the member.
     cluster: usize,
     /// `/apis/<group>/<version>`.
     api: &'static str,
@@ -63,17 +63,17 @@ impl Owned {
         }
     }
 
-    /// The name of its definition.
+    /// Name of its CRD.
     pub(crate) fn definition(self) -> String {
         format!("{}.networking.fleet.azure.com", self.plural)
     }
 
-    /// What a field of it says.
+    /// Value of a field of the object.
     pub(crate) async fn says(self, trial: &Trial, field: &str) -> anyhow::Result<Value> {
         Ok(self.path(trial).await?.1[field].take())
     }
 
-    /// The one object of the kind that agents write.
+    /// API path of the object, and the object.
     async fn path(self, trial: &Trial) -> anyhow::Result<(String, Value)> {
         let Self { api, plural, .. } = self;
         let mut list: Value =
@@ -102,10 +102,10 @@ impl Owned {
     }
 }
 
-/// What somebody does to an object.
+/// An edit of an object.
 struct Edit {
     patch: Value,
-    /// Undoes what does no harm and is therefore left alone.
+    /// Reverts an edit that does no harm and that agents therefore keep.
     undo: Option<Value>,
 }
 
@@ -129,7 +129,7 @@ fn label(key: &str, value: Value) -> Value {
     json!({"metadata": {"labels": {format!("networking.fleet.azure.com/{key}"): value}}})
 }
 
-/// Each edit is mended by itself, or does no harm, and importers never see anything of it.
+/// Asserts that each edit is repaired or does no harm, and that importers never see any of it.
 fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result<()> {
     settled(async |trial| {
         let mut expected = draw(&trial.stage).await?;
@@ -158,8 +158,8 @@ fn mended(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Result
     })
 }
 
-/// The edit makes another object of it. What belongs there is made anew, under another name where need be, and users see
-/// of it no more than that.
+/// Asserts that an edit that makes it another object is repaired: the right object is created again, under another name if
+/// needed. Users see no more of it than that.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     settled(async |trial| {
         let expected = of_users(&draw(&trial.stage).await?);
@@ -178,13 +178,13 @@ fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Res
             let told = trial.stage.ground.since(&mark).await?.objects();
             ensure!(told.clusters().all(|ledger| ledger.count() == 0), "{edit} is not at peace:\n{told}");
         }
-        // And the way is open.
+        // Changes arrive again.
         trial.stage.user(0).set_endpoints("app-1", &BEFORE).await?;
         trial.stage.user(1).sees("app", &BEFORE).await.map(drop)
     })
 }
 
-/// Deleted by hand, it is made anew.
+/// Asserts that a deleted object is created again.
 fn made_anew(owned: Owned) -> anyhow::Result<()> {
     settled(async |trial| {
         let mark = trial.stage.ground.mark().await?;
@@ -247,7 +247,7 @@ fn an_internal_service_import_edited_by_hand_is_mended() -> anyhow::Result<()> {
     mended(
         Owned::in_hub("internalserviceimports"),
         [
-            // What is not ClusterIP is LoadBalancer; and whose claim it is, the namespace says.
+            // Any type but ClusterIP means LoadBalancer. The namespace says whose claim it is.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
@@ -392,7 +392,7 @@ fn an_imported_slice_edited_by_hand_is_mended() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // It tells what was measured, and is written again with the next change.
+            // It holds what was measured, and the next change overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),

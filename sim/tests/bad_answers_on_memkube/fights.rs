@@ -1,4 +1,4 @@
-//! Writers that undo what the agents write, again and again: they are met once a minute and named.
+//! Writers that undo the agents' writes again and again: the agents repair once a minute and name the writer.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, SOON, Trial, settled};
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long somebody fights, and how often he looks.
+/// Time that the other writer goes on, and the interval at which it looks.
 const FIGHT: Duration = Duration::from_secs(900);
 const LOOK: Duration = Duration::from_secs(7);
-/// Repairs at once, and one a minute after them.
+/// A few repairs at once, then one a minute.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
-/// Undoes whatever the agents do to an object, for so long, and returns how many writes that cost them.
+/// Undoes whatever the agents do to an object for that time. Returns the number of the agents' writes.
 async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.stage.ground.mark().await?;
     let end = Instant::now() + FIGHT;
@@ -34,7 +34,7 @@ async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyho
     Ok(told.clusters().flat_map(|ledger| ledger.counts()).filter(|(line, _)| of_object(line)).map(|(_, n)| n).sum())
 }
 
-/// What `Disputed` says: status, reason and message.
+/// Status, reason and message of the condition `Disputed`.
 fn disputed(conditions: Option<&Vec<Condition>>) -> Option<(String, String, String)> {
     let condition = conditions?.iter().find(|condition| condition.type_ == "Disputed")?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))

@@ -1,4 +1,4 @@
-//! Heartbeats: refused by the hub for long, and renewed while the wall clock is set.
+//! Heartbeats: rejected by the hub for a long time, and renewed while the wall clock is changed.
 
 use crate::trial::{AFTER, AT_LAST, SOON, Trial, play};
 use crate::weather::{ever_more_seldom, is_heartbeat};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 const TEN_MINUTES: Duration = Duration::from_secs(600);
-/// By that a clock is set, in microseconds.
+/// Change of the clock, in microseconds.
 const HOUR: i64 = 3_600_000_000;
 
-/// A member's own write to its object. The hub's is to its status.
+/// True for a member's own write to its MemberAgent. The hub writes only the status.
 fn is_renewal(call: &Call) -> bool {
     is_heartbeat(call) && call.verb == Verb::Patch && call.user.name.contains("fleet-member")
 }
@@ -24,7 +24,7 @@ fn is_of(trial: &Trial, member: usize) -> impl Fn(&Call) -> bool + use<> {
     move |call| is_renewal(call) && *call.target.name == *name
 }
 
-/// The hub refuses every heartbeat for ten minutes. Returns how often each member tried.
+/// The hub rejects every heartbeat for ten minutes. Returns the number of attempts of each member.
 async fn refused(
     trial: &mut Trial,
     refuse: impl Fn(Named<'_>) -> Status + Send + Sync + 'static,
@@ -88,7 +88,7 @@ fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }
-            // The derived Service outlives its last exporter by 30 s, whatever the clock says meanwhile.
+            // The derived Service outlives its last exporter by 30 s, whatever the clock does meanwhile.
             trial.stage.user(0).delete::<ServiceExport>("app").await?;
             trial.stage.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();

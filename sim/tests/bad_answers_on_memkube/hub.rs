@@ -1,4 +1,4 @@
-//! The hub: down, forbidden, slow, silent, without its definitions, without namespaces.
+//! Hubs that are down, forbidden, slow or silent, or that lack CRDs or namespaces.
 
 use crate::trial::{AFTER, AT_LAST, BEFORE, SOON, STORM, play, play_with};
 use crate::weather::{Lines, ever_more_seldom, is_about_objects};
@@ -20,12 +20,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The connection ends, and nothing was done.
+/// Closes the connection without effect.
 fn unreachable(_: &Call) -> Fault {
     Fault { refuse: Some(Status::internal("never seen")), answer: Answer::Cut, ..Fault::default() }
 }
 
-/// A member's agent in the hub.
+/// True for a request of a member's agent.
 fn is_of_member(call: &Call) -> bool {
     call.user.name.starts_with("system:serviceaccount:fleet-member-")
 }
@@ -65,7 +65,7 @@ fn a_hub_that_goes_down_takes_nothing_away_and_catches_up_when_it_is_back() -> a
         trial.hub.watches(Lines::Cut("agent"));
         let begun = Instant::now();
         trial.change().await?;
-        // The hub agent cannot keep its Lease. It ends, and its pod starts another.
+        // The hub agent cannot renew its Lease. It ends, and its pod starts another.
         let leader = trial.fleet().agent(Place::Hub).context("it runs")?.ended();
         timeout(SOON, leader).await.context("who cannot renew its Lease must not go on")?;
         ensure!(begun.elapsed() < Duration::from_secs(15), "it went on without a Lease for {:?}", begun.elapsed());
@@ -132,11 +132,11 @@ fn a_hub_that_takes_two_seconds_for_every_answer_is_used_as_one_that_takes_none(
         let (mark, begun) = (trial.stage.ground.mark().await?, Instant::now());
         trial.change().await?;
         trial.stage.user(1).sees("app", &AFTER).await?;
-        // Watches tell at once what was written; the answer to a write comes later.
+        // Watches deliver writes at once; the answer to a write comes later.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
         let told = trial.stage.ground.since(&mark).await?;
         let [hub, exporter, importer] = [&told.hub, &told.members[0], &told.members[1]].map(|it| it.objects().count());
-        // One by the exporter and one by the hub agent; the user's own; one by the importer.
+        // In the hub one by the exporter and one by the hub agent, in the exporter the user's own, in the importer one.
         ensure!([hub, exporter, importer] == [2, 1, 1], "{told}");
         ensure!(told.hub.0.iter().all(|entry| entry.status < 300), "{told}");
 

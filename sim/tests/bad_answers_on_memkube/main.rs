@@ -1,7 +1,10 @@
-//! Bad answers: what servers, networks and people do to a fleet while its users go on using it. In each of these tests
-//! nothing that was imported is lost, the agents ask ever more seldom, a line of the log, a condition, an Event or a
-//! metric names what is wrong, and when it is over the fleet comes without a restart to what an undisturbed one comes to,
-//! and writes nothing more. `docs/failures.md` tells the same to operators.
+//! Bad answers: faults of servers, networks and people in a fleet that is in use. Each test asserts this:
+//! - Nothing that was imported is lost.
+//! - The agents retry less and less often.
+//! - A log line, a condition, an Event or a metric names the cause.
+//! - After the fault the fleet reaches the state of an undisturbed one without a restart, and makes no more writes.
+//!
+//! `docs/failures.md` describes the same for operators.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! A fleet in bad weather, and what must be true of it in the end.
+//! A fleet with faults, and what must be true of it in the end.
 
 use crate::support::OnMemkube;
 use crate::weather::Weather;
@@ -23,19 +23,19 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What the exporter's slice holds at first, and after the change.
+/// Endpoints of the exporter's slice at first, and after the change.
 pub(crate) const BEFORE: [&str; 1] = ["10.1.0.1"];
 pub(crate) const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
-/// How long a storm lasts where nothing else is said.
+/// Time that faults last by default.
 pub(crate) const STORM: Duration = Duration::from_secs(300);
-/// Long enough for whatever waits for 30 s at most.
+/// Longer than any wait of at most 30 s.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
-/// Long enough for what was denied: the longest back-off after 403 and 404 is five minutes.
+/// Longer than the wait after a denied write: the longest back-off after 403 and 404 is five minutes.
 pub(crate) const AT_LAST: Duration = Duration::from_secs(310);
-/// How long it must be quiet in the end.
+/// Time without writes at the end.
 const QUIET: Duration = Duration::from_secs(90);
 
-/// What a fleet comes to that nothing befell.
+/// State that a fleet without faults reaches.
 static UNDISTURBED: LazyLock<Picture> = LazyLock::new(|| {
     let drawn = sim::paused(async {
         let mut trial = Trial::set(rare_leases(), Log::default()).await?;
@@ -50,19 +50,19 @@ static UNDISTURBED: LazyLock<Picture> = LazyLock::new(|| {
 /// A fleet of an exporter and an importer.
 pub(crate) struct Trial {
     pub(crate) stage: Stage<OnMemkube>,
-    /// At the hub.
+    /// Faults of the hub.
     pub(crate) hub: Weather,
-    /// At the exporter's server.
+    /// Faults of the exporter's server.
     pub(crate) exporter: Weather,
-    /// At the importer's server.
+    /// Faults of the importer's server.
     pub(crate) importer: Weather,
-    /// What the agents say.
+    /// Log of the agents.
     pub(crate) log: Log,
-    /// The derived Service as it was when all was well.
+    /// The derived Service before the faults.
     derived: Option<Service>,
 }
 
-/// The agents' election, at a tenth of its pace: it is none of these tests' business, and most of their work.
+/// Leader election at a tenth of its pace: these tests do not test it, and it is most of their work.
 fn rare_leases() -> LeaseTimes {
     let [lease, renew, retry] = [150, 100, 20].map(Duration::from_secs);
     LeaseTimes { lease, renew, retry }
@@ -73,7 +73,7 @@ pub(crate) fn play(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> 
     play_with(rare_leases(), test)
 }
 
-/// The same with these times of election.
+/// The same with these times of leader election.
 pub(crate) fn play_with(
     lease: LeaseTimes,
     test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>,
@@ -88,7 +88,7 @@ pub(crate) fn play_with(
     })
 }
 
-/// Plays a test on a fleet to which all is done.
+/// Plays a test on a fleet that has exported, imported and changed a Service.
 pub(crate) fn settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<()>) -> anyhow::Result<()> {
     play(async |trial| {
         trial.settle().await?;
@@ -133,7 +133,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Does all that users do, and waits for nothing.
+    /// Creates all objects of users, and waits for nothing.
     pub(crate) async fn wish(&self) -> anyhow::Result<()> {
         let (exporter, importer) = (self.stage.user(0), self.stage.user(1));
         exporter.create_service("app").await?;
@@ -150,12 +150,12 @@ impl Trial {
         self.stage.user(1).sees("app", &AFTER).await.map(drop)
     }
 
-    /// The change that comes while the weather is bad.
+    /// Makes the change during the faults.
     pub(crate) async fn change(&self) -> anyhow::Result<()> {
         self.stage.user(0).set_endpoints("app-1", &AFTER).await
     }
 
-    /// What was imported stands: the same derived Service, and the endpoints that were there.
+    /// Asserts that the import continues: the same derived Service, and these endpoints.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let client = &self.stage.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
@@ -171,7 +171,7 @@ impl Trial {
         Ok(())
     }
 
-    /// What comes of it within that time is what comes of a fleet that nothing befell, and then all is quiet.
+    /// Asserts that within that time the fleet reaches the state of an undisturbed one, and then makes no writes.
     pub(crate) async fn ends_right(&self, within: Duration) -> anyhow::Result<()> {
         self.comes_to(within, Clone::clone).await?;
         self.is_quiet().await?;
@@ -180,7 +180,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The same for what is in the members: objects of the hub may have other names.
+    /// The same for objects in the members: objects of the hub may have other names.
     pub(crate) async fn ends_right_for_users(&self, within: Duration) -> anyhow::Result<()> {
         self.comes_to(within, of_users).await?;
         self.is_quiet().await
@@ -194,12 +194,12 @@ impl Trial {
                 return Ok(());
             }
             ensure!(ended.elapsed() < within, "after {within:?}:\n{}", wrong.join("\n"));
-            // To look is most of the work of these tests.
+            // Looking is most of the work of these tests.
             sleep(within / 20).await;
         }
     }
 
-    /// Nobody writes any more, and every agent still runs.
+    /// Asserts that nobody writes any more, and that every agent still runs.
     pub(crate) async fn is_quiet(&self) -> anyhow::Result<()> {
         let mark = self.stage.ground.mark().await?;
         sleep(QUIET).await;
@@ -214,7 +214,7 @@ impl Trial {
         Ok(())
     }
 
-    /// What `/metrics` of an agent says, for a line that begins with this.
+    /// Value of the line of an agent's `/metrics` that begins with `name`.
     pub(crate) fn metric(&self, place: Place, name: &str) -> anyhow::Result<f64> {
         let metrics = self.stage.ground.0.agent(place).context("the agent runs")?.metrics()?;
         let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
@@ -222,7 +222,7 @@ impl Trial {
     }
 }
 
-/// What a picture has of the members.
+/// Part of a picture that is in the members.
 pub(crate) fn of_users(picture: &Picture) -> Picture {
     let seen = picture.iter().filter(|(name, _)| !name.starts_with("hub/"));
     seen.map(|(name, object)| (name.clone(), object.clone())).collect()
@@ -234,7 +234,7 @@ fn exposed(server: &Server) -> Weather {
     weather
 }
 
-/// Services and slices that agents deleted, for good or in vain.
+/// Services and slices that agents deleted or tried to delete.
 fn deletions(server: &Server) -> Vec<String> {
     let entries = server.memkube().audit().entries.into_iter();
     let deletes = entries.filter(|entry| {
@@ -245,18 +245,18 @@ fn deletions(server: &Server) -> Vec<String> {
     deletes.map(|entry| format!("{} {}", entry.call.target.resource, entry.call.target.name)).collect()
 }
 
-/// What the agents of one test say.
+/// Log of the agents of one test.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// How many lines have all of these.
+    /// Number of lines that contain all of these.
     pub(crate) fn lines_with(&self, parts: &[&str]) -> usize {
         let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
         text.lines().filter(|line| parts.iter().all(|part| line.contains(part))).count()
     }
 
-    /// That a line has all of these.
+    /// Checks that a line contains all of these.
     pub(crate) fn says(&self, parts: &[&str]) -> anyhow::Result<()> {
         ensure!(self.lines_with(parts) > 0, "no line of the log has all of {parts:?}");
         Ok(())

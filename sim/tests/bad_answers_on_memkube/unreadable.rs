@@ -1,5 +1,4 @@
-//! Objects that cannot be read: what was known of them stays in force, and where nothing was known of them, what stands on
-//! them stays.
+//! Undecodable objects: what was known of them stays in force. If nothing was known, what depends on them stays.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, SOON, STORM, Trial, play};
@@ -14,14 +13,14 @@ use serde_json::{Value, json};
 use sim::fleet::Place;
 use tokio::time::{Instant, sleep};
 
-/// How people get rid of it.
+/// How somebody ends the fault.
 #[derive(Clone, Copy)]
 enum Remedy {
     Repair,
     Delete,
 }
 
-/// Somebody takes out of an object what it stands for, and a change comes that would be written there.
+/// Somebody removes the field that an object is about, and a change comes that would be written to the object.
 async fn survived(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
     let owned = Owned::in_hub(plural);
     let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };
@@ -96,31 +95,31 @@ fn an_unreadable_claim_is_made_anew_once_it_is_deleted() -> anyhow::Result<()> {
     play(async |trial| survived(trial, "internalserviceimports", "serviceImportReference", Remedy::Delete).await)
 }
 
-// === Agents that start while an object cannot be read ===
+// === Agents that start while an object is undecodable ===
 
-/// Something in an object that makes it unreadable.
+/// A value that makes an object undecodable.
 #[derive(Clone, Copy)]
 struct Nonsense {
     owned: Owned,
     /// `spec` or `status`, and the field there.
     part: &'static str,
     field: &'static str,
-    /// In place of the field's value, or of its `name`.
+    /// True if it replaces only the field's `name`.
     name_only: bool,
 }
 
 impl Nonsense {
-    /// A reference without a name, which only other definitions admit, as those before the limits did.
+    /// A reference without a name. Only other CRDs admit it, such as those before the limits.
     const fn reference(plural: &'static str, field: &'static str) -> Self {
         Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
     }
 
-    /// A text in place of an object or a list, which only other definitions admit.
+    /// A string in place of an object or a list. Only other CRDs admit it.
     const fn text(owned: Owned, part: &'static str, field: &'static str) -> Self {
         Self { owned, part, field, name_only: false }
     }
 
-    /// Puts it there; what was there before.
+    /// Writes the value. Returns the value before.
     async fn write(self, trial: &Trial) -> anyhow::Result<Value> {
         let Self { owned, part, field, name_only } = self;
         admit_anything(trial, owned).await?;
@@ -144,7 +143,7 @@ async fn admit_anything(trial: &Trial, owned: Owned) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All agents are started anew while the object cannot be read: they write nothing, and what was imported stays.
+/// Asserts that agents that all restart while the object is undecodable write nothing, and that what was imported stays.
 async fn borne_from_the_start(trial: &mut Trial, nonsense: Nonsense) -> anyhow::Result<Value> {
     trial.settle().await?;
     trial.change().await?;
@@ -275,7 +274,7 @@ fn agents_that_start_beside_an_unreadable_service_export_take_nothing_away_until
     borne_until_it_is_repaired(WISH_TO_EXPORT)
 }
 
-/// The object's user wants no more of it while it cannot be read: so it is, and nothing of this is left over.
+/// Asserts that a user can delete the object while it is undecodable, and that nothing of it is left over.
 fn borne_until_its_user_deletes_it(nonsense: Nonsense, left_over: &[&str]) -> anyhow::Result<()> {
     play(async |trial| {
         borne_from_the_start(trial, nonsense).await?;

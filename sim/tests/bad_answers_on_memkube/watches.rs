@@ -1,4 +1,4 @@
-//! Watches: silent, behind, cut off from their past.
+//! Watches that are silent, late, or too old to continue.
 
 use crate::trial::{AFTER, BEFORE, SOON, play};
 use crate::weather::{Lines, ever_more_seldom};
@@ -31,7 +31,7 @@ fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with(
         trial.hub.clears();
         sleep(SOON).await;
         trial.stage.user(1).sees("app", &AFTER).await?;
-        // A watch asks for at most 60 s and is given 5 more; the change passes two of them.
+        // A watch requests at most 60 s and gets 5 s more. The change passes two watches.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{cluster=\"hub\",kind=\"EndpointSliceImport\",reason=\"silent\"}";
@@ -45,7 +45,7 @@ fn a_watch_that_says_nothing_more_is_ended_and_what_it_missed_is_caught_up_with(
 fn a_watch_whose_version_the_server_has_forgotten_lists_anew_and_loses_nothing() -> anyhow::Result<()> {
     play(async |trial| {
         trial.settle().await?;
-        // While nobody looks, the change comes and the server forgets how.
+        // The change comes while no watch is open, and then the server drops its history.
         let refuse = Some(Status::internal("not now"));
         trial.hub.requests(move |call| {
             let refuse = refuse.clone().filter(|_| is_watch_or_list(call));

@@ -1,4 +1,4 @@
-//! What goes wrong at one server, and what the agents ask of it meanwhile.
+//! Faults of one server, and a record of what the agents request meanwhile.
 
 use anyhow::ensure;
 use futures::FutureExt as _;
@@ -14,17 +14,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a server takes to refuse.
+/// Time that a server takes to reject a request.
 const REFUSAL: Duration = Duration::from_millis(1);
 
-/// What befalls the requests that are made while it lasts.
+/// Fault of each request.
 type Storm = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
-/// What befalls an event of a watch.
+/// Fault of each event of a watch.
 type Blow = Arc<dyn Fn(&Call, &WatchedEvent) -> Fate + Send + Sync>;
 /// Alters an object before it is stored.
 type Webhook = Arc<dyn Fn(&Call, &mut Object) + Send + Sync>;
 
-/// The weather at one server. Clones are the same. It is fair at first.
+/// Faults of one server, none at first. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Weather(Arc<State>);
 
@@ -43,14 +43,14 @@ pub(crate) struct Asked {
     call: Call,
 }
 
-/// What befalls the watches that are open, of the users whose names hold this.
+/// Fault of open watches, for the users whose names contain the text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Lines {
     #[default]
     Fair,
-    /// They are cut off.
+    /// The connection is closed.
     Cut(&'static str),
-    /// They say nothing more and stay open.
+    /// The connection stays open without events.
     Silent(&'static str),
 }
 
@@ -68,27 +68,27 @@ impl fmt::Debug for Weather {
 }
 
 impl Weather {
-    /// From now on, what befalls the requests of agents.
+    /// Sets the fault of agents' requests from now on.
     pub(crate) fn requests(&self, storm: impl Fn(&Call) -> Fault + Send + Sync + 'static) {
         *self.0.storm.lock() = Some(Arc::new(storm));
     }
 
-    /// From now on, what befalls the events of agents' watches.
+    /// Sets the fault of agents' watch events from now on.
     pub(crate) fn events(&self, blow: impl Fn(&Call, &WatchedEvent) -> Fate + Send + Sync + 'static) {
         *self.0.blow.lock() = Some(Arc::new(blow));
     }
 
-    /// From now on, a mutating webhook for all writers.
+    /// Sets a mutating webhook for all writers from now on.
     pub(crate) fn webhook(&self, webhook: impl Fn(&Call, &mut Object) + Send + Sync + 'static) {
         *self.0.webhook.lock() = Some(Arc::new(webhook));
     }
 
-    /// From now on, what befalls open watches.
+    /// Sets the fault of open watches from now on.
     pub(crate) fn watches(&self, lines: Lines) {
         self.0.lines.send_replace(lines);
     }
 
-    /// All is well again. A watch that fell silent stays so.
+    /// Ends all faults. A watch that is silent stays silent.
     pub(crate) fn clears(&self) {
         *self.0.storm.lock() = None;
         *self.0.blow.lock() = None;
@@ -96,7 +96,7 @@ impl Weather {
         self.0.lines.send_replace(Lines::Fair);
     }
 
-    /// The objects that agents have asked for since `begun`, as resource and name.
+    /// Resource and name of the objects that agents have requested since `begun`.
     pub(crate) fn objects_asked_for(
         &self,
         begun: Instant,
@@ -107,7 +107,7 @@ impl Weather {
         since.map(|asked| (asked.call.target.resource.to_string(), asked.call.target.name.to_string())).collect()
     }
 
-    /// How many requests of agents there were in each minute since `begun`, Leases and Events left out.
+    /// Number of requests of agents in each minute since `begun`, without Leases and Events.
     pub(crate) fn asked_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
         let asked = self.0.asked.lock();
@@ -119,7 +119,7 @@ impl Weather {
         (0..minutes).map(of_minute).collect()
     }
 
-    /// How long after `begun` each request came.
+    /// Time of each request after `begun`.
     pub(crate) fn asked_after(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<Duration> {
         let asked = self.0.asked.lock();
         let since = asked.iter().filter(|asked| asked.at >= begun && wanted(&asked.call));
@@ -131,7 +131,7 @@ fn is_of_agent(call: &Call) -> bool {
     call.user.name.contains("agent")
 }
 
-/// Neither leader election nor Events.
+/// True for requests of objects other than Leases and Events.
 pub(crate) fn is_about_objects(call: &Call) -> bool {
     !matches!(&*call.target.resource, "leases" | "events")
 }
@@ -151,7 +151,7 @@ impl Faults for Weather {
         let storm = self.0.storm.lock().clone();
         let mut fault = storm.map_or_else(Fault::default, |storm| storm(call));
         if fault.refuse.is_some() {
-            // A refusal takes time, so that the next plan is made at another time.
+            // A rejection takes time, so that the next plan is made at another time.
             fault.delay_before = fault.delay_before.max(REFUSAL);
         }
         fault
@@ -169,7 +169,7 @@ impl Faults for Weather {
     }
 }
 
-/// An open watch.
+/// A watch that is open.
 struct Exposed {
     weather: Weather,
     call: Call,
@@ -204,7 +204,7 @@ impl WatchFaults for Exposed {
     }
 }
 
-/// In the first minute at most `first` requests, in every later one at most `later`.
+/// Asserts at most `first` requests in the first minute, and at most `later` in every later one.
 pub(crate) fn ever_more_seldom(asked: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
     println!("requests by minute: {asked:?}");
     ensure!(asked.iter().sum::<usize>() > 0, "nothing was asked");

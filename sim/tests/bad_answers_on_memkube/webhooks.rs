@@ -1,5 +1,5 @@
-//! Mutating webhooks that alter what the agents own, in every write: the answer to a repair shows it undone, so it is not
-//! repeated. Otherwise each answer causes the next write, without end.
+//! Mutating webhooks that alter agents' objects in every write. The answer to a repair shows it undone, so it is not repeated.
+//! Otherwise each answer causes the next write, without end.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, Trial, play};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Long enough for a fight to show: a repair a minute at least.
+/// Long enough to see repairs that repeat: they would come at least once a minute.
 const LONG: Duration = Duration::from_secs(600);
 
-/// Alters an object of one kind, in this namespace of its cluster, in every write to it.
+/// Alters every object of one kind in this namespace, in every write to it.
 fn webhook(resource: &'static str, alter: fn(&mut Value)) -> impl Fn(&memkube::Call, &mut memkube::Object) {
     move |call, object| {
         let namespaces = ["fleet-system", "fleet-member-member-2"];
@@ -26,7 +26,7 @@ fn webhook(resource: &'static str, alter: fn(&mut Value)) -> impl Fn(&memkube::C
     }
 }
 
-/// How often the agents write to objects of a kind while `act` goes on and for ten minutes more.
+/// Number of the agents' writes to objects of a kind during `act` and ten minutes more.
 async fn writes_during(
     trial: &mut Trial,
     resource: &str,
@@ -77,8 +77,8 @@ fn what_a_webhook_adds_to_imported_slices_stays_and_costs_no_write() -> anyhow::
     })
 }
 
-/// A webhook undoes what we own: a foreign change costs one repair at most, and the repair causes no other. Once
-/// the webhook is gone, a change of the source arrives.
+/// Plays a webhook that undoes what the agents write. A change by somebody else costs at most one repair, and the repair causes
+/// no other. Once the webhook is gone, a change of the source arrives.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
     play(async |trial| {
         for weather in [&trial.hub, &trial.importer] {

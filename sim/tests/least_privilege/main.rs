@@ -1,5 +1,5 @@
-//! What the manifests of `deploy/` grant is enough for the main job, and no more than that: under exactly those roles
-//! every scene and every action is played, and what none of them used has to have a reason here.
+//! Least privilege: the roles of `deploy/` are enough for the main job, and grant no more. Every scenario and action is played
+//! under these roles. A right that none of them used must have a reason here.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::OnMemkube;
 
-/// What is granted although nothing here uses it, and why.
+/// Rights that are granted although nothing here uses them, with the reason.
 const RESERVED: [(&str, &str); 2] = [
     ("update multiclusterservices/finalizers.networking.fleet.azure.com", OWNERS),
     ("update services/finalizers", OWNERS),
@@ -42,16 +42,16 @@ const RESERVED: [(&str, &str); 2] = [
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
 
-/// What is asked for and refused where it is not granted, as it is not by default: nobody minds.
+/// Requests that are denied by default, which no agent needs.
 const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 
-/// A fleet whose servers hold the agents to the manifests.
+/// A fleet whose servers enforce the roles of the manifests.
 async fn fleet(cast: Cast, record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
     fleet_with(cast, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
-/// The same where the member agents may make slices of pods.
+/// The same where the member agents may make EndpointSlices from pods.
 async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
@@ -59,7 +59,7 @@ async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet
     fleet_with(cast, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
 }
 
-/// The same with manifests of one's own for the members, and with or without slices made of pods.
+/// The same with other manifests for the members, and with or without EndpointSlices from pods.
 async fn fleet_with(
     cast: Cast,
     record: &Arc<Record>,
@@ -99,7 +99,7 @@ async fn comes_true(action: Action, stage: Stage<OnMemkube>) -> anyhow::Result<(
     action.came_true(&stage).await
 }
 
-/// An import of the type LoadBalancer becomes one among many.
+/// An exclusive import becomes a shared one.
 async fn an_import_changes_its_type(stage: Stage<OnMemkube>) -> anyhow::Result<()> {
     stage.export_and_import(&["10.1.0.1"]).await?;
     let among_many = json!({"spec": {"type": "ClusterIP"}});
@@ -116,11 +116,11 @@ async fn an_import_changes_its_type(stage: Stage<OnMemkube>) -> anyhow::Result<(
     eventually::object(&claims, &name, "a claim of type ClusterIP", says_so).await.map(drop)
 }
 
-/// The member agent makes its cluster's slices, in all ways: it makes, changes and removes them.
+/// The member agent creates, changes and removes its cluster's EndpointSlices.
 async fn slices_are_made_of_pods(stage: Stage<OnMemkube>) -> anyhow::Result<()> {
     let workload = Workload::begin(stage.members[0].client.clone(), &stage.namespace).await?;
     workload.service("pods").await?;
-    // `auto` looks on for three minutes before it begins.
+    // `auto` waits for three minutes before it starts.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 no ports: nobody"]).await?;
     workload.pods("pods", &["10.1.0.1"]).await?;
@@ -134,16 +134,16 @@ async fn slices_are_made_of_pods(stage: Stage<OnMemkube>) -> anyhow::Result<()> 
         ..ObjectMeta::default()
     };
     workload.user.api::<EndpointSlice>().create(&PostParams::default(), &twin).await?;
-    // Another hand: it looks on again, then takes away what is there twice.
+    // Another writer made a slice: the controller waits again, then removes the duplicate.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }
 
-/// Writes are carried out and never answered, so that only a get can tell what came of them; and nobody streams lists, as
-/// servers before Kubernetes 1.32 do not.
+/// Writes take effect without an answer, so that only a get can show the result. Streaming lists fail, as on servers before
+/// Kubernetes 1.32.
 #[derive(Default)]
 struct Hardship {
-    /// Whose streaming lists of what were refused: the watches after those follow a list.
+    /// User and resource of each rejected streaming list: the watches after it follow a plain list.
     refused: Mutex<BTreeSet<(String, String)>>,
 }
 

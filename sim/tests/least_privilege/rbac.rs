@@ -1,4 +1,4 @@
-//! RBAC in memory, from manifests: who may do what, and which of it they ever did.
+//! RBAC in memory, from manifests, with a record of the rights that were used.
 
 use anyhow::{Context as _, bail};
 use fleetnet_tests::fleet::manifests;
@@ -15,23 +15,23 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 struct Grant {
     user: String,
-    /// Of a Role's binding; everywhere otherwise.
+    /// Namespace of a Role's binding; `None` grants it everywhere.
     namespace: Option<String>,
     group: String,
-    /// `services`, `serviceexports/status`.
+    /// For example `services` or `serviceexports/status`.
     resource: String,
-    /// Empty: of any name.
+    /// Allowed names; empty for all.
     names: Vec<String>,
     verb: String,
     privilege: Privilege,
 }
 
-/// What a manifest grants, whomever the binding names: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
+/// Right that a manifest grants, for any subject: `Role of hub-agent.yaml: get leases.coordination.k8s.io`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Privilege {
-    /// Kind and name of the role, and which manifest it is in.
+    /// Kind and name of the role, and its manifest.
     pub(crate) role: String,
-    /// The verb and the resource with its group.
+    /// Verb, resource and group.
     pub(crate) what: String,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Privilege {
     }
 }
 
-/// What was used and what was refused, over all servers and scenes.
+/// Rights that were used and requests that were denied, over all servers and scenarios.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     granted: Mutex<BTreeSet<Privilege>>,
@@ -50,22 +50,22 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What no call ever needed.
+    /// Rights that no request used.
     pub(crate) fn unused(&self) -> Vec<Privilege> {
         let used = self.used.lock();
         self.granted.lock().iter().filter(|privilege| !used.contains(*privilege)).cloned().collect()
     }
 
-    /// Calls that were refused.
+    /// Requests that were denied.
     pub(crate) fn refused(&self) -> Vec<String> {
         self.refused.lock().iter().cloned().collect()
     }
 }
 
-/// The policy of one server.
+/// Policy of one server.
 #[derive(Debug)]
 pub(crate) struct Rbac {
-    /// The wider ones first: what they allow makes the narrower ones superfluous.
+    /// Wider grants first: a request that they allow does not count for narrower ones.
     grants: Vec<Grant>,
     record: Arc<Record>,
 }
@@ -88,7 +88,7 @@ struct Subject {
 }
 
 impl Rbac {
-    /// What manifests grant together; each has a name under which the record knows it.
+    /// Policy from manifests, each with its name in the record.
     pub(crate) fn of(named: &[(&str, &str)], record: &Arc<Record>) -> anyhow::Result<Self> {
         let mut grants = Vec::new();
         for (name, manifest) in named {

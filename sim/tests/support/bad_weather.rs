@@ -1,4 +1,4 @@
-//! Bad weather, for agents alone.
+//! Random faults for agents alone.
 
 use memkube::auth::Call;
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
@@ -9,48 +9,47 @@ use sim::server::ADMIN;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is late is not later.
+/// Longest delay.
 const LATE_MILLISECONDS: u64 = 2_000;
 
-/// Whatever agents ask for is late, some of it fails before it takes effect and some of it after, and what they are told
-/// by watches is late too. Clones are the same weather.
+/// Delays agents' requests, fails some before and some after they take effect, and delays watch events. Clones share the
+/// faults.
 #[derive(Clone)]
 pub(crate) struct Weather(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     random: u64,
-    /// How often each of [`BEFALLS`] happened to a write.
+    /// Number of writes that each of [`BEFALLS`] happened to.
     counts: [usize; 3],
 }
 
-/// What can happen to a write: it is refused, or carried out and its connection is cut, or it is late.
+/// Faults of a write: it is rejected, or takes effect and loses its connection, or is late.
 const BEFALLS: [&str; 3] = ["refused", "cut", "late"];
 
 impl Weather {
-    /// It depends on the seed alone.
+    /// Faults that depend on the seed alone.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State { random: seed, ..State::default() })))
     }
 
-    /// At all servers of a fleet, from now on. Watches that are open stay as they are.
+    /// Starts the faults at all servers of a fleet. Open watches stay as they are.
     pub(crate) fn begins(&self, fleet: &Fleet) {
         for (_, server) in fleet.servers() {
             server.memkube().set_faults(Some(Arc::new(self.clone())));
         }
     }
 
-    /// A number below that one.
+    /// Random number below `below`.
     pub(crate) fn draw(&self, below: u64) -> u64 {
         let random = &mut self.0.lock().random;
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*random >> 33) % below
     }
 
-    /// That each kind of fault has met so many writes at least.
+    /// Checks that each kind of fault has happened to at least that many writes.
     ///
-    /// # Errors
-    /// Names the counts where one has not.
+    /// # Errors Names the counts if one has not.
     pub(crate) fn befell(&self, least: usize) -> anyhow::Result<()> {
         let counts = self.0.lock().counts;
         anyhow::ensure!(counts.iter().all(|count| *count >= least), "{BEFALLS:?}: {counts:?}, not {least} of each");
@@ -58,7 +57,7 @@ impl Weather {
     }
 
     fn late(&self) -> Duration {
-        // Half of it comes in time.
+        // Half of the requests are in time.
         if self.draw(2) == 0 { Duration::ZERO } else { Duration::from_millis(self.draw(LATE_MILLISECONDS)) }
     }
 }
@@ -89,7 +88,7 @@ impl WatchFaults for Weather {
     }
 }
 
-/// Leases apart.
+/// Leases are left out.
 fn is_of_agents(call: &Call) -> bool {
     &*call.user.name != ADMIN && &*call.target.resource != "leases"
 }

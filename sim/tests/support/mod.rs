@@ -1,4 +1,4 @@
-//! A fleet in memory as scenes see it.
+//! A fleet in memory, as the environment of scenarios.
 
 use anyhow::Context as _;
 use fleetnet_core::ranges::Range;
@@ -9,11 +9,10 @@ use sim::fleet::Place;
 use sim::{Fleet, Options, Server};
 use std::time::Duration;
 
-/// Nothing that was done may have an effect after so long: what a ledger holds is final then. Longer than the agents
-/// wait before they try again, so that what is refused at first would be seen.
+/// Wait after which the effects of an action are complete, so that the ledger is final. Longer than agents wait before they
+/// retry, so that a write that failed at first is in the ledger too.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// A fleet in memory.
 pub(crate) struct OnMemkube(pub(crate) Fleet);
 
 impl Ground for OnMemkube {
@@ -82,7 +81,7 @@ impl Ground for OnMemkube {
 }
 
 impl OnMemkube {
-    /// All that was ever written.
+    /// Ledger of all writes so far.
     pub(crate) async fn ledger(&self) -> FleetLedger {
         tokio::time::sleep(SETTLED).await;
         let members = self.0.members.iter().map(|member| writes(&member.server)).collect();
