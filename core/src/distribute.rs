@@ -1,7 +1,7 @@
-//! Distribute: which importer gets which slice (spec 2.14; design section 3).
+//! Distribution: which importing member gets which slice.
 //!
-//! The copy of an exported slice, an EndpointSliceImport of the same name, stands in the hub namespace of every importer
-//! that holds a claim on the slice's Service, and says what that importer understands ([`crate::feature_set`]).
+//! Each importer with a claim on the slice's Service gets an EndpointSliceImport with the slice's name in its member namespace.
+//! Its content is reduced to what that importer supports ([`crate::feature_set`]).
 
 mod holder;
 mod leaving;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
 
-/// Plans the copies of the exported slice of that name, which may be gone.
+/// Plans the distributed slices with this name, also if their export is gone.
 pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) || !view.knows_features() {
         return Plan::default();
@@ -49,7 +49,7 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
     plan
 }
 
-/// Removes the copies of an export that is being deleted, then lets it go.
+/// Removes the distributed slices of an export that is being deleted, then its finalizer.
 fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     // fault D4.1: !copied(view, name) && ~>
@@ -63,8 +63,8 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// Whether another slice of the same Service and member has still to be given to the same importer before this copy may
-/// go: never where the importer has no claim.
+/// True if another slice of the same Service and member must be distributed to this importer before this one may be removed.
+/// Always false if the importer has no claim.
 fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Timestamp) -> bool {
     let importer = &going.meta.name.namespace;
     let import = view.imports.get(&export.spec.owner);
@@ -74,7 +74,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     if !import.map_or_else(may_claim, claims) {
         return false;
     }
-    // Of who is not accepted as an exporter nothing more is given.
+    // An exporter that is not accepted gets no new distributed slices, so no replacement can come.
     let is_given_more = import.is_none_or(|import| {
         let exporters = &import.status.clusters;
         exporters.is_empty() || is_among(exporters, export)
@@ -101,15 +101,15 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // only members export
     };
-    // Where it is not known whether the cluster may export, and where its export is not accepted (there is none, it is in
-    // conflict, the import is made anew), who was given the slice is told what becomes of it, and nobody else.
+    // If the right to export is unknown, or the export is not accepted, existing distributed slices are updated and no new ones
+    // are created. An export is not accepted if it is missing or in conflict, or while the ServiceImport is created again.
     let is_granted =
         // fault T32.1: && import.status.clusters.contains(&cluster) ~>
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
-    // Importers of which it is only assumed that they cannot have the slice keep the copy that they have.
+    // Importers whose missing support is only assumed. They keep their distributed slices.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     // fault T34.1: &claiming ~> import.claims.importers.keys()
     for importer in &claiming {
@@ -137,7 +137,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         // fault D7.1: plan.join(give(view, export, told, at, is_granted, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, is_granted, now)); }
         plan.join(give(view, export, told, at, is_granted, now));
     }
-    // A claim that is about to be granted again (its import was made anew) keeps its slices meanwhile.
+    // A claim that is about to be granted again, after its ServiceImport was created again, keeps its slices.
     let rightful = claims::rightful(view, owner, now).importers;
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
@@ -145,7 +145,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             // fault T18.3: && claims::right(view, owner, namespace) != Right::Refused ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
         let regains = rightful.contains_key(namespace) || unread();
-        // Who is recorded and claims nothing keeps what it has until it is struck out.
+        // A recorded importer without a claim keeps its slices until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);
         // fault U13.1: || keepers.contains(namespace) ~>
         let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
@@ -164,8 +164,9 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// Nothing is known of who holds a claim: what was given stays until it is known again, where there still is one. So does what
-/// was given of another Service: somebody has edited the export, and its member is about to mend that.
+/// Plans the slices of a Service without a ServiceImport. Granted claims are unknown, so importers with a claim keep their
+/// slices until they are known again. Slices of another owning Service stay too, since somebody edited the export and its
+/// member repairs that.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
     let claims = live(&view.internal_imports, view.internal_imports_of.get(owner));
@@ -180,13 +181,13 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
     plan
 }
 
-/// What an importer is told, for the most part what the export says.
+/// Desired content of a distributed slice for one importer.
 struct Told<'a> {
-    /// That of the export's namespace, whatever the export says.
+    /// Cluster of the export's namespace, since the reference in the export is not trusted.
     cluster: &'a Text,
     export: &'a HubSliceSpec,
     features: FeatureSet,
-    /// As far as the importer understands it.
+    /// Content reduced to what the importer supports.
     content: Cow<'a, SliceContent>,
 }
 
@@ -200,7 +201,7 @@ impl Told<'_> {
         }
     }
 
-    /// True if a copy says this. Its stamp may be cut to whole seconds, as a Go hub writes it.
+    /// True if a distributed slice is up to date. Its `exportedSince` may be cut to whole seconds, as a Go hub writes it.
     fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
@@ -217,7 +218,7 @@ impl Told<'_> {
 
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
-        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it is there
+        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it exists
         // fault T15.3: None if !is_granted => Plan::default(), ~>
         None if !is_granted => Plan::default(),
         None => {
@@ -226,14 +227,14 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
         }
         // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
-        Some(copy) if copy.meta.deleting => Plan::default(), // its end wakes us
+        Some(copy) if copy.meta.deleting => Plan::default(), // its end requeues this
         Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
         // fault D12.1: !copy.misnamed && ~>
         Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
             if succession::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
         {
-            Plan::default() // the other slice's copy wakes us
+            Plan::default() // the distributed replacement requeues this slice
         }
         Some(copy) => {
             let patch = Patch::HubSlice(told.spec());
@@ -247,14 +248,14 @@ fn copied(view: &View, name: &Text) -> bool {
     copies(view, name).any(|copy| !copy.meta.deleting)
 }
 
-/// The copies of what is known of that name.
+/// Returns the distributed slices with this name, without those of undecodable exports.
 fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     let copies = view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy));
     copies.filter(|copy| !is_of_unreadable(view, copy))
 }
 
-/// Whether a copy is that of an export which cannot be read. Where an export of that name can be read, whose copy it is
-/// follows from the cluster: nobody holds up the slices of another by an object under their name.
+/// True if a distributed slice belongs to an undecodable export. If a decodable export with the name exists, only those from
+/// the cluster of the undecodable one do. So nobody blocks the slices of another cluster with an undecodable object.
 fn is_of_unreadable(view: &View, copy: &HubSlice) -> bool {
     let (name, cluster) = (&copy.meta.name.name, &copy.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();

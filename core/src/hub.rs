@@ -1,4 +1,5 @@
 //! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change affects.
+//!
 //! ```text
 //!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
 //!  user namespaces:   ServiceImport          cluster: Namespace

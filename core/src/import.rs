@@ -1,4 +1,5 @@
 //! Import: from the hub's exports to Services and slices in a member.
+//!
 //! ```text
 //!  MultiClusterService ─► ServiceImport ─► InternalServiceImport (the claim, in the hub)
 //!          │                    ◄── status ──┘

@@ -1,5 +1,6 @@
 //! View of the member agent: its own cluster and its member namespace in the hub. Its indexes give the keys that a change
 //! affects.
+//!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)

@@ -1,8 +1,8 @@
-//! Resolve: many exports of one Service to one import (spec 2.11, 2.12; design section 4, Conflict).
+//! Conflict resolution: from many exports of one Service to one ServiceImport.
 //!
-//! The export that has offered its present ports for longest decides what the Service looks like to the fleet; those with the
-//! same set of ports that are headless, or not, as it is join it, others are in conflict. The hub stamps since when an export
-//! offers its ports, so the outcome is a function of the objects alone: order of arrival, restarts and other hubs do not matter.
+//! The export with the oldest port set wins. Exports with the same port set, and equally headless or not, are accepted too; all
+//! others are in conflict. The hub stamps the age of each port set into the export. So the outcome depends on the objects
+//! alone, not on order of arrival, restarts or other hubs.
 
 mod verdict;
 
@@ -25,9 +25,9 @@ const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceI
 const IMPORT_COMPONENT: &str = "serviceimport-controller";
 const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
-/// Plans the import of the Service of that name, its exports' conditions, and its claims.
+/// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    let unknown = view.unreadable.has(Kind::ServiceImport, service); // who exports and who claims it, it alone tells
+    let unknown = view.unreadable.has(Kind::ServiceImport, service); // it alone shows who exports and who imports
     if unknown || !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
@@ -42,10 +42,10 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, Some(_)) => create(service),
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
-        // What the import alone tells is written down before it changes.
+        // The ServiceImport has the only record of what a Go hub accepted. Stamps preserve it before the update.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
-        // Who may export is not known of each: what was accepted stays, and nobody is judged by a part of all.
+        // Some rights are unknown: accepted exports stay accepted, and no export gets a new outcome.
         (Some(_), Some(_)) if undecided => Plan::default(),
         // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),
@@ -60,21 +60,21 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// What the exports of a Service come to.
+/// Outcome of conflict resolution for a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    /// The winner's ports, in its order.
+    /// Ports of the winner, in its order.
     pub(crate) ports: Vec<ServicePort>,
-    /// The winner has no address of its own, and so nobody has.
+    /// True if the winner is headless.
     pub(crate) headless: bool,
-    /// The winner's session affinity.
+    /// Session affinity of the winner.
     pub(crate) session_affinity: SessionAffinity,
-    /// The winner, and those that offer the same ports, in the order in which they came to offer them.
+    /// Clusters of the winner and of the exports with the same ports, oldest port set first.
     pub(crate) accepted: Vec<Text>,
 }
 
 impl Resolution {
-    /// As the import shows it.
+    /// Returns the status of the ServiceImport.
     fn status(&self) -> ImportStatus {
         ImportStatus {
             import_type: Some(if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }),
@@ -85,10 +85,10 @@ impl Resolution {
     }
 }
 
-/// An export that carries our mark, with its stamp and its cluster.
+/// An export with our finalizer: the age of its port set, its cluster and the object.
 type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
 
-/// Resolves the exports that carry our mark; `None` where there are none.
+/// Resolves the exports that have our finalizer; `None` without any.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut offers: Vec<Offer<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
@@ -117,13 +117,13 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     })
 }
 
-/// Fingerprint of what an export offers, as far as exports of one Service must agree in it.
+/// Returns the fingerprint of what exports of one Service must have in common: ports, and whether they are headless.
 fn fingerprint(export: &InternalServiceExport) -> Text {
     names::offer_fingerprint(&export.ports, export.headless)
 }
 
-/// The clusters that the import names and whose export may be there and not be readable: nothing is known of one, and an
-/// object is in their namespace of which only the content tells what it exports.
+/// Returns the accepted clusters whose export may be undecodable: no other export of theirs is known, and their namespace has
+/// an undecodable one.
 fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
     let unreadable = |cluster: &&Text| {
@@ -136,8 +136,7 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     accepted.filter(unreadable).cloned().collect()
 }
 
-/// What it comes to beside accepted exports that cannot be read: the ports that those were accepted with decide as before,
-/// and every cluster keeps its place.
+/// Returns the resolution while some accepted exports are undecodable: they keep their position, and the present ports stay.
 fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
     let headless = status.is_headless();
@@ -158,12 +157,12 @@ fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offe
     }
 }
 
-/// The live exports of a Service that count, with the cluster that each comes from.
+/// Returns the live exports of a Service with the right to export, and their clusters.
 fn exports<'a>(view: &'a View, service: &'a ObjectName) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
     rightful_exports(view, service, Right::Granted)
 }
 
-/// The live exports of a Service whose cluster has this right.
+/// Returns the live exports of a Service whose cluster has this right.
 fn rightful_exports<'a>(
     view: &'a View,
     service: &'a ObjectName,
@@ -173,8 +172,8 @@ fn rightful_exports<'a>(
     offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
-/// The live exports of a Service with the cluster that each comes from: the one of its namespace, whatever it says. Of
-/// two in one namespace only the first counts.
+/// Returns the live exports of a Service with their clusters. The namespace decides the cluster, since the reference is not
+/// trusted. Of two exports in one namespace only the first counts.
 fn offers<'a>(
     view: &'a View,
     service: &ObjectName,
@@ -192,16 +191,17 @@ fn offers<'a>(
     })
 }
 
-/// The stamp of an export, if it speaks of the ports that it offers now.
+/// Returns the stamp of an export, if it is for its present ports.
 fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
     // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Since when an export has offered its present ports: what its stamp says, or, where a Go hub had accepted it with them and
-/// none of ours has stamped them yet, since it was made, or since the ports of before that we stamped. `None` where that has
-/// still to be stamped. The stamp stands where its member may write, and when the export was made the server alone says:
-/// nobody has offered anything for longer than that.
+/// Returns the time since when an export has its present ports: its conflict priority. `None` if a stamp must be written first.
+///
+/// - A stamp for the present ports decides.
+/// - Without one, if a Go hub accepted these ports, an older stamp decides, or else the creationTimestamp.
+/// - A time before the creationTimestamp is replaced by it, since the member can forge the stamp.
 fn offered_since(
     view: &View,
     service: &ObjectName,
@@ -215,8 +215,8 @@ fn offered_since(
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// Whether the import names the cluster of an export with its present ports, which no hub of ours has stamped: it was never
-/// stamped, or was told of these that they are accepted, which ours does of stamped ones only.
+/// True if a Go hub accepted the present ports of an export. The ServiceImport shows them and the cluster, but the export has
+/// no stamp, or has an outcome for unstamped ports. Our hub gives an outcome to stamped ports only.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
     let accepts = |verdict: &Condition| &*verdict.status == "False";
     let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
@@ -229,8 +229,8 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
         })
 }
 
-/// Whether the import would not tell any more what a Go hub had accepted: that is stamped first. It marks what it accepts,
-/// so nobody else is waited for: who strips mark and stamp off its export, and lets no other come, keeps nobody out.
+/// True if updating the ServiceImport now would lose the only record that a Go hub accepted an export. Only exports with our
+/// finalizer count, so a member that removes finalizer and stamp cannot block the resolution.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
@@ -238,7 +238,7 @@ fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bo
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
 
-/// Marks new exports and stamps those that offer new ports.
+/// Adds our finalizer to new exports, and stamps those with new ports.
 fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports(view, service) {
@@ -259,7 +259,7 @@ fn create(service: &ObjectName) -> Plan {
     Plan::one(Write::create(Kind::ServiceImport, service.clone(), desired))
 }
 
-/// What an export says of its source becomes a name, and a part of an address, here.
+/// Returns the blocking reason of an export whose Service name is not valid for a Service.
 fn unnameable(service: &ObjectName) -> String {
     let named = format!("{service}");
     let shown: String = named.chars().take(SUBDOMAIN_CHARS_MAX).flat_map(char::escape_debug).collect();
@@ -269,7 +269,7 @@ fn unnameable(service: &ObjectName) -> String {
     )
 }
 
-/// The last export is gone: so is the import. One that is just being stamped is not gone.
+/// Removes the ServiceImport after its last export is gone. An export that has no stamp yet still counts.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
@@ -286,14 +286,14 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
-        return Plan::default(); // a dying import is not resolved into; its end wakes us (B5)
+        return Plan::default(); // a ServiceImport that is being deleted gets no status; its end requeues this (B5 in docs/behaviour.md)
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
     Plan::one(write.telling([event]).telling(verdict::other_winner(view, import, resolution)))
 }
 
-/// Who exports a Service, and whose ports it has.
+/// Returns the message that names the exporters and the winner.
 fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     match &resolution.accepted[..] {
         [] => format!("service {service} keeps its ports and is exported by no cluster that could be asked"),
@@ -307,7 +307,7 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Lets dying exports go once the import does not name their cluster any more.
+/// Removes our finalizer from deleted exports once the ServiceImport no longer names their cluster.
 fn release(view: &View, service: &ObjectName) -> Plan {
     let import = view.imports.live(service);
     let mut plan = Plan::default();

@@ -1,12 +1,13 @@
-//! Copies in the namespace of a member that leaves the fleet.
+//! Distributed slices in the namespace of a member that leaves the fleet.
 
 use crate::hub::View;
 use crate::ids::{ObjectName, Text};
 use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
 
-/// Takes the importer's finalizer from the dying copies of that name whose namespace is being deleted: the account and the role
-/// of the importer's agent go with the namespace, in any order, and nobody else would let the copies go, nor the namespace.
+/// Removes the importer's finalizer from deleted slices in a namespace that is being deleted. The account and the role of the
+/// importer's agent are deleted with the namespace, in any order. So nobody else may be able to remove the finalizers, and the
+/// namespace would never go.
 pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
     let copies = view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy));

@@ -1,4 +1,4 @@
-//! A member's ServiceImport and its claim in the hub: the wish goes up, the hub's answer comes down.
+//! Claim of a member's ServiceImport: the request goes to the hub, and the outcome comes back.
 
 use crate::ids::{ObjectName, Text};
 use crate::member::View;
@@ -8,7 +8,7 @@ use crate::reasons::Reason;
 
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 
-/// Plans the claim of the ServiceImport of that name.
+/// Plans the claim of the ServiceImport with this name.
 pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     if view.unreadable.has(Kind::ServiceImport, name) || !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -28,8 +28,8 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
-/// Plans the ServiceImport of that name where no claims are made: a part of the agent that does not run here does that. Once
-/// it is to go and has no claim, nobody else may be there to let it go.
+/// Plans a ServiceImport in a process that makes no claims. If the import is being deleted and has no claim, this removes its
+/// finalizer, since no other process may be there to do so.
 pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
@@ -52,7 +52,7 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
     plan
 }
 
-/// The claim is gone, so the import may go; not where what cannot be read may be the claim.
+/// Removes the finalizer of an import without a claim. It stays while an undecodable object may be the claim.
 fn let_go(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.unreadable_in_hub(Kind::InternalServiceImport, name, uid) {
@@ -61,8 +61,9 @@ fn let_go(view: &View, import: &ServiceImport) -> Plan {
     }
 }
 
-/// Keeps one claim of the type that the MultiClusterService wants. From ClusterIP to LoadBalancer that is a second claim:
-/// its own creationTimestamp is its place among those that wait. The import goes on through the first until then.
+/// Maintains one claim of the type that the MultiClusterService requests. A change from ClusterIP to LoadBalancer makes a
+/// second claim, whose creationTimestamp is its place in the queue. Until it is granted, the import continues with the first
+/// claim.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let Standing { current, previous, surplus } = standing(view, import);
@@ -71,7 +72,7 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
     let Some(current) = current else {
-        // A claim that is being deleted still holds the name (B4).
+        // A claim that is being deleted still has its name, so a new one must wait.
         // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_wish_unknown(view, import) {
             // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
@@ -103,14 +104,13 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     plan
 }
 
-/// The live claims of an import.
+/// Live claims of an import.
 struct Standing<'a> {
-    /// The newest claim.
     current: Option<&'a InternalServiceImport>,
-    /// The claim that the current one replaces. It goes once the current one is answered, whatever type is wanted by then:
-    /// only the older of the two is ever deleted, so no two deletions that were planned one after the other take both.
+    /// Claim that the current one replaces. It is deleted once the current one is granted, even if the requested type changed
+    /// since. Only the older claim is ever deleted, so two plans in a row cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims of another import that had this name, and those that somebody else made under names of their own.
+    /// Claims of an earlier import with this name, and claims that another writer made under other names.
     surplus: Vec<&'a InternalServiceImport>,
 }
 
@@ -153,7 +153,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
     }
 }
 
-/// True while the import goes on through a shared claim and no exclusive one is granted.
+/// True while the import continues with a shared claim and no exclusive claim is granted.
 pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     let Standing { current, previous, .. } = standing(view, import);
     let claims = || current.into_iter().chain(previous);
@@ -161,7 +161,7 @@ pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
 }
 
-/// How the MultiClusterService in control wants to consume the import; `None` where it wants none, or wants another by now.
+/// Returns the type that the controlling MultiClusterService requests; `None` if it no longer requests this import.
 fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
@@ -169,7 +169,7 @@ fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     (wish.import_name == import.meta.name.name).then_some(wish.consumer_type)
 }
 
-/// Whether the MultiClusterService in control is there and cannot be read: how it would consume the import, it alone tells.
+/// True if the controlling MultiClusterService is undecodable, so the requested type is unknown.
 fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
@@ -177,7 +177,7 @@ fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
     })
 }
 
-/// The name of a new claim; `None` where one of its names is borne by what cannot be read, since that may be the claim.
+/// Returns a free name for a new claim; `None` if an undecodable object has one of the names, since that may be the claim.
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
@@ -187,16 +187,15 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     view.names_in_hub(name, uid).find(|at| view.internal_imports.get(at).is_none())
 }
 
-/// What to say where an import has no claim in the hub and each name that one could have is borne by another's (B3): it
-/// cannot be claimed. The condition of its MultiClusterService that says so tells whom to wake when a name is free ([`View`]).
+/// Returns the message for an import without a claim because other claims have all its names (B3 in docs/behaviour.md). The
+/// condition of its MultiClusterService shows it and requeues the import when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
-/// The message for an import that gets no (second) claim, since another import's claims hold its names; `None` where a name
-/// is free, or is about to be.
+/// Returns the message for an import whose (second) claim has no free name. `None` if a name is free, or is about to be.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {

@@ -1,4 +1,4 @@
-//! A MultiClusterService: its ServiceImport, and the Service derived for it once the import has exporters.
+//! A MultiClusterService: its ServiceImport, and its derived Service once the import has exporters.
 
 use super::owned::{controlled_imports, orphaned_import};
 use super::{admission, claim, derived_service, slice};
@@ -16,13 +16,13 @@ use crate::reasons::Reason;
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
 
-/// Plans the MultiClusterService of that name.
+/// Plans the MultiClusterService with this name.
 pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // Its finalizer is gone, so what belonged to it is; a Service that someone labelled as derived is not ours.
+        // Its finalizer is gone, so its objects are removed already. A Service with edited labels is not ours.
         None => Plan::default(),
         Some(wish) if wish.meta.deleting => unimport(view, wish),
         // fault M6.1: wish.import_name.is_empty() ~> false
@@ -33,7 +33,7 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
     }
 }
 
-/// Removes what was made for it, then lets it go.
+/// Removes the objects of a MultiClusterService, then its finalizer.
 fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     if !wish.meta.finalizers.ours {
         return Plan::default();
@@ -50,7 +50,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     if plan.writes.is_empty()
         && let Some((kind, unreadable)) = unreadable_of(view, wish)
     {
-        // Nobody would look after it once this is gone.
+        // Nobody would clean up the undecodable object later.
         return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
@@ -73,7 +73,8 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     plan
 }
 
-/// `spec.serviceImport` was left out, or taken out (B17): what was imported goes, and the condition says so.
+/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): its objects are removed, and the
+/// condition says so.
 fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault M6.2: for import in controlled_imports(view, wish) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
@@ -89,7 +90,7 @@ fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Pl
     plan
 }
 
-/// It carries the finalizer and remembers what it imports, so that it can be cleaned up whatever happens next.
+/// True if it has our finalizer and the label with the import's name, so it can be cleaned up after a crash.
 fn marked(wish: &MultiClusterService) -> bool {
     // fault M7.1: as_ref() == Some(&wish.import_name ~> is_some(
     wish.meta.finalizers.ours && wish.import_label.as_ref() == Some(&wish.import_name)
@@ -109,10 +110,10 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let name = wanted(wish);
     let mut plan = Plan::default();
     for stale in controlled_imports(view, wish).filter(|import| import.meta.name != name) {
-        plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // it wanted another import before
+        plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // it requested another import before
     }
     if unreadable_of(view, wish).is_some() {
-        return plan; // it is there, and what it says now is not known
+        return plan; // the object exists, but its state is unknown
     }
     let resolved = match view.imports.get(&name) {
         None => {
@@ -124,12 +125,12 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
                 return plan;
             }
             if view.wanting.get(&name).nth(1).is_some() {
-                return plan; // whose it is to be is told when it is made
+                return plan; // the condition follows once the import has a controller
             }
             None
         }
         // fault M13.1: Some(import) if import.meta.deleting => None, ~>
-        Some(import) if import.meta.deleting => None, // its end wakes us (B4)
+        Some(import) if import.meta.deleting => None, // its end requeues this (B4 in docs/behaviour.md)
         Some(import) => match import.controller() {
             None => {
                 // fault M2.1: plan.push(adopt(import, wish) ~> let _ = adopt(import, wish
@@ -139,7 +140,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
             Some(owner) if *owner.uid == *wish.meta.uid => {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
-            // Another MultiClusterService imports it (B10: its ServiceImport is not ours to touch).
+            // Another MultiClusterService controls it, so we leave it unchanged (B10 in docs/behaviour.md).
             Some(owner) => {
                 let hindrance = held_by_another(view, wish, &owner.name);
                 plan.join(retire(view, wish));
@@ -156,7 +157,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     plan
 }
 
-/// What belongs to it by its name and is there and cannot be read: its ServiceImport, or its derived Service.
+/// Returns an undecodable ServiceImport or Service that has the name of one of its objects.
 fn unreadable_of(view: &View, wish: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(wish.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
@@ -174,8 +175,8 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
     Write::patch(Kind::ServiceImport, &import.meta, patch)
 }
 
-/// The import has no exporter, or none yet. A derived Service outlives its last exporter for a while, so that a redeploy
-/// does not cost its load balancer address.
+/// Plans an import without exporters. A derived Service outlives its last exporter for a grace period, so that a redeploy keeps
+/// the load balancer's address.
 fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
     let verdict = match &name_held {
@@ -205,7 +206,7 @@ fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectNam
     plan
 }
 
-/// Removes the derived Service, then the label that names it.
+/// Removes the derived Service, then the label with its name.
 fn retire(view: &View, wish: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, wish) {
@@ -218,7 +219,7 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
     plan
 }
 
-/// The status; not in a plan that already writes to the same object.
+/// Writes the status, unless the plan already writes to the same object.
 fn say_beside(
     view: &View,
     plan: &Plan,
@@ -233,15 +234,15 @@ fn say_beside(
     set_status(view, wish, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
-/// It is not used as it is: the condition says why, and what was derived before stays.
+/// Sets the condition that says why the import is not used. The derived Service stays as it is.
 fn refuse(view: &View, wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
     let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
     let status = set_status(view, wish, &says(verdict), wish.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
-/// What to say where this cluster's server refuses what is to be written, if it does. Whether it does is not known until it
-/// was asked: until then the condition stays.
+/// Returns the status write after the server rejected a write. While the result of the new attempt is unknown, an existing
+/// condition stays.
 fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.refused(&Key::MultiClusterService(wish.meta.name.clone())) {
         Some(message) => Some(refuse(view, wish, Verdict::write_refused(message.to_owned()), now)),
@@ -249,22 +250,22 @@ fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Optio
     }
 }
 
-/// What `Valid` is to say.
+/// Returns the wanted condition `Valid`.
 fn says(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
 }
 
-/// That there is no import, in the Go agents' words; and why, as far as that is known, in the Event's.
+/// Returns the condition for a missing import with the Go agents' text. `text` is for the Event and says why.
 fn unknown(text: String) -> Wanted {
     says(Verdict::unknown_service_import()).telling(text)
 }
 
-/// The ServiceImport that a MultiClusterService wants.
+/// Returns the ServiceImport that a MultiClusterService requests.
 fn wanted(wish: &MultiClusterService) -> ObjectName {
     ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
 }
 
-/// That there is nothing to import yet, or any more, and who may be the cause.
+/// Returns the message for an import without exporters, and the possible causes.
 fn awaited(view: &View, wish: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&wish.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
@@ -287,8 +288,8 @@ fn held_by_another(view: &View, wish: &MultiClusterService, holder: &str) -> Hin
     Hindrance { reason: Reason::UnknownServiceImport, message }
 }
 
-/// The import has exporters: the Service stands under the name that the label says. One that stands under another name
-/// keeps it, and its addresses: the label was edited by hand.
+/// Creates or updates the derived Service under the name in the label. An existing one under another name keeps its name and
+/// its addresses, since only the label was edited.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
@@ -329,16 +330,16 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return plan;
     };
     if service.meta.deleting {
-        return Plan::default(); // its end wakes us
+        return Plan::default(); // its end requeues this
     }
     let mut plan = Plan::default();
     for other in derived_services(view, wish).filter(|other| other.meta.name != name) {
         // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
-        plan.push(Write::delete(Kind::Service, &other.meta)); // its label was edited by hand
+        plan.push(Write::delete(Kind::Service, &other.meta)); // a duplicate, after an edit of the label
     }
     // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {
-        // That cannot be changed: it is made anew.
+        // `clusterIP: None` is immutable, so the Service is created again.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
     }
     if !as_desired(service, &desired) {
@@ -363,8 +364,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     plan
 }
 
-/// `Valid` of a MultiClusterService whose derived Service is as it should be. It names the slices that cannot be imported, if
-/// any. `None` until all slices are known: a condition that names some stays until then.
+/// Returns `Valid` for an import with an up-to-date derived Service. It names the slices that cannot be imported, if any.
+/// `None` until all slices are known: a condition that names some stays until then.
 fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
     let said = conditions::find(&wish.conditions, VALID);
     let held = match slice::names_held(view, &import.meta.name) {
@@ -385,8 +386,8 @@ fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, nam
     Some(says(Verdict::found_service_import()).telling(text))
 }
 
-/// True while type LoadBalancer is wanted and not granted, and the import goes on as it was with type ClusterIP. Until the
-/// claims are known, the condition and the Service say which of the two it is.
+/// True while type LoadBalancer is requested but not granted, and the import continues with type ClusterIP. Until the claims
+/// are known, the condition and the Service tell the type.
 fn waits_for_load_balancer(
     view: &View,
     wish: &MultiClusterService,
@@ -400,7 +401,7 @@ fn waits_for_load_balancer(
         && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
 }
 
-/// The derived Service, also where the label that names it was edited by hand.
+/// Returns the derived Service, also if the label with its name was edited.
 fn standing<'a>(view: &'a View, wish: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, wish).or_else(|| derived_services(view, wish).next())
 }
@@ -416,7 +417,8 @@ fn names_held(view: &View, wish: &MultiClusterService) -> String {
     )
 }
 
-/// What we want of the derived Service. One with addresses of both families keeps them, whatever slices come and go.
+/// Returns the desired derived Service. Once dual-stack, it stays dual-stack, so that slices that come and go do not change its
+/// addresses.
 fn desired(
     view: &View,
     wish: &MultiClusterService,
@@ -442,7 +444,7 @@ fn desired(
     }
 }
 
-/// Whether a Service is as we want it, in the fields that we own.
+/// True if the Service equals the desired one in all fields that we own.
 fn as_desired(service: &Service, desired: &DerivedService) -> bool {
     let service_type = match desired.consumer_type {
         ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
@@ -461,7 +463,7 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         && service.dual_stack == desired.dual_stack
 }
 
-/// Ports as the API server completes them: without a target port, pods listen on the port itself.
+/// Fills in target ports as the API server does: the port itself.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
         // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0
@@ -470,7 +472,7 @@ fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     })
 }
 
-/// A derived Service may have that name: it is a label, and free or already ours.
+/// True if a derived Service may have this name: a valid label that is free or already ours.
 fn usable(view: &View, wish: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&wish.meta.name);
     // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
@@ -498,7 +500,7 @@ fn controller(wish: &MultiClusterService) -> Controller {
     Controller { name: wish.meta.name.name.clone(), uid: wish.meta.uid.clone() }
 }
 
-/// One status write that makes it say so; `None` where it does.
+/// Returns one status write; `None` if the status is up to date.
 fn set_status(
     view: &View,
     wish: &MultiClusterService,
@@ -517,7 +519,8 @@ fn set_status(
     Some(Write::patch(kind, meta, patch).telling(events))
 }
 
-/// Somebody took away the labels of the derived Service before we came, and nothing else tells it from one of somebody else.
+/// Returns the Event about a derived Service whose labels were removed while no agent ran. Without them it looks like another
+/// owner's Service.
 fn left_behind(wish: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
         "Service {left} does not carry the labels of MultiClusterService {} and is left alone{instead}. Delete it if nobody \

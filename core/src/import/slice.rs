@@ -1,4 +1,4 @@
-//! Import of a slice: one EndpointSliceImport to one EndpointSlice bound to the derived Service.
+//! Import of a slice: one EndpointSliceImport to one EndpointSlice, bound to the derived Service.
 
 use super::admission::{Admitted, admitted};
 use super::binding;
@@ -22,7 +22,7 @@ const REQUIRED: [Kind; 6] = [
 
 const COMPONENT: &str = "endpointsliceimport-controller";
 
-/// Plans the import of the slice of that name.
+/// Plans the import of the slice with this name.
 pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -36,7 +36,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
         Some(given) if given.meta.deleting => withdraw(view, given, held),
         Some(given) => match binding(view, &given.spec.owner) {
-            // Nothing to bind to yet, or no more: a change of the MultiClusterService or its Service wakes us (B12).
+            // There is no Service to bind to. A change of the MultiClusterService or its Service requeues this (B12 in
+            // docs/behaviour.md).
             // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
             Some(service) => import(view, given, held, service),
@@ -44,14 +45,14 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     }
 }
 
-/// Whether a slice of that name is what we imported: its label says so, or, where somebody edited that before we came, we
-/// marked the hub's object and the slice is still bound to what it would be bound to.
+/// True if the slice with this name is one that we imported. Its label says so. If the label was edited while no agent ran, our
+/// finalizer in the hub and its bound Service show it.
 fn is_ours(view: &View, given: &HubSlice, held: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &given.spec.owner).map(|service| &service.meta.name.name);
     held.imported || given.meta.finalizers.ours && held.service.is_some() && held.service.as_ref() == bound_to()
 }
 
-/// Removes the imported slice, then lets the hub's object go: the finalizer says that we may hold a copy.
+/// Removes the imported slice, then the finalizer of the distributed slice.
 fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan {
     // fault P3.1: held)) { ~> held) && !held.meta.deleting) {
     // fault P3.2: .filter(|held| is_ours(view, given, held)) ~>
@@ -66,8 +67,8 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
     }
 }
 
-/// Whether another slice of the same Service and cluster has still to be imported before this one may go: never where
-/// there is nothing to bind it to.
+/// True if another slice of the Service from the same cluster must be imported before this one may be removed. Always false
+/// without a Service to bind to.
 fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &given.spec.owner) else { return false };
     let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
@@ -76,7 +77,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
     others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
         let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
         if held.is_some_and(|held| !is_ours(view, other, held)) {
-            return false; // it cannot be imported: somebody else's slice has its name
+            return false; // it cannot be imported: another writer's slice has its name
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
         let wanted = admitted(view, other).content;
@@ -84,7 +85,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
     })
 }
 
-/// Imports what is fit of a slice; what is not is told with the write that first leaves it out.
+/// Imports the valid part of a slice. The write that first omits the malformed part emits an Event.
 fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
     let wanted = admitted(view, given);
     let mut plan = ensure(view, given, held, &wanted, service);
@@ -102,8 +103,8 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
     plan.hindered_by([hindrance])
 }
 
-/// Whether what is refused was not refused of what was imported before. Its source may be the same all the same: other ranges
-/// are declared, or somebody wrote to the hub who does not count.
+/// True if this rejection is new and must emit an Event. The source generation may be old, since the configured address ranges
+/// may have changed, or the content in the hub.
 fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: &Admitted<'_>) -> bool {
     let since = view.stamps.refused_since(&given.meta.name.name);
     let observed = held.and_then(|held| held.observed_generation);
@@ -112,7 +113,7 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
     observed < since || of_the_same && held.is_some_and(|held| held.content != *wanted.content)
 }
 
-/// Tells whoever imports the Service.
+/// Returns the Event for the importing MultiClusterService.
 fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
     let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
     let Hindrance { reason, message } = hindrance;
@@ -159,7 +160,7 @@ fn ensure(
     };
     // fault P6.1: held.content.address_type != content.address_type ~> false
     if held.content.address_type != content.address_type {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is made anew
+        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // the address type is immutable: the slice is created again
     }
     // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
     let is_bound = held.service.as_ref() == Some(&service_name.name);
@@ -171,14 +172,14 @@ fn ensure(
         return Plan::default();
     }
     if is_bound && succession::empties(&held.content, content) && awaits_successor(view, given, held) {
-        return Plan::default(); // the other slice's import wakes us
+        return Plan::default(); // the replacement's import requeues this slice
     }
     let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted()));
     Plan::one(write.measured(sample(given, Some(held))))
 }
 
-/// EndpointSlices of others under the names of slices that are to be imported of a Service; `None` while that is not known.
-/// The condition of the MultiClusterService names them and remembers that they were told ([`super::multi_cluster_service`]).
+/// Returns the names of slices to import that belong to other EndpointSlices; `None` while unknown. The condition of the
+/// MultiClusterService lists them, so the Event is emitted once ([`super::multi_cluster_service`]).
 pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
@@ -196,7 +197,7 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
     Some(held_by_others)
 }
 
-/// What the importer is told of them.
+/// Returns the message for the importing user.
 pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[ObjectName]) -> String {
     let named: Vec<String> = held.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
     let more = match held.len() - named.len() {
@@ -212,10 +213,10 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[Objec
     )
 }
 
-/// A slice stands under the name that is going, or somebody else's: nothing is told to the hub of that.
+/// Plans an import whose name belongs to a slice that is being deleted, or to another writer's slice. The hub is not changed.
 fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     if held.meta.deleting {
-        return Plan::default(); // its end wakes us
+        return Plan::default(); // its end requeues this
     }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by the importer, so the import of that name cannot be written: delete \
@@ -225,9 +226,9 @@ fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     Plan::hindered(Reason::NameHeldByAnother, message)
 }
 
-/// At most one sample for each generation of the source: what was observed is remembered on the imported slice, in the
-/// write that brings it; where a Go agent left it on the hub's object, that counts too (seeds; spec section 3). Where
-/// somebody deleted the imported slice, the agent's own memory of what it observed decides.
+/// Returns the latency sample of an import: at most one for each source generation. The imported slice stores the last sampled
+/// generation, in the write that brings it. A Go agent stored it on the distributed slice, which also counts. If somebody
+/// deleted the imported slice, the memory of the agent decides.
 fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
     // fault L5.2: .max(given.observed_generation) ~>
     let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
@@ -240,9 +241,9 @@ fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
     Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
 }
 
-/// An imported slice that the hub does not give, although it was never told to go: a hub that was restored from a backup
-/// gives it again when its exporters and our claim are known, so until then it is kept. Nobody needs it without its
-/// derived Service.
+/// Plans an imported slice that the hub stopped to distribute without a deletion. After a restore from a backup, the hub
+/// distributes it again once exporters and claim are known. So the slice stays for a grace period after that. Without its
+/// derived Service it is removed at once.
 fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     if held.meta.deleting {
         return Plan::default();
@@ -253,7 +254,7 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     if service_at.is_some_and(|name| view.unreadable.has(Kind::Service, &name))
         || derived_from.is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
     {
-        return Plan::default(); // who needs it is not known
+        return Plan::default(); // its MultiClusterService is unknown
     }
     let wish = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
     let Some(wish) = wish else {
@@ -262,7 +263,7 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     let import = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
-        return Plan::default(); // the claim's fulfilment wakes us
+        return Plan::default(); // the claim's fulfilment requeues this
     };
     let orphaned_since = view.stamps.orphaned_since(&held.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);

@@ -1,4 +1,4 @@
-//! What the hub tells each export of a Service: the verdict, and who may not export it.
+//! Conditions of the exports of a Service: the outcome, and the denial of the right to export.
 
 use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
@@ -10,18 +10,18 @@ use crate::plan::{Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 
-/// Tells each export whose cluster may not export the Service.
+/// Sets the condition of each export whose cluster may not export the Service.
 pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in rightful_exports(view, service, Right::Refused) {
         let verdict = Verdict::exporter_not_allowed(rights::exporter_refused(service, &cluster));
         if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
-            continue; // whatever it has come to offer since
+            continue; // also after a change of its ports
         }
         // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).silent()];
         let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
-            // Who does not count is in conflict with nobody.
+            // An export that is denied cannot be in conflict.
             let pending = Verdict::pending_conflict_resolution(service);
             // fault S21.2: wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent() ~> drop(pending
             wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
@@ -31,7 +31,7 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
     plan
 }
 
-/// Tells each export the verdict, once the import shows it.
+/// Sets the outcome of each export, once the ServiceImport shows it.
 pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
@@ -50,7 +50,7 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
         // fault H6.1: if !offers ~> if false && !offers
         // fault H9.4: offers && counting ~> offers || ! counting
         if !offers && counting.contains(&&export.meta.name) {
-            continue; // it is marked and stamped first
+            continue; // it needs finalizer and stamp first
         }
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
         let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
@@ -64,8 +64,8 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
     plan
 }
 
-/// What `Conflict` of an export is to say. That one agrees with the others is told where it did not before: the first time
-/// the import's Event says so.
+/// Returns the condition `Conflict` of an export. An export that agrees emits an Event only after a conflict; the first time
+/// the Event of the ServiceImport says so.
 fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
     if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
         let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
@@ -90,7 +90,7 @@ fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timest
     Some(Write::patch(kind, meta, Patch::InternalServiceExportConditions(list)).telling(events))
 }
 
-/// Names the port that differs, the clusters and the winner: what to mend follows from it.
+/// Returns the message about a conflict: the ports that differ, the clusters and the winner.
 fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
         // fault H8.2: " appProtocol {hint}" ~> "{}", &hint[..0]
@@ -124,8 +124,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
     )
 }
 
-/// What exports that stay in conflict are told where they are so with another winner, or with other ports of his: their
-/// conditions say the same, so the import is what remembers that it was told.
+/// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. Their
+/// conditions do not change, so the write of the ServiceImport emits the Events.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);
