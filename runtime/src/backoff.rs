@@ -1,4 +1,4 @@
-//! How long to wait after failures: doubling between two bounds, spread by a seeded generator. Pure.
+//! Waits after failures: doubling between two bounds, spread by a seeded generator. Pure.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::limits::{
     BACKOFF_FIRST, BACKOFF_LONGEST, REJECTED_RETRY, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST,
 };
 
-/// A wait that doubles with each failure in a row.
+/// Wait that doubles with each failure in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -18,16 +18,16 @@ impl Backoff {
     pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
     /// For 403 and 404, which last until somebody acts.
     pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
-    /// For equal content after 400, 413, 415 and 422: a policy or a schema may have changed, and no watch tells.
+    /// For equal content after 400, 413, 415 and 422. A policy or a schema may have changed, and no watch reports that.
     pub const REJECTED: Self = Self { first: REJECTED_RETRY, longest: REJECTED_RETRY };
 
-    /// A back-off of its own bounds; a `longest` below `first` counts as `first`.
+    /// Returns a back-off with its own bounds. A `longest` below `first` counts as `first`.
     #[must_use]
     pub fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest: longest.max(first) }
     }
 
-    /// The wait after so many failures in a row (1: the first), shortened by up to a quarter, never above the longest.
+    /// Returns the wait after this many failures in a row (1: the first), shortened by up to a quarter.
     pub fn wait(self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
@@ -35,25 +35,23 @@ impl Backoff {
     }
 }
 
-/// The wait that a server asked for: at least that, at most a tenth more, so that those refused together do not
-/// all come back together.
+/// Returns the wait that a server asked for, plus up to a tenth, so that clients that failed together return apart.
 pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     let asked = retry_after.min(RETRY_AFTER_LONGEST);
     asked + asked.mul_f64(0.1 * jitter.fraction())
 }
 
-/// A seeded generator (splitmix64): the same seed gives the same waits, so a simulation can be replayed.
+/// Seeded generator (splitmix64). The same seed gives the same waits, so a simulation can be replayed.
 #[derive(Clone, Debug)]
 pub struct Jitter(u64);
 
 impl Jitter {
-    /// A generator that starts from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number, evenly spread over all of `u64`.
+    /// Returns the next number, evenly distributed over `u64`.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -62,9 +60,9 @@ impl Jitter {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next fraction, from 0 to below 1.
+    /// Returns the next fraction, from 0 to below 1.
     pub fn fraction(&mut self) -> f64 {
-        // 53 bits are what a double holds exactly.
+        // A double represents 53 bits exactly.
         #[allow(clippy::cast_precision_loss, reason = "both numbers are below 2^53 + 1")]
         let fraction = (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         fraction
@@ -106,7 +104,7 @@ mod tests {
         assert_eq!([jitter.next_u64(), jitter.next_u64(), jitter.next_u64()], expected);
     }
 
-    /// Failures in a row: mostly so few that the wait still grows.
+    /// Failures in a row, mostly so few that the wait still grows.
     fn failures() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }

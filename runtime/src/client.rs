@@ -1,8 +1,10 @@
-//! How a cluster is reached: two clients, one for watches and one for requests, over a connector of our own.
+//! Connections to a cluster: one client for watches and one for requests, over our own connector.
 //!
-//! kube's default stack leaves Nagle's algorithm on (44 ms on the first request of each new TLS connection), has no read
-//! timeout, and repeats refused requests inside one call. Here each is decided: no delay, short timeouts, no repetition.
-//! A watch may be silent for long and a request may not, so each has a client of its own.
+//! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection. It has
+//! no read timeout, and it repeats failed requests inside one call. The clients here disable the delay, have short timeouts,
+//! and never repeat.
+//!
+//! A watch may be silent for long and a request may not, so each has its own client.
 
 mod pod;
 
@@ -33,7 +35,7 @@ use crate::{
     token::{TokenFile, TokenLayer},
 };
 
-/// Headers that this crate sets itself; an extra header of that name would override one of them.
+/// Headers that this crate sets itself. An extra header of the same name would override one of them.
 const OWN_HEADERS: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -46,19 +48,19 @@ const OWN_HEADERS: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
-/// Where a proxy would be asked for, as client-go reads it.
+/// Variables with a proxy, as client-go reads them.
 const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
-/// A cluster and the ways to talk to it. Cheap to clone: clones share their connections.
+/// Cluster and the clients for it. Cheap to clone: clones share their connections.
 #[derive(Clone)]
 pub struct Cluster {
-    /// The role that it plays for the agent, such as `member` or `hub`: the label in metrics, logs and errors.
+    /// Role of the cluster for the agent, such as `member` or `hub`: the label in metrics, logs and errors.
     pub name: String,
-    /// For watches: no read timeout, since each watch bounds itself.
+    /// Client for watches. It has no read timeout, because each watch limits itself.
     pub watches: Client,
-    /// For everything else: an answer comes within [`REQUEST_TIMEOUT`].
+    /// Client for everything else. An answer comes within [`REQUEST_TIMEOUT`].
     pub requests: Client,
-    /// Name of this agent in `metadata.managedFields`: the server takes it from the user agent. Empty if it is not known.
+    /// Name of this agent in `metadata.managedFields`, which the server takes from the user agent. Empty if unknown.
     pub field_manager: String,
 }
 
@@ -68,89 +70,71 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// A cluster that an agent knows by an address and a token file, without a kubeconfig.
+/// Cluster that an agent reaches by an address and a token file, without a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct HubConnection {
-    /// URL of the API server. Without a scheme `https://` is meant.
+    /// URL of the API server. The default scheme is `https://`.
     pub server_url: String,
     /// File with the bearer token. It may appear after the start and be replaced at any time.
     pub token_file: PathBuf,
-    /// PEM of the certificate authorities to trust; `None`: those of the system.
+    /// Certificate authorities to trust, as PEM. `None` means those of the system.
     pub ca_pem: Option<Vec<u8>>,
-    /// Accept any certificate; `ca_pem` is then not read.
+    /// True to accept any certificate. `ca_pem` is then ignored.
     pub insecure: bool,
-    /// Accept a URL that begins with `http://`.
+    /// True to accept a URL that begins with `http://`.
     pub insecure_http: bool,
-    /// Sent with every request; see [`parse_header_block`].
+    /// Headers of every request; see [`parse_header_block`].
     pub extra_headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// A cluster cannot be reached with the settings given: nothing was sent.
+/// Settings that cannot connect to a cluster. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A setting is malformed.
     #[error("cluster {cluster}: {setting} is not usable: {why}")]
     Setting {
-        /// The cluster.
         cluster: String,
-        /// The setting in words.
+        /// Name of the setting, in words.
         setting: &'static str,
-        /// What is wrong with it.
         why: String,
     },
-    /// A kubeconfig cannot be used.
     #[error("cluster {cluster}: the kubeconfig {origin} is not usable: {cause}")]
     Kubeconfig {
-        /// The cluster.
         cluster: String,
-        /// Where it was read.
+        /// Place where it was read.
         origin: String,
-        /// Why.
         cause: Box<kube::config::KubeconfigError>,
     },
-    /// A proxy is asked for.
+    /// The kubeconfig or the environment asks for a proxy, which is not supported.
     #[error("cluster {cluster}: the kubeconfig {origin} names a proxy-url, and proxies are not supported: remove it")]
     Proxy {
-        /// The cluster.
         cluster: String,
-        /// Where the kubeconfig was read.
+        /// Place where the kubeconfig was read.
         origin: String,
     },
-    /// Everybody on the way could read the credentials.
+    /// Plain HTTP would expose the credentials to everybody on the network path.
     #[error(
         "cluster {cluster}: {url} would send the token in clear: use https://, or --hub-insecure-http=true to accept that"
     )]
-    PlainHttp {
-        /// The cluster.
-        cluster: String,
-        /// The URL of its server.
-        url: Uri,
-    },
-    /// There is nothing to connect with.
+    PlainHttp { cluster: String, url: Uri },
+    /// No source of settings exists.
     #[error(
         "cluster {cluster}: no way to connect was found (no --kubeconfig, no KUBECONFIG, not in a pod: {in_cluster}; {home})"
     )]
     NothingFound {
-        /// The cluster.
         cluster: String,
-        /// Why the in-cluster settings are not usable.
+        /// Reason why the in-cluster settings are not usable.
         in_cluster: String,
-        /// Why `~/.kube/config` is not usable.
+        /// Reason why `~/.kube/config` is not usable.
         home: String,
     },
     /// The TLS set-up or the credentials are not usable.
     #[error("cluster {cluster}: the connection cannot be set up: {cause}")]
-    SetUp {
-        /// The cluster.
-        cluster: String,
-        /// Why.
-        cause: Box<kube::Error>,
-    },
+    SetUp { cluster: String, cause: Box<kube::Error> },
 }
 
 impl Cluster {
-    /// Connects with the first of: `kubeconfig`, the environment's `KUBECONFIG`, the pod's service account,
-    /// `~/.kube/config`. Nothing is sent yet.
+    /// Connects with the first of: `kubeconfig`, the environment's `KUBECONFIG`, the pod's service account, `~/.kube/config`.
+    /// Sends nothing yet.
     ///
     /// # Errors
     /// If there is none of them, or the one found is malformed.
@@ -159,7 +143,7 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with a kubeconfig and nothing else. Nothing is sent yet.
+    /// Connects with this kubeconfig only. Sends nothing yet.
     ///
     /// # Errors
     /// If it is malformed, or names a server by `http://` without `insecure_http`.
@@ -174,7 +158,7 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects as a pod does. Nothing is sent yet, and the token file need not exist yet.
+    /// Connects as a pod does. Sends nothing yet, and the token file need not exist yet.
     ///
     /// # Errors
     /// If the address or the certificate authority is missing or malformed.
@@ -184,7 +168,7 @@ impl Cluster {
         Self::from_config(name, pod.config().map_err(unusable)?, user_agent)
     }
 
-    /// Connects with an address and a token file. Nothing is sent yet, and the token file need not exist yet.
+    /// Connects with an address and a token file. Sends nothing yet, and the token file need not exist yet.
     ///
     /// # Errors
     /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://`
@@ -195,7 +179,7 @@ impl Cluster {
         check_scheme(name, &config, hub.insecure_http)?;
         config.accept_invalid_certs = hub.insecure;
         config.root_cert = match &hub.ca_pem {
-            // An empty set, since the system's may not exist in a container and would not be looked at anyway.
+            // An empty set, because the system's set may not exist in a container and would be ignored anyway.
             _ if hub.insecure => Some(Vec::new()),
             Some(pem) => Some(parse_authorities(pem).map_err(|why| setting("the certificate authority", why))?),
             None => None,
@@ -211,7 +195,7 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with a configuration of kube's. Its timeouts and its retry setting are not used.
+    /// Connects with a configuration of kube. Its timeouts and its retry setting are ignored.
     ///
     /// # Errors
     /// If its certificates or credentials are malformed.
@@ -219,7 +203,7 @@ impl Cluster {
         Self::with_timeout(name, config, user_agent, REQUEST_TIMEOUT)
     }
 
-    /// A cluster behind clients made elsewhere: for tests and simulations in one process.
+    /// Returns a cluster with the given clients, for tests and simulations in one process.
     #[must_use]
     pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
         Self { name: name.to_owned(), watches, requests, field_manager: String::new() }
@@ -240,7 +224,8 @@ impl Cluster {
             why: error.to_string(),
         })?;
         config.headers.push((header::USER_AGENT, user_agent));
-        // Taken out of the configuration, so that kube does not read the file too (it must exist from the start there).
+        // Removed from the configuration, so that kube does not also read the file. kube requires that it exists from the
+        // start.
         let token = config.auth_info.token_file.take().map(|path| TokenFile::new(path.into()));
         let client = |read_timeout| {
             assemble(&config, token.clone(), read_timeout)
@@ -251,7 +236,7 @@ impl Cluster {
     }
 }
 
-/// The layers of a client, from the request inwards: server address, credentials, headers, connection pool.
+/// Assembles the layers of a client, from the request inwards: server address, credentials, headers, connection pool.
 fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Duration>) -> kube::Result<Client> {
     let pool: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new())
@@ -276,7 +261,7 @@ fn connector(
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_write_timeout(Some(REQUEST_TIMEOUT));
     connector.set_read_timeout(read_timeout);
-    // Without this the time that a connection lay idle in the pool counts against the next answer.
+    // Otherwise the time that a connection was idle in the pool counts against the next answer.
     connector.set_reset_reader_on_write(true);
     Ok(connector)
 }
@@ -292,22 +277,22 @@ fn tcp_connector() -> HttpConnector {
     tcp
 }
 
-/// Chooses ring for the whole process, unless somebody has chosen before.
+/// Selects ring for the whole process, unless a provider is already selected.
 fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has chosen in between, which is just as well.
+        // An error means that another thread has selected one in between, which is also fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// Where the settings of a cluster come from, in the order of the Go agents.
+/// Source of a cluster's settings, in the order of the Go agents.
 #[derive(Debug, PartialEq, Eq)]
 enum Origin<'a> {
-    /// The file that was asked for.
+    /// File that the caller names.
     File(&'a Path),
-    /// The files that `KUBECONFIG` lists.
+    /// Files that `KUBECONFIG` lists.
     Environment,
-    /// The pod's service account, or else `~/.kube/config`.
+    /// Pod's service account, or else `~/.kube/config`.
     PodOrHome,
 }
 
@@ -419,11 +404,11 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(certificates)
 }
 
-/// Reads a block of headers as MIME writes them: a `Name: value` on each line, blank lines between them ignored.
+/// Parses a block of headers as MIME writes them: one `Name: value` on each line. Blank lines are ignored.
 ///
 /// # Errors
-/// In words, naming the line: if it is no header, or one that the agent sets itself. Values are not repeated, since
-/// they may be secrets.
+/// If a line is not a header, or is one that the agent sets itself. The message names the line but never the value, which may
+/// be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty()).map(|(number, line)| parse_header(number, line)).collect()
@@ -461,7 +446,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers 200 with an empty object to every request once it may, and remembers the headers.
+    /// Server that answers 200 with an empty object once it may, and remembers the headers.
     struct Server {
         url: String,
         seen: Arc<Mutex<Vec<HeaderMap>>>,
@@ -665,7 +650,6 @@ mod tests {
         );
     }
 
-    /// Writes a kubeconfig of the server.
     fn kubeconfig_of(folder: &Path, server: &str) -> PathBuf {
         let path = folder.join("kubeconfig");
         let text = format!(

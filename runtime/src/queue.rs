@@ -1,14 +1,14 @@
-//! What waits to be planned: a fair queue of dirty keys, and keys with the time at which to look at them again. Pure.
+//! Queues of keys to plan: a fair queue, and timers that plan a key later. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::logic::LaneId;
 
-/// Keys in lanes. Lanes take turns, a lane is first in, first out, and a key is in the queue at most once.
+/// Keys in flows. Flows take turns, a flow is first in, first out, and a key is in the queue at most once.
 #[derive(Debug)]
 pub struct FairQueue<K> {
     lanes: BTreeMap<LaneId, VecDeque<K>>,
-    /// The lanes that have keys, the next one first.
+    /// Flows that have keys, the next one first.
     turns: VecDeque<LaneId>,
     members: BTreeSet<K>,
 }
@@ -20,7 +20,7 @@ impl<K> Default for FairQueue<K> {
 }
 
 impl<K: Clone + Ord> FairQueue<K> {
-    /// Adds a key at the end of its lane. False if it waits already; it then keeps its place.
+    /// Adds a key at the end of its flow. Returns false if it is already queued; it then keeps its place.
     pub fn push(&mut self, lane: LaneId, key: K) -> bool {
         if !self.members.insert(key.clone()) {
             return false;
@@ -33,17 +33,16 @@ impl<K: Clone + Ord> FairQueue<K> {
         true
     }
 
-    /// True if this key waits.
     pub fn contains(&self, key: &K) -> bool {
         self.members.contains(key)
     }
 
-    /// Takes the first key of the lane whose turn it is; that lane's next turn comes after all others'.
+    /// Takes the first key of the flow whose turn it is. That flow's next turn comes after those of all others.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)
     }
 
-    /// The same among the lanes that may go; the others keep their turns.
+    /// Like [`FairQueue::pop`], among the flows that may go. The others keep their turns.
     pub fn pop_from(&mut self, may_go: impl Fn(LaneId) -> bool) -> Option<(LaneId, K)> {
         let turn = self.turns.iter().position(|lane| may_go(*lane))?;
         let lane = self.turns.remove(turn)?;
@@ -58,18 +57,16 @@ impl<K: Clone + Ord> FairQueue<K> {
         Some((lane, key))
     }
 
-    /// Whether a key waits in a lane that may go.
+    /// True if a flow that may go has a key.
     pub fn has(&self, may_go: impl Fn(LaneId) -> bool) -> bool {
         self.turns.iter().any(|lane| may_go(*lane))
     }
 
-    /// Number of keys that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether no key waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -90,7 +87,7 @@ impl<K, T> Default for Timers<K, T> {
 }
 
 impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
-    /// Sets the time of a key, or takes it away; what was set before is forgotten.
+    /// Sets or clears the time of a key, and replaces an earlier one.
     pub fn set(&mut self, key: &K, at: Option<T>) {
         if let Some(old) = self.by_key.remove(key) {
             self.by_time.remove(&(old, key.clone()));
@@ -112,19 +109,17 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         Some(key)
     }
 
-    /// The earliest time.
+    /// Returns the earliest time.
     #[must_use]
     pub fn next(&self) -> Option<T> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Number of keys that have a time.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether no key has a time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
@@ -184,10 +179,10 @@ mod tests {
         assert_eq!(timers.next(), None);
     }
 
-    /// Between two turns of a lane that waits, every other lane has at most one turn.
+    /// Between two turns of a flow that waits, every other flow has at most one turn.
     #[test]
     fn lanes_take_turns() {
-        // Few enough keys that some are pushed twice.
+        // So few keys that some are pushed twice.
         for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
             let mut lane_of = BTreeMap::new();
@@ -218,7 +213,7 @@ mod tests {
         });
     }
 
-    /// However pushes and pops mix, nothing is lost, nothing comes twice, and a lane is first in, first out.
+    /// For any mix of pushes and pops, nothing is lost, nothing comes twice, and a flow is first in, first out.
     #[test]
     fn nothing_is_lost_and_nothing_comes_twice() {
         for_any(cases(256), 20, &vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200), |steps| {

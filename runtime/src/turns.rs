@@ -1,4 +1,4 @@
-//! Drives the engine: takes inputs, plans while it leads, waits for what comes next, and drains at the end.
+//! Drives the engine: takes inputs, plans while it leads, waits for the next input, and drains at the end.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -16,27 +16,26 @@ use crate::shutdown::Shutdown;
 use crate::watch::WatchMessage;
 use crate::writer;
 
-/// What the engine listens to besides its own writes and timers.
+/// Inputs of the engine besides its own writes and timers.
 pub(crate) struct Inputs<L: Logic> {
     pub(crate) messages: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
     pub(crate) leadership: watch::Receiver<Leadership>,
     pub(crate) shutdown: Shutdown,
 }
 
-/// Why the engine has stopped.
+/// Reason why the engine stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Requested,
     LeadershipLost,
-    /// No watch is left.
     WatchesEnded,
 }
 
-/// How the engine's run went.
+/// Result of the engine's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub(crate) stop: Stop,
-    /// No write of ours is under way any more.
+    /// True if no write of this process is still in flight.
     pub(crate) drained: bool,
 }
 
@@ -58,7 +57,7 @@ impl<L: Logic> Engine<L> {
             let demand_changed = self.follow_demand();
             self.report();
             if demand_changed || !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
-                // Writers and watches must get their turn also where there is one thread.
+                // On a single thread, writers and watches must get their turn too.
                 yield_now().await;
                 continue;
             }
@@ -73,7 +72,7 @@ impl<L: Logic> Engine<L> {
         Finished { stop, drained }
     }
 
-    /// Takes in all outcomes and as many watch messages as a turn allows, so that a burst costs one plan per key.
+    /// Takes all outcomes and as many watch messages as a turn allows, so that a burst costs one plan per key.
     fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);
@@ -113,13 +112,13 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the next input of any kind and takes it in.
+    /// Waits for the next input of any kind and takes it.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
         let wake_at = self.next_timer(leads);
         tokio::select! {
             biased;
             () = inputs.shutdown.requested() => {}
-            // Without the task that keeps the Lease nobody may think that he leads.
+            // Without the task that renews the Lease, the process must not believe that it leads.
             changed = inputs.leadership.changed() => if changed.is_err() {
                 return Some(Stop::LeadershipLost);
             },
@@ -149,7 +148,7 @@ impl<L: Logic> Engine<L> {
     fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {
         match joined {
             Ok(ended) => self.on_ended(ended),
-            // A write that panics is a bug of ours and must not look like an agent that has nothing to do.
+            // A panic in a write is a bug. Unwinding here keeps the agent from looking idle and healthy.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 Err(error) => tracing::error!(%error, "a write was cancelled"),
@@ -157,7 +156,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the writes in flight, so that nothing of this process lands after another has taken over.
+    /// Waits for the writes in flight, so that none of them lands after another process has taken over.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !self.writes.is_empty() {
@@ -177,7 +176,7 @@ impl<L: Logic> Engine<L> {
         true
     }
 
-    /// The last word of one that led, if the servers take it in time.
+    /// Sends the final writes of a leader, if the servers answer in time.
     async fn say_farewell(&mut self) {
         if !self.leads {
             return;

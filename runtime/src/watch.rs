@@ -1,4 +1,4 @@
-//! One watch: lists a kind in a cluster, follows it, and goes on for as long as the agent runs, whatever happens.
+//! One watch: lists a kind in a cluster, follows it, and continues after every failure as long as the agent runs.
 //!
 //! ```text
 //!            +--> streaming list --+          +-- cut, silent, failed: back-off, check, then follow on from the same version
@@ -6,12 +6,12 @@
 //!            +--> list in pages ---+          +-- version too old (410), server's data went back: relist
 //! ```
 //!
-//! Lists are most recent, never at resourceVersion 0. A version is remembered only once a list has ended, and then from
-//! each event and bookmark: what was cut loses no event and lists nothing anew. Each watch has a back-off of its own.
-//! A source that is not wanted is not asked for at all; wanted again, its watch starts from nothing.
+//! Lists return the most recent state, never that of resourceVersion 0. The watch remembers a version once a list has ended,
+//! and then from each event and bookmark. A cut connection therefore loses no event and needs no new list. Each watch has its
+//! own back-off. Without a subscription it sends no request; after a new subscription it starts with a list.
 //!
-//! The check compares the server's revision with the position. A server that was restored from a backup is behind it, and
-//! would leave out all changes between the two.
+//! The check compares the server's revision with the position of the watch. A server that was restored from a backup is behind
+//! the position, and would omit all changes between the two.
 
 mod conclude;
 mod pages;
@@ -35,13 +35,13 @@ use crate::shutdown::Shutdown;
 
 use wire::{Event, LineError, Lines, Refusal};
 
-/// What a watch tells the engine.
+/// Message of a watch to the engine.
 #[derive(Debug)]
 pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
-    /// For which round of wanting it this was read.
+    /// Subscription round that the message belongs to.
     pub(crate) round: Round,
-    /// When it was read.
+    /// Time at which it was read.
     pub(crate) at: Timestamp,
     /// Processor time that decoding took.
     pub(crate) decoding: Duration,
@@ -49,7 +49,6 @@ pub(crate) struct WatchMessage<S, O> {
 }
 
 impl<S: Debug, O> WatchMessage<S, O> {
-    /// Logs what was read.
     pub(crate) fn log(&self) {
         if !tracing::enabled!(tracing::Level::TRACE) {
             return;
@@ -71,27 +70,38 @@ impl<S: Debug, O> WatchMessage<S, O> {
 /// See [`WatchMessage`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchEvent<O> {
-    /// A list (the first, or after 410) begins: every object until `ListEnded` belongs to it. A second `ListStarted`
-    /// without a `ListEnded` between takes the place of the first.
+    /// A list (the first, or after 410) begins. Every object until `ListEnded` belongs to it. A second `ListStarted` without a
+    /// `ListEnded` between replaces the first.
     ListStarted,
-    /// The object exists in this state.
     Applied(Observed<O>),
-    /// Present and unreadable: counts as listed, and what is held of it stays.
+    /// The object exists but does not decode. It counts as listed, and its known state stays.
     Unreadable(Unreadable),
-    /// The object is gone.
-    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
-    /// Everything that existed at this version has been told.
-    ListEnded { resource_version: u64 },
+    /// The object is gone. The version is that of the deletion.
+    Deleted {
+        namespace: Box<str>,
+        name: Box<str>,
+        uid: Box<str>,
+        resource_version: u64,
+    },
+    /// The list is complete: it had every object that existed at this version.
+    ListEnded {
+        resource_version: u64,
+    },
     /// The kind is not served (404), or may not be read (403).
-    NotServed { status: u16, message: String },
-    /// Any other failure; the watch goes on by itself and what was told stays true.
-    Failed { message: String },
-    /// It goes on after that, from where it was.
+    NotServed {
+        status: u16,
+        message: String,
+    },
+    /// Any other failure. The watch continues by itself, and earlier messages stay valid.
+    Failed {
+        message: String,
+    },
+    /// The watch continues after a failure, from its position.
     Resumed,
 }
 
-/// Watches one source, as long as it is wanted, until a shutdown is requested or the receiver is gone. `seed` spreads
-/// timeouts and back-off.
+/// Watches one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` spreads timeouts
+/// and back-off.
 pub(crate) async fn watch<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     mut wanted: Wanted,
@@ -101,7 +111,7 @@ pub(crate) async fn watch<L: Logic>(
     shutdown: Shutdown,
     seed: u64,
 ) {
-    // One seed serves all watches of an agent; they must not march in step.
+    // One seed serves all watches of an agent, and their waits must differ.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
     let jitter = Jitter::new(seed ^ LaneId::of(&name).0);
     let rounds = async {
@@ -109,7 +119,7 @@ pub(crate) async fn watch<L: Logic>(
             let Some(round) = round else { return };
             let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
             tokio::select! {
-                // Nothing more of a round that is over.
+                // Messages of a finished round must not leave.
                 biased;
                 engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
                     return;
@@ -132,42 +142,42 @@ struct Watcher<L: Logic> {
     clock: Clock,
     jitter: Jitter,
     round: Round,
-    /// The version that everything up to has been told; `None`: a list comes first.
+    /// Version up to which everything has been reported. `None` if a list must come first.
     position: Option<u64>,
-    /// The server takes `sendInitialEvents`, as far as is known.
+    /// True if the server supports `sendInitialEvents`, as far as known.
     streams_lists: bool,
-    /// The next list is read in pages, since the last streaming list did not come to its end.
+    /// True if the next list is in pages, because the last streaming list did not end.
     pages_next: bool,
     page_objects: usize,
-    /// Failures in a row, without a sign of life on an established watch between them.
+    /// Failures in a row, without any event on an established watch between them.
     failures: u32,
-    /// The same for 403 and 404.
+    /// Same, for 403 and 404.
     refusals: u32,
-    /// The engine was told that it lost touch, and not yet that it goes on.
+    /// True if the engine knows that the connection was lost, and not yet that the watch continues.
     lost_touch: bool,
-    /// The server may have been restored from a backup since the position was read: its revision is compared with the
-    /// position before the watch goes on.
+    /// True if the server may have been restored from a backup since the position was read. The watch then compares the
+    /// server's revision with the position before it continues.
     unchecked: bool,
 }
 
-/// Why a list or a watch is over.
+/// Reason why a list or a watch ended.
 enum End {
-    /// Nobody listens any more.
+    /// The receiver is gone.
     EngineGone,
     /// The server ended it after a whole line.
     InTime {
-        /// With at least one event or bookmark.
+        /// After at least one event or bookmark.
         heard: bool,
-        /// Before the time that it was asked for.
+        /// Before its timeout.
         early: bool,
         /// Within [`WATCH_SHORTEST`].
         soon: bool,
     },
     /// The version is too old for the server (410).
     Expired,
-    /// The server's versions are lower than what it has told before: its data went back in time.
+    /// The server's versions are lower than before: its data went back in time.
     WentBack,
-    /// The server does not take `sendInitialEvents`.
+    /// The server does not support `sendInitialEvents`.
     StreamingRefused,
     NotServed {
         status: u16,
@@ -190,15 +200,15 @@ impl End {
     }
 }
 
-/// An established watch.
+/// Established watch.
 struct Connection {
     lines: Lines,
-    /// When the server is to end it.
+    /// Time at which the server should end it.
     due: Instant,
     timeout_seconds: u64,
-    /// Since when it tells changes; `None` while it lists.
+    /// Start of the changes. `None` while it lists.
     live_since: Option<Instant>,
-    /// It has told something since then.
+    /// True if an event or bookmark has arrived since then.
     heard: bool,
 }
 
@@ -269,7 +279,7 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
-    /// Opens the watch: after the known version, or with a list in front.
+    /// Opens the watch: after the known version, or with a list first.
     async fn connect(&mut self) -> Result<Connection, End> {
         let timeout_seconds = self.spread_timeout_seconds();
         let request = match self.position {
@@ -313,7 +323,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Waits for one line and tells what it says.
+    /// Waits for one line and reports its content.
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
         let line = match timeout_at(connection.due + WATCH_GRACE, connection.lines.next()).await {
             Ok(line) => line.map_err(|error| self.broken(&error))?,
@@ -324,7 +334,7 @@ impl<L: Logic> Watcher<L> {
         };
         self.heard();
         let event = wire::parse_event(&line).map_err(|why| {
-            // Whatever it was meant to say is lost, so only a list brings certainty.
+            // The content of the event is lost, so only a list makes the view correct again.
             self.position = None;
             End::failed("malformed", format!("a watch event cannot be read: {why}"))
         })?;
@@ -374,7 +384,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Remembers how far this watch has told. Not while it lists: initial events come in no order of versions.
+    /// Advances the position. Not during a list, because initial events are not ordered by version.
     fn advance(&mut self, resource_version: u64, connection: &mut Connection) -> Result<(), End> {
         if connection.live_since.is_none() {
             return Ok(());
@@ -397,7 +407,7 @@ impl<L: Logic> Watcher<L> {
         self.tell(WatchEvent::ListEnded { resource_version }).await
     }
 
-    /// The server has ended the watch after a whole line.
+    /// Handles an end of the watch after a whole line.
     fn ended(&mut self, connection: &Connection) -> End {
         match connection.live_since {
             Some(since) => {
@@ -417,12 +427,12 @@ impl<L: Logic> Watcher<L> {
         End::failed("silent", format!("the server did not end the watch after the {seconds} s that it was asked for"))
     }
 
-    /// The answer broke off, or an event is too long to be read.
+    /// Handles an answer that broke off, or an event that is too long to read.
     fn broken(&mut self, error: &LineError) -> End {
         match error {
             LineError::Cut(_) => End::failed("cut", error.to_string()),
             LineError::TooLong => {
-                // From the same position the same event would come again, for ever. Pages may be longer than events.
+                // From the same position the same event would come again, forever. Pages may be longer than events.
                 self.position = None;
                 self.pages_next = true;
                 End::failed("too_long", format!("{error}; listing in pages instead"))
@@ -430,7 +440,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Slow, or a server that knows nothing of streaming lists: pages make progress in either case.
+    /// Handles a streaming list that did not end: the server is slow, or does not support it. Pages make progress in either
+    /// case.
     fn unfinished(&mut self, message: &str) -> End {
         self.pages_next = true;
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))

@@ -1,4 +1,4 @@
-//! How an agent in a pod reaches the API server of its cluster: by its service account.
+//! Connection of an agent in a pod to the API server of its cluster, by its service account.
 
 use std::path::{Path, PathBuf};
 
@@ -6,42 +6,41 @@ use kube::Config;
 
 use super::parse_authorities;
 
-/// Where Kubernetes mounts the token and the certificate authority of a pod's service account.
+/// Mount point of the token and the certificate authority of a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The address of the API server, in the environment of each container.
+/// Variable with the address of the API server, in each container.
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
-/// What a pod knows of its cluster. `kube::Config::incluster` with the places as values, so that a test can give others.
+/// In-cluster settings of a pod. Like `kube::Config::incluster`, but a test can pass other paths and addresses.
 #[derive(Clone, Debug)]
 pub struct Pod {
-    /// The folder with `token` and `ca.crt`.
+    /// Folder with `token` and `ca.crt`.
     pub service_account: PathBuf,
     /// Address or name of the API server.
     pub host: Option<String>,
-    /// Its port.
     pub port: Option<String>,
 }
 
 impl Pod {
-    /// The pod that this process runs in, if it runs in one.
+    /// Returns the settings of the pod that this process runs in, if any.
     #[must_use]
     pub fn here() -> Self {
         Self { service_account: SERVICE_ACCOUNT.into(), host: std::env::var(HOST).ok(), port: std::env::var(PORT).ok() }
     }
 
-    /// Names the variable or the file that is missing or malformed.
+    /// Returns the configuration. The error names the variable or the file that is missing or malformed.
     pub(super) fn config(&self) -> Result<Config, String> {
         let host = set(HOST, self.host.as_deref())?;
         let written = set(PORT, self.port.as_deref())?;
         let port: u16 = written.parse().map_err(|_| format!("{PORT} {written:?} is not a port"))?;
-        // An IPv6 address has colons, and needs brackets.
+        // An IPv6 address has colons, so a URL needs brackets around it.
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let url = format!("https://{host}:{port}");
         let mut config = Config::new(url.parse().map_err(|error| format!("{HOST}: {url:?}: {error}"))?);
         let authority = self.service_account.join("ca.crt");
         config.root_cert = Some(authorities(&authority)?);
-        // Read again while the agent runs: the authority is rotated, and so is the token.
+        // kube reads both files again while the agent runs, because the authority and the token rotate.
         config.root_cert_file = Some(authority);
         config.auth_info.token_file = Some(self.service_account.join("token").to_string_lossy().into_owned());
         Ok(config)
@@ -82,7 +81,7 @@ mod tests {
             assert_eq!(config.cluster_url.to_string(), url);
             assert_eq!(config.root_cert, Some(vec![vec![1, 2, 3]]));
             assert_eq!(config.root_cert_file, Some(folder.path().join("ca.crt")));
-            // It may not be there yet: it is read with each request.
+            // The token file may not exist yet: it is read with each request.
             assert_eq!(config.auth_info.token_file.as_deref(), folder.path().join("token").to_str());
             assert!(!config.accept_invalid_certs);
         }
