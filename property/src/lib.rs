@@ -1,7 +1,7 @@
-//! Properties over random input that count what the input made happen.
+//! Properties over random input, with counts of what the input covers.
 //!
-//! A property that holds for inputs of one boring class only shows nothing. Each property here names the classes of cases
-//! that it is about, and fails where one of them occurs too seldom. Its failure names the seed that replays it.
+//! A property that holds only for trivial inputs shows nothing. So each property here names the classes of cases that it is
+//! about, and fails if one of them is too rare. The message names the seed that replays the failure.
 
 use proptest::prelude::{ProptestConfig, Strategy};
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -16,11 +16,10 @@ pub fn cases(number: u32) -> ProptestConfig {
     ProptestConfig { cases: number, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Runs `property` for random inputs. It returns each class of cases by name, with whether its case belongs to it; each must
-/// be seen in at least `least` cases.
+/// Runs `property` for random inputs. It returns each class by name, and if its case belongs to the class. Each class must
+/// occur in at least `least` cases.
 ///
-/// # Panics
-/// Where the property panics for an input, or a class is seen too seldom. Both messages have the seed.
+/// # Panics If the property panics for an input, or a class is too rare. Both messages have the seed.
 pub fn for_any<S: Strategy, C: IntoIterator<Item = (bool, &'static str)>>(
     config: ProptestConfig,
     least: usize,
@@ -52,7 +51,7 @@ mod tests {
     use proptest::prelude::any;
     use std::panic::{UnwindSafe, catch_unwind};
 
-    /// What a property that fails says.
+    /// Message of a property that fails.
     fn failure(property: impl FnOnce() + UnwindSafe) -> String {
         *catch_unwind(property).expect_err("it fails").downcast::<String>().expect("with a message")
     }

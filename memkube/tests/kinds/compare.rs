@@ -1,4 +1,4 @@
-//! Answers against what is expected of them.
+//! Comparison of answers with the expected ones.
 
 use crate::support::Answer;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use serde_json::Value;
 const OWN: [&str; 8] =
     ["uid", "resourceVersion", "creationTimestamp", "generateName", "namespace", "continue", "name", "managedFields"];
 
-/// What a call is to be answered.
+/// Expected answer to a call.
 #[derive(Default)]
 pub(crate) struct Expected {
-    /// 0 where nothing is expected.
+    /// 0 if no answer is expected.
     code: u16,
-    /// Of a refusal.
+    /// Reason of an error.
     reason: String,
-    /// Of a refusal without causes.
+    /// Message of an error without causes.
     message: String,
     causes: Vec<String>,
     warnings: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Takes a line: its mark and what is behind it.
+    /// Adds a line: its mark and the rest.
     pub(crate) fn add(&mut self, mark: &str, line: &str) {
         match mark {
             "< " => {
@@ -42,7 +42,7 @@ impl Expected {
     }
 }
 
-/// What is other than expected.
+/// Differences from the expected answer.
 pub(crate) fn differences(expected: &Expected, answer: &Answer) -> Vec<String> {
     if expected.code == 0 {
         return if answer.code < 300 { Vec::new() } else { vec![answer.body.to_string()] };
@@ -83,7 +83,7 @@ fn sorted(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Whether a line is the expected one, in which `"*"` stands for any text in quotes.
+/// True if a line is the expected one, where `"*"` matches any text in quotes.
 fn line_fits(expected: &str, given: &str) -> bool {
     match expected.split_once("\"*\"") {
         None => expected == given,
@@ -100,7 +100,7 @@ fn causes(status: &Value) -> Vec<String> {
     causes.map(line).collect()
 }
 
-/// An answered object without what no two servers have in common and the expected one does not name.
+/// Object of an answer without the metadata that differs between servers, unless the expected object has it.
 fn plain(object: &Value, expected: &Value) -> Value {
     let mut plain = object.clone();
     let Some(members) = plain.as_object_mut() else { return plain };
@@ -115,7 +115,7 @@ fn plain(object: &Value, expected: &Value) -> Value {
     plain
 }
 
-/// Whether a value is the expected one, in which `"*"` stands for anything.
+/// True if a value is the expected one, where `"*"` matches anything.
 fn fits(expected: &Value, given: &Value) -> bool {
     match (expected, given) {
         (Value::String(any), _) if any == "*" => true,

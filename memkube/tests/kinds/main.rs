@@ -1,6 +1,6 @@
-//! The rules of kinds, against recorded answers of a real kube-apiserver.
+//! Rules of kinds, compared with recorded answers of a real kube-apiserver.
 //!
-//! Each file in `calls/` has sections (`= what holds`), each with calls to a server of its own:
+//! Each file in `calls/` has sections (`= what holds`). Each section has calls to a server of its own:
 //!
 //! ```text
 //! > POST /api/v1/namespaces/rules/services {"spec":{}}      verb, path, body (`@things.json`: from `definitions/`)
@@ -9,8 +9,8 @@
 //! ~ unknown field "spec.x"                                  each warning, in any order
 //! ```
 //!
-//! `MERGE` is a merge patch. `"*"` in an object stands for anything: addresses and ports that the server chose, times.
-//! Of metadata, only what the answer names is compared. A call without an answer is made and nothing more.
+//! `MERGE` is a merge patch. `"*"` in an object matches anything: addresses and ports that the server chose, times. Of
+//! metadata, only the fields of the expected answer are compared. The answer to a call without an expected one is ignored.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -19,7 +19,7 @@ mod support;
 
 use support::Section;
 
-/// The namespace that all calls are about.
+/// Namespace of all calls.
 const NAMESPACE: &str = r#"{"metadata":{"name":"rules"}}"#;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const FLEET: [&str; 8] = [
@@ -33,7 +33,7 @@ const FLEET: [&str; 8] = [
     include_str!("../../../deploy/crds/networking.fleet.azure.com_serviceimports.yaml"),
 ];
 
-/// Makes the calls of a file, each section on a server of its own. `definitions`: what is created first.
+/// Makes the calls of a file, each section on a server of its own, after it has created `definitions`.
 async fn replay(file: &str, calls: &str, definitions: &[&str]) {
     let mut differences = Vec::new();
     for section in Section::all(calls) {
@@ -85,7 +85,7 @@ async fn the_definitions_of_this_repository_hold_as_on_a_real_server() {
     replay("fleet_definitions", include_str!("calls/fleet_definitions.calls"), &FLEET).await;
 }
 
-/// What is too long for a file of calls.
+/// Too long for a file of calls.
 #[tokio::test]
 async fn slices_have_a_limited_size() {
     let mut server = support::Server::new();
@@ -105,7 +105,7 @@ async fn slices_have_a_limited_size() {
     assert_eq!(answer.body["message"], message);
 }
 
-/// A definition that is deleted takes its kind and its objects away; a new one begins without them.
+/// The new definition starts without the objects of the deleted one.
 #[tokio::test]
 async fn deleting_a_definition_takes_its_objects_with_it() {
     let mut server = support::Server::new();
@@ -122,7 +122,7 @@ async fn deleting_a_definition_takes_its_objects_with_it() {
     assert_eq!(list.body["items"], serde_json::json!([]));
 }
 
-/// kube-apiserver says so once a controller has looked at it; this one at once.
+/// kube-apiserver sets this once a controller has seen the definition; memkube sets it at once.
 #[tokio::test]
 async fn a_definition_is_established_when_it_is_created() {
     let mut server = support::Server::new();
@@ -143,7 +143,7 @@ async fn a_definition_is_established_when_it_is_created() {
     assert_eq!(answer.warnings, ["unrecognized format \"ip\""]);
 }
 
-/// The kind of another definition in the group is taken.
+/// Another definition of the group has this kind.
 #[tokio::test]
 async fn a_definition_whose_kind_is_taken_is_not_established() {
     let mut server = support::Server::new();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// What a call was answered.
+/// Answer to a call.
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
@@ -25,7 +25,7 @@ impl Server {
         Self(server.service(User::new("admin")))
     }
 
-    /// `MERGE` is a merge patch, `YAML` a create from YAML.
+    /// Makes a call. `MERGE` is a merge patch, `YAML` a create from YAML.
     pub(crate) async fn call(&mut self, verb: &str, path: &str, body: &str) -> Answer {
         let (method, content_type) = match verb {
             "MERGE" => ("PATCH", "application/merge-patch+json"),
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// Calls that belong together.
+/// Calls of one section.
 pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) calls: Vec<Call>,

@@ -1,4 +1,4 @@
-//! Faults that are asked for.
+//! Faults that a test asks for.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, Watch};
 use futures::FutureExt as _;
@@ -90,7 +90,7 @@ async fn reads_can_see_the_past() {
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a", "b"]);
 }
 
-/// What befalls the events of a watch, by the object's name.
+/// Faults of watch events, by the object's name.
 struct Named {
     fate: fn(&str) -> Fate,
     cut: Arc<Notify>,

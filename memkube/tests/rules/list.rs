@@ -115,7 +115,7 @@ async fn a_list_can_be_asked_for_at_a_version() {
     assert_eq!((exact.names(), exact.version()), (vec!["a", "b"], version));
     assert_eq!(exact.body["items"][1].get("data"), None);
     assert_eq!(server.get(&query("NotOlderThan")).await.names(), ["b"]);
-    // With a limit and without a word on how to match, a version has always meant that version.
+    // A limit and a version without `resourceVersionMatch` mean exactly that version, for compatibility.
     let legacy = server.get(&format!("{CONFIG_MAPS}?resourceVersion={version}&limit=5")).await;
     assert_eq!(legacy.names(), ["a", "b"]);
     server.memkube.compact();

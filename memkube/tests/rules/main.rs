@@ -1,5 +1,4 @@
-//! The server's rules, one by one, in process through `kube::Client`. What is expected was answered by kube-apiserver
-//! 1.35.
+//! Rules of the server, one by one, in process through `kube::Client`. The expected answers are those of kube-apiserver 1.35.
 #![allow(clippy::unwrap_used, reason = "in a test it is an assertion")]
 
 mod create;

@@ -1,4 +1,4 @@
-//! The life of namespaces.
+//! Life cycle of namespaces.
 
 use crate::support::{MERGE, Server, clock};
 use memkube::Options;

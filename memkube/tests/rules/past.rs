@@ -1,4 +1,4 @@
-//! Reads that see the state of the past, as those of an API server whose cache lags behind.
+//! Reads of a past state, as of an API server whose cache lags behind.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server};
 use memkube::faults::{Fault, Faults, State};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What all that read see.
+/// State that all reads see.
 struct Seen(State);
 
 impl Faults for Seen {
@@ -18,7 +18,7 @@ impl Faults for Seen {
     }
 }
 
-/// `a` was made at 6 and changed at 7; `b` was made at 8.
+/// `a` was created at version 6 and changed at 7; `b` was created at 8.
 async fn seeing(state: State) -> Server {
     let server = Server::new();
     server.config_map("a").await;

@@ -1,4 +1,4 @@
-//! Requests that are about no resource: faults, the policy and the ledger see them too.
+//! Requests that name no resource: faults, the policy and the ledger see them too.
 
 use crate::support::{CONFIG_MAPS, Server, WIDGETS};
 use http::{Method, Request};

@@ -19,7 +19,7 @@ pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const JSON: &str = "application/json-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// When the server's time begins: 2026-01-01T00:00:00Z.
+/// Clock that starts at 2026-01-01T00:00:00Z.
 pub(crate) fn clock() -> Arc<TokioClock> {
     Arc::new(TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()))
 }
@@ -30,7 +30,6 @@ pub(crate) struct Server {
     pub(crate) client: kube::Client,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -44,12 +43,12 @@ impl Answer {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
 
-    /// The object's resourceVersion.
+    /// Its object's resourceVersion.
     pub(crate) fn version(&self) -> u64 {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     }
 
-    /// The names of a list's items.
+    /// Names of a list's items.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.body["items"].as_array().unwrap();
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
@@ -127,27 +126,27 @@ impl Server {
     }
 }
 
-/// A watch that is open.
+/// An open watch.
 pub(crate) struct Watch {
     body: Body,
     read: Vec<u8>,
 }
 
 impl Watch {
-    /// The next event as `TYPE name`; waits for a day of the paused clock.
+    /// Next event as `TYPE name`; waits for up to a day of the paused clock.
     pub(crate) async fn next(&mut self) -> String {
         let event = self.event().await;
         let event = event.expect("the watch ended");
         format!("{} {}", event["type"].as_str().unwrap(), event["object"]["metadata"]["name"].as_str().unwrap_or("-"))
     }
 
-    /// The next event; none at the end of the watch.
+    /// Next event; `None` at the end of the watch.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         let day = Duration::from_secs(86_400);
         tokio::time::timeout(day, self.try_event()).await.expect("nothing came within a day").unwrap()
     }
 
-    /// The next event, or how the connection broke.
+    /// Next event, or the error of the connection.
     pub(crate) async fn try_event(&mut self) -> Result<Option<Value>, kube::Error> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -161,7 +160,7 @@ impl Watch {
         }
     }
 
-    /// Asserts that nothing comes within a second of the paused clock.
+    /// Asserts that no event comes within a second of the paused clock.
     pub(crate) async fn is_silent(&mut self) {
         let event = tokio::time::timeout(Duration::from_secs(1), self.try_event()).await;
         assert!(event.is_err(), "an event came: {event:?}");

@@ -1,5 +1,5 @@
-//! Bad answers that only a real connection can give: a TLS handshake that nobody answers, connections that break or fall
-//! silent, tokens that come late and are revoked. All others are `sim`'s (`sim/tests/bad_answers_on_memkube/`).
+//! Faults that only a real connection can have: a TLS handshake without an answer, connections that break or fall silent,
+//! tokens that come late and are revoked. `sim/tests/bad_answers_on_memkube/` has all others.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
@@ -24,14 +24,14 @@ const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// The exporter: it writes to the hub when a slice changes.
 const EXPORTER: Place = Place::Member(0);
-/// How often it is shown that a change costs what it costs and nothing else is written.
+/// Number of changes that must make the expected writes and no others.
 const PEACE: usize = 5;
 
 /// A settled fleet.
 struct Settled {
     stage: Stage<OnProcesses>,
     marker: Marker,
-    /// What comes of a change there.
+    /// State after a change without faults.
     expected: Picture,
     /// The exporter's access to the hub. Its agent is stopped.
     hub: Access,
@@ -55,18 +55,19 @@ async fn changed(stage: &Stage<OnProcesses>, addresses: &[&str]) -> anyhow::Resu
     stage.user(1).sees("app", addresses).await.map(drop)
 }
 
-/// The exporter's agent with a Lease that the one before has given back.
+/// The exporter's agent. The process before it has released its Lease.
 async fn exporter(stage: &Stage<OnProcesses>) -> anyhow::Result<AgentSpec> {
     stage.ground.spec(EXPORTER, None).await
 }
 
-/// An agent says something with all of these.
+/// Waits until an agent logs a line that contains all of these.
 async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// The change has come, the fleet is as one that nothing befell, nobody writes any more, and the agent is still the same.
+/// Asserts that the change has arrived, that the fleet is like one without faults, that nobody writes any more, and that the
+/// agent is the same process.
 async fn ends_right(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { stage, mut marker, expected, .. } = settled;
     stage.user(1).sees("app", &AFTER).await?;
@@ -87,7 +88,7 @@ async fn ends_right(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// At most so many lines complain, and then one a second: no log is filled by a hub that is away, however long it is.
+/// Asserts that the log has at most so many warnings, and then one a second: a hub that is away must not fill the log.
 fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<()> {
     let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
     let most = most + usize::try_from(since.elapsed().as_secs())?;
@@ -109,7 +110,7 @@ fn a_hub_that_never_answers_a_tls_handshake_is_given_up_on_and_used_once_it_does
         stage.user(1).sees("app", &BEFORE).await?;
         few_complaints(&agent, began, 20)?;
 
-        // Whoever met silence stays with it; new connections are served.
+        // Silent connections stay silent; new connections are served.
         gate.stand(Gate::Open);
         ends_right(settled, agent).await
     })
@@ -142,7 +143,7 @@ fn a_hub_whose_connections_break_or_fall_silent_takes_nothing_away_and_catches_u
     })
 }
 
-/// How many heartbeats of the exporter a status was the answer to since then: writes to its MemberAgent in the hub.
+/// Number of the exporter's heartbeats that got this status since the mark: writes to its MemberAgent in the hub.
 async fn heartbeats(stage: &Stage<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
     let namespace = &*stage.members[0].hub_namespace;
     let told = stage.ground.since(mark).await?;
@@ -210,7 +211,7 @@ fn a_token_that_comes_late_is_waited_for_and_one_that_is_revoked_is_read_anew() 
         agent.ready().await?;
         changed(stage, &["10.1.0.4"]).await?;
 
-        // With the account its tokens end. The account that is made in its place has the same name and rights.
+        // Deleting the account revokes its tokens. The new account has the same name and rights.
         let namespace = &stage.members[0].hub_namespace;
         let accounts: Api<ServiceAccount> = stage.hub(namespace);
         let mut account = accounts.get("member-agent").await?;

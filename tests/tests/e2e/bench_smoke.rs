@@ -1,4 +1,4 @@
-//! The bench as a program: tiny, so its figures say nothing, but what it counts is exact and its JSON is whole.
+//! The bench as a program. The run is tiny, so its times mean nothing, but its counts are exact and its JSON is complete.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::turn::Turn;
@@ -6,7 +6,7 @@ use fleetnet_tests::{binaries, run};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Services and slices of each, as `--smoke` has them.
+/// Services, and slices of each, of `--smoke`.
 const SERVICES: u64 = 2;
 const SLICES: u64 = 2;
 
@@ -17,7 +17,7 @@ async fn print(arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).context("it prints letters")
 }
 
-/// The same for what starts control planes.
+/// The same for a command that starts control planes.
 async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
     let _turn = Turn::with_own_servers().await;
     print(arguments).await
@@ -27,7 +27,7 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 fn the_bench_counts_what_the_ledgers_say_by_agents_and_by_hand_alike() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
-    // For a Service and its slices: what users write, and what the ledgers of a first export and a first import add up to.
+    // Writes for a Service and its slices: of users, and of agents by the ledgers of a first export and a first import.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
     let writes = &report["import"]["writes"];
     assert_eq!(writes["users"], by_users, "{writes}");

@@ -10,12 +10,13 @@ use kube::Client;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Sequences that are tried; each seed is one.
+/// Number of sequences; each has a seed.
 const CASES: u64 = 200;
-/// Where another run may begin, to try others: `CONFORMANCE_SEED=4711`.
+/// Variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
 const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
 
-/// Least number of answers and events of each class: a comparison of 404s alone shows nothing. Seed 1 gives about twice as many.
+/// Least number of answers and events of each class: a comparison of 404s alone shows nothing. Seed 1 gives about twice as
+/// many.
 const LEAST: &[(&str, usize)] = &[
     ("GET 2xx", 100),
     ("GET 4xx", 40),
@@ -36,7 +37,7 @@ const LEAST: &[(&str, usize)] = &[
     ("DELETED", 25),
 ];
 
-/// How often each verb was answered with each class of codes, each code, and each event of watches.
+/// Counts of the answers by verb and class of codes, of each code, and of each watch event.
 fn counted(cases: &[Case], answers: &[Vec<Value>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |what: String| *counts.entry(what).or_default() += 1;
@@ -113,7 +114,7 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// What differs where the case is played anew, in a namespace that no other try had.
+/// Differences when the case is played again, in a namespace of its own.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);

@@ -1,4 +1,4 @@
-//! The harness itself: control planes start, count exactly and leave nothing behind.
+//! Control planes of the harness start, count exactly and leave nothing behind.
 
 use anyhow::Context as _;
 use fleetnet_tests::control_plane::{ADMIN, ControlPlane, Options, shared};
@@ -214,7 +214,7 @@ fn a_wait_in_vain_shows_what_was_seen_last() -> anyhow::Result<()> {
     })
 }
 
-/// Whether a process runs. One that has ended and is not yet collected by its parent does not.
+/// True if a process runs. A process that has ended and that its parent has not yet collected does not run.
 fn alive(pid: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")) else {
         return false;

@@ -1,6 +1,6 @@
-//! Agents that are killed at a write, on real API servers: each kind of write that an agent makes is once the last that
-//! it tries, and another agent starts in its place. The fleet must end as one whose agents live for ever does, and then
-//! be at peace. (On memkube every single write is tried, on both sides of its commit.)
+//! Agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such write and another
+//! agent starts in its place. The fleet must end like a fleet without crashes, and then make no more writes. On memkube every
+//! single write is tried, before and after its commit.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::eventually::Deadline;
@@ -16,10 +16,10 @@ use tokio::time::{sleep, timeout};
 
 const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
 
-/// Each of the agents that are killed takes some seconds.
+/// Each crash takes some seconds.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// A kind of write of one agent, and an action that has it made.
+/// A kind of write of one agent, and an action that causes it.
 #[derive(Clone, Debug)]
 struct Point {
     action: Action,
@@ -41,21 +41,21 @@ impl Theatre {
         Ok(Self { stage, marker, plays: 0 })
     }
 
-    /// A stage with a new namespace on the same fleet.
+    /// Creates a new namespace on the same fleet.
     async fn next(&mut self) -> anyhow::Result<()> {
         self.plays += 1;
         self.stage.namespace = self.stage.ground.namespace(&format!("play-{}", self.plays)).await?;
         Ok(())
     }
 
-    /// Starts the agent of a place anew over a line.
+    /// Restarts the agent of a place with this connection.
     async fn rewire(&mut self, place: Place, line: &Line) -> anyhow::Result<()> {
         self.stage.ground.stop(place).await?;
         let spec = self.stage.ground.spec(place, Some(line)).await?;
         self.stage.ground.start(place, &spec).await
     }
 
-    /// The action where nobody is killed: what comes of it, and which kinds of writes each agent makes for it.
+    /// Plays the action without a crash. Returns the result, and the kinds of writes of each agent.
     async fn undisturbed(&mut self, action: Action, lines: &[(Place, Line)]) -> anyhow::Result<(Picture, Vec<Point>)> {
         self.next().await?;
         action.prepare(&self.stage).await?;
@@ -72,7 +72,7 @@ impl Theatre {
         Ok((draw(&self.stage).await?, points))
     }
 
-    /// The action where an agent is killed at a write and another is started.
+    /// Plays the action with a crash of an agent at a write, and a restart.
     async fn disturbed(&mut self, point: &Point, expected: &Picture) -> anyhow::Result<()> {
         self.next().await?;
         let (line, place) = (line(), point.place);
@@ -100,7 +100,7 @@ impl Theatre {
     }
 }
 
-/// A line on which changes of the marker do not count.
+/// A connection on which changes of the marker do not count.
 fn line() -> Line {
     Line::but_for(Some(MARKER))
 }

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of `deploy/crds` on a real API server.
+//! The CRDs of `deploy/crds` on a real API server.
 
 use fleetnet_tests::control_plane::shared;
 use fleetnet_tests::run;

@@ -1,4 +1,4 @@
-//! Writers that undo what the agents write, on real API servers: these name them in `metadata.managedFields`.
+//! Writers that undo the agents' writes, on real API servers, which record writers in `metadata.managedFields`.
 
 use fleetnet_api::crd::MultiClusterService;
 use fleetnet_tests::eventually::{self, Deadline};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// What `Disputed` says.
+/// Status and message of the condition `Disputed`.
 fn says(import: &MultiClusterService) -> Option<(&str, &str)> {
     let conditions = import.status.as_ref()?.conditions.as_ref()?;
     let disputed = conditions.iter().find(|condition| condition.type_ == "Disputed" && condition.status == "True")?;
@@ -32,7 +32,7 @@ fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_fie
         let theirs = Patch::Merge(json!({"endpoints": [{"addresses": ["10.1.0.1"], "hints": hints}]}));
         let has_hints = |slice: &EndpointSlice| slice.endpoints.iter().flatten().any(|it| it.hints.is_some());
 
-        // Until the agent lets theirs stand.
+        // Until the agent stops repairing.
         let deadline = Deadline::start();
         let mut repairs = 0;
         loop {
@@ -49,7 +49,7 @@ fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_fie
             repairs += 1;
             deadline.check()?;
         }
-        // Ours made the slice, so the first change of theirs is not undone by a write that asks for what one before asked for.
+        // The agent created the slice, so its first repair repeats no earlier write and does not count.
         assert!((10..=11).contains(&repairs), "{repairs} repairs");
 
         let imports = importer.api::<MultiClusterService>();
@@ -62,7 +62,7 @@ fn who_edits_an_imported_slice_again_and_again_is_named_by_field_manager_and_fie
         assert_eq!((reason, message), ("WritesUndone", &*expected));
         assert_eq!(importer.is_told("MultiClusterService", "WritesUndone", &expected).await?, 1);
 
-        // They stop, and a minute after the last repair ours stands.
+        // They stop, and a minute after the last repair our content stays.
         let repaired = |slice: &EndpointSlice| !has_hints(slice);
         eventually::object(&slices, &name, "the hints to be gone", repaired).await.map(drop)
     })

@@ -1,5 +1,5 @@
-//! The EndpointSlice controller of the member agent on a real kube-apiserver, beside a real kube-controller-manager: what
-//! upstream's integration tests and the conformance suite ask of whoever makes EndpointSlices, and ours besides.
+//! The member agent's EndpointSlice controller on a real kube-apiserver, beside a real kube-controller-manager. It has the
+//! tests of upstream's integration tests and conformance suite, and our own.
 
 mod auto;
 mod bad_input;
@@ -11,10 +11,10 @@ mod large;
 
 use fleetnet_tests::agent::Agent;
 
-/// Serves whoever else does.
+/// Serves even if another controller serves too.
 const ON: (&str, &str) = ("--endpointslices", "on");
 
-/// An agent says something with all of these.
+/// Waits until an agent logs a line that contains all of these.
 async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     let what = format!("something with {parts:?}");
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await

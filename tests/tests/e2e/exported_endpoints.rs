@@ -1,4 +1,4 @@
-//! A member agent that makes the EndpointSlices of its cluster and exports them, in one process on one view.
+//! A member agent that makes the EndpointSlices of its cluster and exports them, in one process.
 
 use fleetnet_tests::agent::Agent;
 use fleetnet_tests::endpoints::{PodSketch, Workload, serves};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 const CHANGES: usize = 20;
 const BOTH: [&str; 2] = ["10.1.0.1", "10.1.0.2"];
 
-/// A fleet of two, in which `app` of the first, with two pods, is imported by the second.
+/// A fleet of two members. The second imports `app` of the first, which has two pods.
 struct Scene {
     fleet: Fleet,
     exporter: Workload,
     importer: User,
     namespace: String,
-    /// Of the exporter, the importer and the hub.
+    /// Agents of the exporter, the importer and the hub.
     agents: [Agent; 3],
 }
 

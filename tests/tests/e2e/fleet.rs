@@ -1,4 +1,4 @@
-//! The harness itself: a fleet of control planes that tests take in turn.
+//! Fleets of the harness: control planes that tests take in turn.
 
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};

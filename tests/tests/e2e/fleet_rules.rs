@@ -1,4 +1,4 @@
-//! The rules of the fleet on real API servers, with agents in processes of their own.
+//! Rules of the fleet on real API servers, with agents in processes of their own.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::kubectl::Kubectl;
@@ -18,7 +18,7 @@ where
 
 fleetnet_tests::play_the_rules_of_the_fleet!(play);
 
-/// A line of a table with `|` between its cells, which stand below those of the headline. Ages are shown as such.
+/// Line of a table with `|` between its cells, which are aligned with the headline. Ages become a placeholder.
 fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     let starts: Vec<usize> = Regex::new(r"\S+")?.find_iter(headline).map(|title| title.start()).collect();
     let ends = starts.iter().skip(1).copied().chain([usize::MAX]);
@@ -36,7 +36,7 @@ fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow:
     fleetnet_tests::run(async {
         let mut stage = Stage::<OnProcesses>::set(Cast::of(2)).await?;
         stage.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
-        // It is counted when they renew, which they do when they are back.
+        // Agents count when they renew, which they do after a restart.
         for place in [Place::Member(0), Place::Member(1)] {
             stage.ground.stop_agent(place).await?;
             stage.ground.start_agent(place).await?;
@@ -74,7 +74,7 @@ fn kubectl_shows_who_is_there_with_which_version_and_what_it_shares() -> anyhow:
     })
 }
 
-/// The lines of a table without its empty ones, as [`cells`] shows them.
+/// Lines of a table without empty ones, in the form of [`cells`].
 fn tables(printed: &str) -> anyhow::Result<Vec<String>> {
     let mut headline = "";
     let mut lines = Vec::new();

@@ -1,5 +1,5 @@
-//! Two clusters with one id, on real API servers with agents in processes of their own: one acts in the hub, the other waits
-//! and takes over when it may. (On memkube: every way to take over, and the long silences.)
+//! Two clusters with one id, on real API servers with agents in processes of their own. One acts in the hub; the other waits,
+//! and takes over when it may. The tests on memkube have every way to take over, and the long waits.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -27,10 +27,10 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// This test, as docs/install.md names it.
+/// Name of this test in docs/install.md.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_command_and_after_an_announced_stop";
 
-/// The commands of docs/install.md about two clusters with one id.
+/// Commands of docs/install.md for two clusters with one id.
 struct Guide {
     kubectl: Kubectl,
     member: String,
@@ -40,7 +40,7 @@ struct Guide {
 }
 
 impl Guide {
-    /// The member of the guide is `member`.
+    /// Commands for this member, which the guide calls `member`.
     async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
         let [looks, takes_over] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
         let folder = TempDir::with_prefix("fleetnet-identity-")?;
@@ -54,7 +54,7 @@ impl Guide {
         self.kubectl.script(&commands.replace("west", &self.member)).await
     }
 
-    /// The UID of the member's cluster, and that of the owner.
+    /// UIDs of the member's cluster and of the owner.
     async fn uids(&self) -> anyhow::Result<String> {
         self.run(&self.looks).await
     }
@@ -64,7 +64,7 @@ impl Guide {
     }
 }
 
-/// The command that the Event about two clusters with one id names.
+/// Command in the Event about two clusters with one id.
 async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     let events = in_default.api::<Event>().list(&ListParams::default()).await?;
     let found = events.items.into_iter().find(|event| event.reason.as_deref() == Some("ClusterIdInUse"));
@@ -73,13 +73,13 @@ async fn command_of_the_event(in_default: &User) -> anyhow::Result<String> {
     Ok(command.to_owned())
 }
 
-/// An agent that may be frozen for longer than a Lease lasts by default.
+/// Agent with a Lease that lasts longer than the test freezes the agent.
 fn with_a_long_lease(agent: AgentSpec) -> AgentSpec {
     let agent = agent.flag("--leader-election-lease-duration", "120s").flag("--leader-election-renew-deadline", "100s");
     agent.flag("--leader-election-retry-period", "10s")
 }
 
-/// Waits until an agent is not ready and says why with all of these words.
+/// Waits until an agent is not ready for a reason with all of these words.
 async fn is_blocked(agent: &Agent, why: &[&str]) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
@@ -108,7 +108,7 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         let users = [first, other, second].map(|member| User::new(member.control_plane.admin(), &work));
         let (of_first, of_second) = (uid(first).await?, uid(second).await?);
 
-        // The second owned the id before, and imported `db`.
+        // The second cluster owned the id before, and imported `db`.
         let _hub = fleet.hub_agent().await?.start_ready().await?;
         let _other = fleet.member_agent(other).await?.start_ready().await?;
         let before = fleet.member_agent(second).await?.start_ready().await?;
@@ -125,7 +125,7 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
 
-        // It writes nothing in the hub: while the owner is frozen, all that is written in their name is the second's.
+        // It writes nothing in the hub. While the owner is frozen, all writes in their name are the second's.
         owner.freeze().await?;
         let mark = fleet.hub.audit().mark().await?;
         let waiting = fleet.member_agent(second).await?.start().await?;
@@ -155,7 +155,7 @@ fn of_two_clusters_with_one_id_the_second_waits_says_why_and_takes_over_by_comma
         waiting.ready().await?;
         is_blocked(&owner, &[&of_first, &of_second]).await?;
 
-        // Half a minute after an announced stop the other acts.
+        // Half a minute after an announced stop, the other cluster acts.
         waiting.terminate().await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
         owner.ready().await

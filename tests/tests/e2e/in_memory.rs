@@ -1,4 +1,4 @@
-//! Agents as processes on servers in memory, over HTTPS: how they connect, what their flags do, and how they end.
+//! Agents as processes on servers in memory, over HTTPS: their connections, flags and ends.
 
 mod connections;
 mod controllers;

@@ -1,5 +1,5 @@
-//! The commands of the guides in `docs/`, as they stand there, with the real kubectl on real API servers; then the agents as
-//! the Deployments have kubelets start them.
+//! Commands of the guides in `docs/`, with the real kubectl on real API servers; then the agents with the settings of their
+//! Deployments.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
@@ -19,15 +19,15 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The member in the guide.
+/// Member in the guide.
 const MEMBER: &str = "west";
-/// The namespace in the guide.
+/// Namespace in the guide.
 const USERS: &str = "work";
 
-/// This test, as the documents name it.
+/// Name of this test in the documents.
 const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
-/// The blocks of commands of a document of `docs` that a test runs, in a language, `sh` or `console`.
+/// Blocks of commands of a document of `docs` that a test runs, in a language, `sh` or `console`.
 pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Result<Vec<String>> {
     let text = fs::read_to_string(xtask::root().join("docs").join(document))?;
     let (marker, mut blocks) = (format!("<!-- run by {test} -->"), Vec::new());
@@ -47,7 +47,7 @@ pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Re
     Ok(blocks)
 }
 
-/// A kubeconfig with the contexts that the guide expects. The last one is the current one.
+/// A kubeconfig with the contexts of the guide. The last one is current.
 pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Result<String> {
     let (mut contexts, mut servers, mut users) = (Vec::new(), Vec::new(), Vec::new());
     for (name, control_plane) in clusters {
@@ -66,7 +66,7 @@ pub(crate) async fn kubeconfig(clusters: &[(&str, &ControlPlane)]) -> anyhow::Re
     Ok(config.to_string())
 }
 
-/// Starts an agent as its Deployment says: its arguments, its environment, its files and its account.
+/// Starts an agent with the arguments, environment, files and account of its Deployment.
 async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
     let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
     let template = deployments.get(name).await?.spec.template;
@@ -92,7 +92,7 @@ async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) 
     spec.start_ready().await
 }
 
-/// Writes the pod's files under a folder in the place of `/`.
+/// Writes the pod's files under a folder in place of `/`.
 async fn mount(control_plane: &ControlPlane, pod: &PodSpec, folder: &Path) -> anyhow::Result<()> {
     let mounts = pod.containers.iter().flat_map(|container| container.volume_mounts.iter().flatten());
     for mount in mounts {
@@ -128,7 +128,7 @@ async fn key(control_plane: &ControlPlane, secret: &str, key: &str) -> anyhow::R
 fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyhow::Result<()> {
     fleetnet_tests::run(async {
         let _turn = Turn::with_own_servers().await;
-        // One puts the tokens into the Secrets that ask for them, the other ends namespaces.
+        // The first fills the Secrets for tokens, the second ends namespaces.
         let controllers = ["serviceaccount-token-controller", "namespace-controller"].map(str::to_owned).to_vec();
         let hub = Options { name: "hub".to_owned(), controllers: controllers.clone(), ..Options::default() };
         let member = Options { name: MEMBER.to_owned(), controllers, ..Options::default() };

@@ -1,5 +1,5 @@
-//! The real kubectl on memkube over HTTPS: each verb that is promised, on built-in kinds and on kinds of the fleet, with
-//! its exit code and what it prints.
+//! The real kubectl on memkube over HTTPS: each documented verb, on built-in kinds and on kinds of the fleet, with its exit
+//! code and its output.
 
 mod built_in;
 mod cluster;

@@ -32,7 +32,7 @@ fn a_real_quota_that_refuses_the_new_slice_keeps_the_old_one_until_it_is_lifted(
         let mut routes = stage.user(1).routes("app");
         routes.are(&["10.1.0.1:8080"]).await?;
 
-        // Nobody counts what is there, so the quota is used up for as long as its status says so.
+        // No controller counts objects here, so the quota is used up for as long as its status says so.
         let quotas: Api<ResourceQuota> = Api::namespaced(stage.members[1].client.clone(), FLEET_SYSTEM);
         let used_up = json!({"count/endpointslices.discovery.k8s.io": "1"});
         let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": used_up}});

@@ -1,4 +1,4 @@
-//! Agents on real API servers whose definitions are still, or again, those of the Go agents.
+//! Agents on real API servers with the CRDs of the Go agents, before an upgrade or after a rollback.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 const CAST: Cast = Cast::of(2).with_grace(Duration::from_millis(1));
 
-/// Puts the Go form in the place of the definitions, as a rollback does, takes away those that it does not have, and waits
-/// until the server heeds it.
+/// Applies the Go form of the CRDs, as a rollback does, deletes CRDs that the Go form lacks, and waits until the server uses
+/// them.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let member_agents = "memberagents.networking.fleet.azure.com";
@@ -46,7 +46,7 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a field that only the full form has is taken out.
+/// True if the server prunes a field that only the full form has.
 async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
     let object = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -85,10 +85,10 @@ fn over_definitions_in_the_go_form_every_action_comes_true_and_to_rest_and_what_
 }
 
 const MEMBER_AGENTS: &str = "memberagents.networking.fleet.azure.com";
-/// Between two renewals of a MemberAgent.
+/// Interval between two renewals of a MemberAgent.
 const RENEWAL: Duration = Duration::from_secs(10);
 
-/// The fields of `spec` and `status` in a definition of MemberAgent.
+/// Fields of `spec` and `status` in a CRD of MemberAgent.
 fn fields(definition: &CustomResourceDefinition) -> anyhow::Result<BTreeSet<String>> {
     let schema = serde_json::to_value(&definition.spec.versions[0].schema)?;
     let mut fields = BTreeSet::new();
@@ -105,8 +105,8 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
     Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
 }
 
-/// Waits until so many writes to the MemberAgent of each member have come, from now on, and returns the time from the first to
-/// the last of them.
+/// Waits for that many writes to the MemberAgent of each member from now on. Returns the time from the first to the last of
+/// them.
 async fn writes(stage: &Stage<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
     let audit = stage.ground.hub_audit();
     let mark = audit.mark().await?;
@@ -136,7 +136,7 @@ fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_
         let present = definitions.get(MEMBER_AGENTS).await?;
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
-        // Each field that is new is looked for below: extend that with the list.
+        // The test looks for each new field below: extend it together with this list.
         ensure!(new == ["spec.clusterUid", "spec.leaderIdentity"], "{new:?} are new");
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
@@ -162,7 +162,7 @@ fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_
         let spans = writes(&stage, 4).await?;
         ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");
 
-        // With the present definition the fields come by themselves, with the next renewal.
+        // With the present CRD the fields return with the next renewal.
         stage.ground.stop_agent(Place::Member(1)).await?;
         roll_forward(&stage.ground.hub(), &present).await?;
         let first = stage.members[0].clone();
@@ -174,7 +174,7 @@ fn over_the_previous_definition_of_memberagent_no_field_that_it_prunes_causes_a_
     })
 }
 
-/// Applies a definition over an earlier one.
+/// Applies a CRD over an earlier one.
 async fn roll_forward(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let spec = kube::api::Patch::Merge(json!({"spec": definition.spec}));

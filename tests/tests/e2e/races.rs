@@ -1,4 +1,4 @@
-//! Races of two members on a real API server, the hub agent alone: both claim a Service within one second.
+//! Races of two members on a real API server with the hub agent alone: both claim a Service within one second.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImport};
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
-/// The members' namespaces in the hub. The second claimer comes first by name, so a tie that goes by name shows.
+/// Namespaces of the members in the hub. The second claimer is first by name, so that a tie that the name decides shows.
 const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";
@@ -55,7 +55,7 @@ where
         Ok(Self { states, watching })
     }
 
-    /// All states until the first that fulfils `is_last`.
+    /// All states until the first for which `is_last` is true.
     async fn until(self, what: &str, is_last: impl Fn(&K) -> bool) -> anyhow::Result<Vec<K>> {
         let deadline = Deadline::start();
         while !self.states.lock().iter().any(&is_last) {
@@ -125,7 +125,7 @@ impl Hub {
         Ok(api.create(&PostParams::default(), &claim).await?)
     }
 
-    /// The Services for which two claims of one second were made. Claims that fall into two seconds do not count.
+    /// Services with two claims of one second. Claims of two different seconds do not count.
     async fn race(&self, races: usize) -> anyhow::Result<Vec<usize>> {
         let mut counted = Vec::new();
         for service in 0..2 * races {
@@ -205,7 +205,7 @@ async fn play(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
         held.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
-    // What still comes of a race comes before the answer to a claim that is made now: three writes, one after the other.
+    // All effects of a race come before the answer to a claim that is made now: three writes, one after the other.
     hub.export(services).await?;
     hub.claim(FIRST, services).await?;
     let is_last_claim = |claim: &InternalServiceImport| claim.name_any() == hub.name(services) && is_answered(claim);
@@ -219,7 +219,7 @@ async fn play(races: usize, line: Option<Line>) -> anyhow::Result<Outcome> {
     Ok(hub.outcome(&counted, &imports, &claims))
 }
 
-/// The first claim is granted, the second never is, and nothing is taken away.
+/// The first claim is granted, the second never is, and nothing is removed.
 fn fair(races: usize) -> Outcome {
     Outcome { races, first_recorded_in_the_end: races, first_answered_in_the_end: races, ..Outcome::default() }
 }

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use fleetnet_tests::{binaries, run};
 use std::process::Stdio;
 
-/// Variables that are set for all cases; a case may add to them or take them back by an empty value.
+/// Variables for all cases. A case may add to them, or remove one with an empty value.
 const MEMBER: [(&str, &str); 3] =
     [("MEMBER_CLUSTER_NAME", "member-1"), ("HUB_SERVER_URL", "https://127.0.0.1:1"), ("CONFIG_PATH", "/nowhere/token")];
 

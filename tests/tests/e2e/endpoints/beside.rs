@@ -1,4 +1,4 @@
-//! `--endpointslices=auto` beside a kube-controller-manager at work.
+//! `--endpointslices=auto` beside an active kube-controller-manager.
 
 use super::auto::{AFTER, AUTO, Flapping, Scene};
 use anyhow::ensure;
@@ -19,7 +19,7 @@ fn auto_writes_nothing_beside_a_kube_controller_manager_at_work() -> anyhow::Res
         for _ in 0..4 {
             flapping.change(&scene).await?;
         }
-        // Beyond the time after which it would take over: nothing but the Lease tells it not to.
+        // Longer than the time after which it would take over: only the Lease keeps it from that.
         let last_change = Instant::now();
         while last_change.elapsed() < AFTER + Duration::from_secs(1) {
             scene.renewed().await?;

@@ -1,4 +1,4 @@
-//! What upstream's integration tests ask (`test/integration/{endpointslice,dualstack,service,endpoints}`).
+//! Requirements of upstream's integration tests (`test/integration/{endpointslice,dualstack,service,endpoints}`).
 
 use super::ON;
 use anyhow::Context as _;
@@ -7,9 +7,9 @@ use fleetnet_tests::run;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use serde_json::{Value, json};
 
-/// The label by which the topology-aware routing of a Service finds the zone of a Node.
+/// Label with the zone of a Node, for topology-aware routing.
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// The label of slices of headless Services.
+/// Label of slices of headless Services.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 
 async fn take(namespace: &str) -> anyhow::Result<(Cluster, Workload)> {
@@ -85,7 +85,7 @@ async fn endpoints(workload: &Workload, name: &str, labels: Value) -> anyhow::Re
     made.await.map(drop)
 }
 
-/// The managers of the slices of a Service.
+/// Managers of the slices of a Service.
 async fn managers(workload: &Workload, service: &str) -> anyhow::Result<Vec<String>> {
     let slices = workload.slices(service).await?.into_iter();
     let labels = slices.map(|slice| slice.metadata.labels.unwrap_or_default());
@@ -158,7 +158,7 @@ fn a_service_of_two_families_has_a_slice_for_each_with_that_family_s_addresses()
     })
 }
 
-/// One step: what the Service asks for from then on, and what its one slice then says after the address and the pod.
+/// A step: the settings of the Service, and the expected rest of its only slice after address and pod.
 struct Step {
     distribution: Option<&'static str>,
     mode: Option<&'static str>,
@@ -177,7 +177,7 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
         let steps = [
             step(None, None, "in zone-1"),
             step(Some("PreferClose"), None, "in zone-1 for zones zone-1"),
-            // The annotation goes before, and one pod is too few for it.
+            // The annotation takes precedence, and one pod is not enough for it.
             step(Some("PreferClose"), Some("Auto"), "in zone-1"),
             step(Some("PreferClose"), Some("Disabled"), "in zone-1 for zones zone-1"),
             step(None, None, "in zone-1"),
@@ -199,7 +199,7 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
             let expected =
                 format!("IPv4 http 8080/TCP: 10.1.0.1 ready web-0 {expected}").replace("NODE", &workload.node);
             let what = format!("after step {index}: {expected}");
-            // The label comes with the same write: a slice that has it is what this step makes of it.
+            // The label comes with the same write, so a slice that has it is the result of this step.
             let made = workload.sees_all("web", &what, |held| {
                 let of_this_step = |labels: &std::collections::BTreeMap<_, _>| labels.get("step") == Some(&index);
                 held.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))

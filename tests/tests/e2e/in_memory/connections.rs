@@ -1,4 +1,4 @@
-//! The ways to reach an API server that an installation can choose.
+//! Ways to reach an API server that an installation can choose.
 
 use super::server::{Server, knows_all, member_agent, member_agent_of};
 use anyhow::Context as _;
@@ -33,7 +33,7 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let strict = with_a_wrong_authority(&own, &hub).start().await?;
-        // The same agent connects to the same server below: only the certificate keeps this one out.
+        // The same agent connects to the same server below: only the certificate prevents it here.
         let refused =
             |line: &str| (line.contains(r#""cluster":"hub""#) && line.contains("client error (Connect)")).then_some(());
         strict.log().find("that it cannot connect", refused).await?;

@@ -16,7 +16,7 @@ use kube::core::ResourceExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The users' namespace.
+/// Namespace of users.
 const WORK: &str = "work";
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
@@ -26,7 +26,7 @@ const MCS_LEASES: [&str; 2] =
 /// Writes of a process: in its own cluster, and in the hub.
 type Written = [Vec<String>; 2];
 
-/// A member that imports what it exports itself, and its hub.
+/// A member that imports its own export, and its hub.
 struct Clusters {
     own: Server,
     hub: Server,
@@ -45,7 +45,7 @@ impl Clusters {
         Ok(Self { own, hub, user })
     }
 
-    /// Something to do for each part.
+    /// Gives each part something to do.
     async fn all_is_asked_for(&self) -> anyhow::Result<()> {
         self.user.create_service("app").await?;
         self.user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
@@ -54,14 +54,14 @@ impl Clusters {
         self.selects("web").await
     }
 
-    /// A Service that selects a pod, for the controller of EndpointSlices.
+    /// Creates a Service that selects a pod, for the EndpointSlice controller.
     async fn selects(&self, name: &str) -> anyhow::Result<()> {
         let workload = Workload::begin(self.own.admin(), WORK).await?;
         workload.service(name).await?;
         workload.pods(name, &["10.1.0.7"]).await
     }
 
-    /// Runs a process of these parts until its user sees what is asked for, stops it, and returns what it has written.
+    /// Runs a process of these parts until `sees` returns, stops it, and returns its writes.
     async fn runs(&self, parts: &str, sees: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<Written> {
         let before = [self.own.written(), self.hub.written()];
         let spec = member_agent_of(&self.own, &self.hub);
@@ -77,11 +77,11 @@ fn owned(lines: &[&str]) -> Vec<String> {
     lines.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// What was written since, with how often.
+/// Writes since then, with their counts.
 fn since(before: &BTreeMap<String, u64>, now: BTreeMap<String, u64>) -> Vec<String> {
     let new = now.into_iter().map(|(name, count)| (count - before.get(&name).copied().unwrap_or_default(), name));
     let seen = new.filter(|(count, _)| *count > 0);
-    // How many heartbeats there are depends on how long the process ran.
+    // The number of heartbeats depends on how long the process ran.
     let shown = seen.map(|(count, name)| if name.contains("memberagents") { name } else { format!("{count} {name}") });
     shown.map(|line| line.replace(".networking.fleet.azure.com", "").replace(".discovery.k8s.io", "")).collect()
 }
@@ -139,7 +139,7 @@ fn each_part_alone_does_its_part_and_nothing_else() -> anyhow::Result<()> {
     })
 }
 
-/// The slices of a Service in the users' namespace, once there is one.
+/// Slices of a Service in the namespace of users, once there is one.
 async fn slices_of(user: &User, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
     let of_service = WatchParams::default().labels(&format!("kubernetes.io/service-name={service}"));
     let what = format!("slices of {service} to be there");
@@ -147,7 +147,7 @@ async fn slices_of(user: &User, service: &str) -> anyhow::Result<Vec<EndpointSli
     Ok(slices.into_values().collect())
 }
 
-/// A process that makes EndpointSlices only.
+/// A process with the EndpointSlice controller only.
 fn controller(own: &Server) -> AgentSpec {
     member_agent(own).flag("--controllers", "endpointslice").flag("--endpointslices", "on")
 }

@@ -1,4 +1,4 @@
-//! How agents end: their exit codes, and what becomes of their Leases.
+//! Ends of agents: their exit codes, and their Leases.
 
 use super::server::{Server, member_agent_of};
 use anyhow::{Context as _, ensure};
@@ -23,7 +23,7 @@ const LEASES: [&str; 5] = [
     "fleetnet-endpointslices",
 ];
 
-/// Waits until somebody holds all Leases.
+/// Waits until all Leases have a holder.
 async fn led(own: &Server) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
@@ -68,7 +68,7 @@ fn a_clean_stop_ends_with_0_and_gives_the_leases_back() -> anyhow::Result<()> {
     })
 }
 
-/// Heartbeats are stored and never answered: the agent has a write under way.
+/// Heartbeats take effect without an answer, so the agent has a write in flight.
 struct Silent;
 
 impl Faults for Silent {

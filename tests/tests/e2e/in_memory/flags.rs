@@ -1,4 +1,4 @@
-//! What flags do to a process, as far as it can be seen from outside.
+//! Effects of flags that are visible from outside the process.
 
 use super::server::{Server, knows_all, member_agent_of};
 use fleetnet_tests::run;

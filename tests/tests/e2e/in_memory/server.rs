@@ -1,4 +1,4 @@
-//! A memkube with the definitions of the fleet, served over HTTPS.
+//! A memkube with the CRDs of the fleet, served over HTTPS.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
@@ -21,23 +21,23 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-/// The user of member agents.
+/// User of member agents.
 pub(crate) const AGENT: &str = "agent";
-/// The user of a hub agent.
+/// User of a hub agent.
 const HUB_AGENT: &str = "hub-agent";
-/// The id of the one member.
+/// Id of the one member.
 const MEMBER: &str = "member-1";
 
 /// A cluster for one test.
 pub(crate) struct Server {
     pub(crate) memkube: MemKube,
     https: Https,
-    /// Holds the kubeconfig and the token.
+    /// Contains the kubeconfig and the token.
     folder: TempDir,
 }
 
 impl Server {
-    /// The name sets the keys: servers of two names have different certificate authorities.
+    /// Starts a server. The name sets the keys: servers of two names have different certificate authorities.
     pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
         let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
@@ -71,8 +71,8 @@ impl Server {
         self.https.authority_pem()
     }
 
-    /// The folder with `kubeconfig`, `hub-agent.kubeconfig`, `token` and `ca.crt`: the last two as a pod's service account
-    /// has them.
+    /// Path in the folder with `kubeconfig`, `hub-agent.kubeconfig`, `token` and `ca.crt`. The last two are as a pod's service
+    /// account has them.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -81,7 +81,7 @@ impl Server {
         self.folder.path().to_owned()
     }
 
-    /// Each Lease and its holder; empty: given back.
+    /// Holder of each Lease; empty if it was released.
     pub(crate) async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let leases = self.leases().list(&ListParams::default()).await?;
         let holder = |lease: Lease| {
@@ -96,8 +96,7 @@ impl Server {
         self.memkube.client(User::new("admin"))
     }
 
-    /// Writes of member agents to objects that the server accepted so far, with how often each kind was made. Leases and
-    /// Events are left out.
+    /// Counts by kind of the member agents' writes that the server accepted so far, without Leases and Events.
     pub(crate) fn written(&self) -> BTreeMap<String, u64> {
         let counts = self.memkube.audit().counts.into_iter();
         let of_agents = counts.filter(|(kind, _)| &*kind.user == AGENT && kind.verb.writes() && kind.code < 300);
@@ -120,7 +119,7 @@ impl Server {
     }
 }
 
-/// The hub agent of this cluster.
+/// A hub agent of this cluster.
 pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
     AgentSpec::new("hub-agent", "hub-agent")
         .flag("--kubeconfig", hub.file("hub-agent.kubeconfig"))
@@ -140,7 +139,7 @@ pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own).flag("--hub-kubeconfig", hub.file("kubeconfig"))
 }
 
-/// Waits until the agent knows all kinds of its cluster and of the hub.
+/// Waits until the agent has listed all kinds of its cluster and of the hub.
 pub(crate) async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {

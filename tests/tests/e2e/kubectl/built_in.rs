@@ -245,7 +245,7 @@ fn get_prints_names_and_ages_though_the_server_makes_no_tables() -> anyhow::Resu
                 ),
             ])
             .await?;
-        // The age is that to the wall clock of kubectl.
+        // kubectl computes the age from its wall clock.
         let table = cluster.print("get cm,svc").await?;
         let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         let names: Vec<(usize, Option<&str>)> = words.iter().map(|line| (line.len(), line.first().copied())).collect();

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
-/// The user of the kubeconfig.
+/// User of the kubeconfig.
 pub(crate) const USER: &str = "admin";
 
 /// A cluster for one test.
@@ -22,12 +22,12 @@ pub(crate) struct Cluster {
     pub(crate) server: MemKube,
     https: Https,
     kubectl: Kubectl,
-    /// Holds the kubeconfig.
+    /// Contains the kubeconfig.
     _folder: TempDir,
 }
 
-/// A command, its standard input, its exit code, and what it says on the stream that the code belongs to: standard
-/// output for 0, standard error otherwise. The other stream stays empty.
+/// A command, its standard input, its exit code, and its output on the stream of that code: standard output for 0, standard
+/// error otherwise. The other stream stays empty.
 pub(crate) type Step<'a> = (&'a str, &'a str, i32, &'a str);
 
 impl Cluster {
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(Self { server, https, kubectl, _folder: folder })
     }
 
-    /// A cluster with the kinds of the fleet, created by kubectl.
+    /// Starts a cluster with the kinds of the fleet, created by kubectl.
     pub(crate) async fn with_definitions() -> anyhow::Result<Self> {
         let cluster = Self::start().await?;
         let definitions = xtask::root().join("deploy/crds");
@@ -58,12 +58,12 @@ impl Cluster {
         self.kubectl.run(&line.split_whitespace().collect::<Vec<_>>(), input).await
     }
 
-    /// Runs kubectl, which must succeed, and gives what it printed.
+    /// Runs kubectl, which must succeed. Returns its output.
     pub(crate) async fn print(&self, line: &str) -> anyhow::Result<String> {
         self.kubectl.print(line).await
     }
 
-    /// Takes steps, one after the other.
+    /// Runs steps, one after the other.
     pub(crate) async fn walk(&self, steps: &[Step<'_>]) -> anyhow::Result<()> {
         for &(line, input, code, said) in steps {
             let (out, err) = if code == 0 { (said, "") } else { ("", said) };
@@ -74,7 +74,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a kubectl that goes on until it is dropped.
+    /// Starts a kubectl that continues until it is dropped.
     pub(crate) fn follow(&self, line: &str) -> anyhow::Result<Following> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut child = self.kubectl.command(&words).stdin(Stdio::null()).stderr(Stdio::inherit()).spawn()?;
@@ -82,26 +82,26 @@ impl Cluster {
         Ok(Following { child, lines })
     }
 
-    /// Ends the server in order; the data stays.
+    /// Shuts the server down; the data stays.
     pub(crate) async fn end(self) {
         self.https.end().await;
     }
 }
 
-/// A kubectl that runs.
+/// A running kubectl.
 pub(crate) struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Following {
-    /// Its next line.
+    /// Next line of its output.
     pub(crate) async fn line(&mut self) -> anyhow::Result<String> {
         let line = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl says nothing more")??;
         line.context("kubectl has ended")
     }
 
-    /// Waits for its end, and gives its exit code and its last lines.
+    /// Waits for its end. Returns its exit code and its last lines.
     pub(crate) async fn end(mut self) -> anyhow::Result<(i32, Vec<String>)> {
         let mut rest = Vec::new();
         while let Some(line) = timeout(EVENTUALLY, self.lines.next_line()).await.context("kubectl goes on")?? {

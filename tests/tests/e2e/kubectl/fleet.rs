@@ -20,7 +20,7 @@ kind: MultiClusterService
 metadata: {name: web}
 spec: {serviceImport: {name: web}}
 ";
-/// One word, as the commands are split at spaces.
+/// One word, because commands are split at spaces.
 const VALID: &str = concat!(
     r#"{"status":{"conditions":[{"type":"Valid","status":"True","reason":"ServiceIsValid","message":"","#,
     r#""lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#
@@ -51,7 +51,7 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
                     &said("patched"),
                 ),
                 ("replace -f -", EXPORT_LABELLED, 0, &said("replaced")),
-                // A replace leaves the status alone.
+                // A replace does not change the status.
                 (
                     "get svcexport web -o jsonpath={.metadata.labels}:{.status.conditions[0].reason}",
                     "",
@@ -75,7 +75,7 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
     })
 }
 
-/// What kubectl says of a MultiClusterService with one bad field. The server cannot check its rules then, and says so.
+/// Output of kubectl for a MultiClusterService with one bad field. The server cannot check its rules then, and says so.
 fn invalid(field: &str) -> String {
     format!(
         "The MultiClusterService \"web\" is invalid: \n* {field}\n* <nil>: Invalid value: null: some validation rules \

@@ -1,4 +1,4 @@
-//! What kubectl asks of the server itself, and what the server refuses.
+//! Requests of kubectl about the server itself, and requests that the server rejects.
 
 use super::cluster::{Cluster, USER};
 use anyhow::{Context as _, ensure};
