@@ -1,8 +1,8 @@
-//! Claims: who may import a Service (spec 2.13; design section 4, `MultiClusterService.spec.type`).
+//! Claims: which members may import a Service.
 //!
-//! An import of type LoadBalancer has one claimer in the fleet, and keeps it; of type ClusterIP any number may claim.
-//! Neither blocks the other. Every fulfilled claimer stands in the `service-in-use-by` annotation of the hub's
-//! ServiceImport, each marked with a finalizer before it does.
+//! A Service has one exclusive claim (type LoadBalancer) in the fleet, and its importer keeps it. Shared claims (type
+//! ClusterIP) are not limited. Neither type blocks the other. The `service-in-use-by` annotation of the hub's ServiceImport
+//! records each granted claim; the claim gets a finalizer before that.
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
@@ -17,18 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// Who should hold a claim.
+/// Claims to grant.
 #[derive(Default)]
 pub(crate) struct Rightful {
-    /// Hub namespace to cluster id.
+    /// Member namespace to cluster id.
     pub(crate) importers: BTreeMap<Text, Text>,
-    /// Hub namespace of the one of type LoadBalancer.
+    /// Member namespace of the exclusive claim.
     load_balancer: Option<Text>,
 }
 
 impl Rightful {
-    /// The cluster id of a claim that its member should hold. Beside a shared claim an exclusive one is not granted unless it
-    /// is the one of the fleet.
+    /// Returns the cluster id of a claim to grant. An exclusive claim of a member that also has a shared one is granted only if
+    /// it is the exclusive claim of the fleet.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&Text> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
@@ -37,9 +37,11 @@ impl Rightful {
     }
 }
 
-/// Who should hold a claim: a function of the objects alone. Who holds one that may be there and cannot be read keeps it, and
-/// as that may be the one of type LoadBalancer, nobody else becomes that. A headless Service is for those only who understand
-/// that: others would make a load balancer of it. A member that may understand it keeps its claim and gets no new one.
+/// Returns the claims to grant, from the objects alone.
+///
+/// - An importer whose claim may be undecodable keeps it. That may be the exclusive claim, so nobody else gets that one.
+/// - A headless Service is granted only to members that support it: others would create a load balancer for it.
+/// - A member whose support is unknown keeps its claim and gets no new one.
 pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
     let recorded = view.imports.get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.imports.live(service).is_some_and(|import| import.status.is_headless());
@@ -94,15 +96,15 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
     Rightful { importers: claimed.chain(kept).collect(), load_balancer }
 }
 
-/// Order of exclusive claims that nobody holds: first come, first served.
+/// Order of exclusive claims while none is granted: first come, first served.
 ///
-/// creationTimestamps have whole seconds. Within one second a marked claim precedes an unmarked one: the hub has begun to
-/// grant it, and the record may not be in the view yet. Among unmarked claims the resourceVersion decides: of new ones the
-/// lower was created first. A member that writes to its own claim only falls back.
+/// creationTimestamps have whole seconds. Within one second a claim with our finalizer comes first: the hub has begun to grant
+/// it, and the record may not be in the view yet. Among the others the lower resourceVersion comes first, since that of a new
+/// claim was created earlier. A member that writes to its own claim only falls back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
-    /// The resourceVersion of an unmarked claim. 0 if it is marked, also because the hub's own writes change the version.
+    /// resourceVersion of a claim without our finalizer; 0 with it, also because the hub's own writes change the version.
     version: u64,
     name: &'a ObjectName,
 }
@@ -117,19 +119,19 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// Whether who makes a claim holds one.
+/// True if the member of a claim is a recorded importer.
 fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
-        // The import is made anew: the answers tell who held it.
+        // The ServiceImport is created again: the status of the claims shows who was an importer.
         // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
 
-/// True if a claim is recorded as the exclusive one. The record names it beside others, since the type of a claim stands where
-/// its member may write: nobody becomes the one by saying so. A record that names none, as the Go agents write it, is of the
-/// exclusive claim, unless its member shares the Service.
+/// True if a claim is recorded as the exclusive one. The record names it if there are others, since members can write the type
+/// of their own claims. A record without a name, as the Go agents write it, is of the exclusive claim, unless its member shares
+/// the Service.
 fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -148,7 +150,7 @@ fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTree
     holds_alone(recorded, claim, sharers)
 }
 
-/// Hub namespaces of the members that have a shared claim of a Service.
+/// Returns the member namespaces with a shared claim of a Service.
 fn sharers<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
     let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
     claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
@@ -158,21 +160,21 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
     claim.consumer_type == ConsumerType::ClusterIp
 }
 
-/// Whether who claims from a hub namespace may import a Service. Only members import.
+/// Returns the right of a member namespace to import a Service. Only members import.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
     // fault T2.2: Refused ~> Granted
     names::cluster_of(namespace).map_or(Right::Refused, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// Whether a claim of a Service may be there and not be readable: nothing is known of one from that hub namespace, and an
-/// object is there of which only the content tells what it claims.
+/// True if a claim of a Service may be undecodable: the namespace has no other claim of the Service, and it has an undecodable
+/// claim.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
     view.unreadable.any_in(Kind::InternalServiceImport, namespace)
         && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
-/// The recorded importers of a Service that claim it, or may: a record is text, and others than we can write it too. Who does
-/// not claim it is about to be struck out.
+/// Returns the recorded importers that have a claim, or may have an undecodable one. Other writers can edit the record, so an
+/// importer without a claim is about to be removed from it.
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
     let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
@@ -184,11 +186,11 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Plans the claims of a Service. `beside` is what the same plan already writes: one write to one object at a time. Where
-/// it is `offered` and the import is gone nevertheless (its namespace was deleted), the claims wait for it as they are.
+/// Plans the claims of a Service. `beside` has the other writes of the same plan, since each object gets one write at a time.
+/// If the Service is exported (`offered`) but its ServiceImport is gone with its namespace, the claims stay as they are.
 pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
-        return Plan::default(); // what who is told depends on it
+        return Plan::default(); // the status of a claim depends on the features
     }
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
@@ -204,8 +206,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
         match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
-                // Nothing new is granted without exporters. A recorded claim stays recorded, also while its mark is missing:
-                // marks and record are written one by one, and a plan may see some of these writes before the others.
+                // A new claim is granted only with exporters. A recorded claim stays recorded, also while its finalizer is
+                // missing: finalizers and record are separate writes, and a plan may see some of them before the others.
                 // fault C1.1: is_marked && ~>
                 // fault C6.1: granted || ~>
                 // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()
@@ -219,7 +221,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
                 }
-                // Who was answered before the import was made anew is recorded first.
+                // A claim granted before the ServiceImport was created again is recorded first, then gets its status.
                 if is_marked && (granted || !offered) {
                     plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
@@ -227,7 +229,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             // fault H19.1: None if offered && !alive && !claim.meta.deleting => {} ~>
             None if offered && !alive && !claim.meta.deleting => {}
             None => {
-                // The record comes first. Where another claim of the member is granted, the record is that one's.
+                // The record is updated first. If another claim of the member is granted, the record is for that one.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 // fault C11.1: && !rightful.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !rightful.importers.contains_key(namespace);
@@ -260,7 +262,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     plan
 }
 
-/// A fulfilled claim shows what the exports were resolved to, as far as its member understands that.
+/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to what its member supports.
 fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
@@ -280,7 +282,7 @@ fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status)))
 }
 
-/// A claim that is not (or no longer) rightful: the annotation first, then its status, then its mark.
+/// Withdraws a claim that is not, or no longer, granted: the record first, then its status, then its finalizer.
 fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record {
         return Plan::default();
@@ -295,7 +297,7 @@ fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     Plan::default()
 }
 
-/// A claim of a cluster that may not import: struck out, then told so, once. Its mark remembers that it was told.
+/// Denies a claim of a cluster without the right to import. An Event is emitted once; the finalizer shows that it was.
 fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
@@ -309,7 +311,7 @@ fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     plan
 }
 
-/// Why a claim waits that may be granted.
+/// Returns the blocking reason of a claim that waits for another one.
 fn waiting(
     view: &View,
     claim: &InternalServiceImport,
@@ -338,7 +340,7 @@ fn waiting(
     Some(Hindrance { reason: Reason::ImportHeldByAnother, message })
 }
 
-/// Who imports a Service now: told with the write that records it, which remembers it.
+/// Returns the Event about a change of the importers, for the write of the record.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> Option<Event> {
     // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {
@@ -354,7 +356,7 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
     Some(Event::new(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the claims down: a single one as the Go agents do.
+/// Writes the record. A single claim is written as the Go agents do.
 fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>) -> Plan {
     let Rightful { importers, load_balancer } = rightful;
     let ours = !importers.is_empty();

@@ -1,5 +1,5 @@
-//! Disputes: objects that another writer changes back whenever we repair them. The runtime counts the repairs and names the
-//! writer; the object whose user should act says so in a condition for as long as that lasts.
+//! Disputes: objects that another writer changes back after each repair. The runtime counts the repairs and names the writer. A
+//! condition of the object whose user can act shows the dispute while it lasts.
 
 use crate::conditions::{self, DISPUTED, Verdict, Wanted};
 use crate::ids::ObjectName;
@@ -8,20 +8,20 @@ use crate::model::{Condition, Kind};
 use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An object by its kind and name.
+/// Kind and name of an object.
 type Named = (Kind, ObjectName);
 
-/// Present disputes, by the object whose user should know.
+/// Present disputes, by the object whose condition shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Disputes {
     messages: BTreeMap<ObjectName, BTreeMap<Named, String>>,
-    /// Disputed object to the object whose user should know.
+    /// Disputed object to the object whose condition shows the dispute.
     about: BTreeMap<Named, ObjectName>,
 }
 
 impl Disputes {
-    /// A dispute over an object has begun (with a message that names the other writer), or is over. Returns the names of those
-    /// whose condition changes.
+    /// Notes that a dispute over an object began (`message` names the other writer) or ended. Returns the objects whose
+    /// condition changes.
     pub(crate) fn note(
         &mut self,
         about: Option<ObjectName>,
@@ -58,8 +58,8 @@ impl Disputes {
         }
     }
 
-    /// Names some of the disputes about an object and counts the others: the API server rejects a status with a longer
-    /// message, and every other condition of the object with it.
+    /// Returns the text of the condition: some disputes, and the number of the others. The API server rejects a status with a
+    /// longer message, together with every other condition of the object.
     fn text(&self, about: &ObjectName) -> Option<String> {
         work::step();
         let messages = self.messages.get(about)?;
@@ -73,7 +73,7 @@ impl Disputes {
         Some(format!("{}{more}", named.join("; ")))
     }
 
-    /// What the condition `Disputed` of an object is to say; `None` if it stays as it is. The Event is the runtime's business.
+    /// Returns the wanted condition `Disputed` of an object; `None` if it stays as it is. The runtime emits the Event.
     pub(crate) fn condition(&self, about: &ObjectName, held: &[Condition], component: &'static str) -> Option<Wanted> {
         let verdict = match self.text(about) {
             Some(text) => Verdict::writes_undone(text),
@@ -85,7 +85,7 @@ impl Disputes {
     }
 }
 
-/// The condition that says that something is disputed.
+/// Returns the condition if it says that a dispute lasts.
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
     conditions::find(conditions, DISPUTED).filter(|held| &*held.status == "True")
 }

@@ -1,7 +1,7 @@
-//! What the agents know of each object: compact values, one struct per kind.
+//! Objects as the agents know them: compact values, one struct for each kind.
 //!
-//! They hold only what a rule reads. Fields that others own are left out on purpose: every change is a merge patch of
-//! owned fields, so what is not held is not lost.
+//! They have only the fields that a rule reads. Fields of other writers are omitted on purpose: every change is a merge patch
+//! of our own fields, so omitted fields are not lost.
 
 mod hub;
 mod object;
@@ -17,7 +17,7 @@ pub use hub::{
 pub use object::Object;
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
-/// The kinds that the agents watch and write. In one agent each kind is watched in one cluster only.
+/// Kinds that the agents watch and write. Each agent watches a kind in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Service,
@@ -33,79 +33,74 @@ pub enum Kind {
     MemberAgent,
 }
 
-/// What every object has.
+/// Metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Where it is.
     pub name: ObjectName,
-    /// Its identity: a new object under an old name has another.
+    /// UID; an object that was created again under an old name has another.
     pub uid: Text,
-    /// The version held, for preconditions. Two objects that differ in it only are the same to every rule but one: it orders
-    /// new claims of one second ([`crate::claims`]).
+    /// Version for preconditions. It is ignored by all rules except one: the order of claims that are created in one second
+    /// ([`crate::claims`]).
     pub resource_version: u64,
-    /// Counts changes of the specification; 0 where the kind has none (Service).
+    /// Number of changes of the specification; 0 for kinds without it (Service).
     pub generation: i64,
-    /// When it was made, whole seconds.
+    /// creationTimestamp, in whole seconds.
     pub created: Timestamp,
-    /// It has a deletionTimestamp and waits for its finalizers.
+    /// True if it has a deletionTimestamp and waits for its finalizers.
     pub deleting: bool,
-    /// Who waits to clean up behind it.
     pub finalizers: Finalizers,
 }
 
-/// The finalizers of an object: the one of fleet-networking for this kind, and those of others, kept as they are.
+/// Finalizers of an object: the one of fleet-networking for this kind, and those of others, which stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finalizers {
-    /// Whether the cleanup finalizer of this kind (spec 2.1) is there.
+    /// True if the cleanup finalizer of this kind is present.
     pub ours: bool,
-    /// All others, in their order.
+    /// All other finalizers, in order.
     pub others: Vec<Text>,
 }
 
 impl Finalizers {
-    /// The same with ours added or removed.
+    /// Returns the list with our finalizer added or removed.
     #[must_use]
     pub fn with_ours(&self, ours: bool) -> Self {
         Self { ours, others: self.others.clone() }
     }
 }
 
-/// A port of a Service, an import or an internal export.
+/// Port of a Service, a ServiceImport or an InternalServiceExport.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServicePort {
-    /// Empty where the only port has no name.
+    /// Empty if the only port has no name.
     pub name: Text,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: Text,
-    /// Application protocol hint.
     pub app_protocol: Option<Text>,
     /// 1 to 65535.
     pub port: i32,
-    /// Where the pods listen.
+    /// Port of the pods.
     pub target_port: Option<TargetPort>,
 }
 
-/// A target port: number or name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetPort {
     Number(i32),
     Name(Text),
 }
 
-/// Whether one client of a Service keeps to one endpoint.
+/// Session affinity of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionAffinity {
-    /// Any connection goes to any endpoint.
+    /// Connections go to any endpoint.
     #[default]
     None,
     /// Connections from one client address go to one endpoint.
     ClientIp {
-        /// How long an idle client keeps its endpoint, in seconds.
+        /// Time that an idle client keeps its endpoint, in seconds.
         timeout_seconds: i32,
     },
 }
 
-/// Type of a core Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceType {
     ClusterIp,
@@ -117,11 +112,10 @@ pub enum ServiceType {
 /// `status.loadBalancer` of a Service or MultiClusterService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadBalancerStatus {
-    /// Its addresses.
     pub ingress: Vec<LoadBalancerIngress>,
 }
 
-/// One address of a load balancer.
+/// Address of a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadBalancerIngress {
     pub ip: Option<Text>,
@@ -130,7 +124,7 @@ pub struct LoadBalancerIngress {
     pub ports: Vec<LoadBalancerPort>,
 }
 
-/// A port of a load balancer address, with its error if it has one.
+/// Port of a load balancer's address, with its error if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancerPort {
     pub port: i32,
@@ -138,26 +132,25 @@ pub struct LoadBalancerPort {
     pub error: Option<Text>,
 }
 
-/// A core Service: one that may be exported, or one that we derived for an import.
+/// A core Service: one that may be exported, or a derived Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Metadata.
     pub meta: Meta,
     /// `spec.type`.
     pub service_type: ServiceType,
-    /// `spec.clusterIP` is `None`.
+    /// True if `spec.clusterIP` is `None`.
     pub headless: bool,
     /// `spec.ports`, in order.
     pub ports: Vec<ServicePort>,
     /// `spec.sessionAffinity` with its timeout.
     pub session_affinity: SessionAffinity,
-    /// `spec.ipFamilyPolicy` asks for both address families.
+    /// True if `spec.ipFamilyPolicy` asks for both address families.
     pub dual_stack: bool,
-    /// The MultiClusterService that it is derived from, from its two labels.
+    /// MultiClusterService that it is derived from, from its two labels.
     pub derived_from: Option<ObjectName>,
-    /// The labels say otherwise than they did: somebody edited them. [`crate::member::View`] finds that out.
+    /// True if another writer edited its labels; [`crate::member::View`] sets it.
     pub relabelled: bool,
-    /// It carries the cloud annotation for an internal load balancer.
+    /// True if it has the cloud's annotation for an internal load balancer.
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
@@ -175,20 +168,19 @@ pub struct Condition {
     pub last_transition: Timestamp,
 }
 
-/// A user's wish to export the Service of the same name.
+/// User's request to export the Service with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceExport {
-    /// Metadata.
     pub meta: Meta,
-    /// The weight annotation, as written.
+    /// Weight annotation, unparsed.
     pub weight: Option<Text>,
-    /// Its annotation asks that a headless Service be exported too.
+    /// True if its annotation asks to export a headless Service.
     pub headless: bool,
     /// All conditions, in their order: `Valid`, `Conflict` and those of others.
     pub conditions: Vec<Condition>,
 }
 
-/// A reference to an owner in `metadata.ownerReferences`.
+/// Entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub api_version: Text,
@@ -199,89 +191,86 @@ pub struct Owner {
     pub block_owner_deletion: bool,
 }
 
-/// Type of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportType {
     ClusterSetIp,
     Headless,
 }
 
-/// Status of ServiceImport and InternalServiceImport: what the exports of a Service were resolved to.
+/// Status of ServiceImport and InternalServiceImport: the outcome of conflict resolution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportStatus {
-    /// Absent until resolved.
+    /// `None` until resolved.
     pub import_type: Option<ImportType>,
-    /// The winner's ports.
+    /// Ports of the winner.
     pub ports: Vec<ServicePort>,
-    /// The winner's session affinity.
+    /// Session affinity of the winner.
     pub session_affinity: SessionAffinity,
-    /// Accepted exporters, in the order in which they were accepted.
+    /// Clusters of the accepted exports, in order of acceptance.
     pub clusters: Vec<Text>,
 }
 
 impl ImportStatus {
-    /// The imported Service stands for its endpoints only.
+    /// True if the imported Service is headless.
     pub fn is_headless(&self) -> bool {
         self.import_type == Some(ImportType::Headless)
     }
 }
 
-/// Who imports a Service: the `service-in-use-by` annotation of the hub's ServiceImport.
+/// Importers of a Service: the `service-in-use-by` annotation of the hub's ServiceImport.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
-    /// The annotation is there, readable or not.
+    /// True if the annotation is present, also if it is malformed.
     pub present: bool,
-    /// Hub namespace of the importer to its cluster id; empty where the annotation cannot be read.
+    /// Member namespace of each importer to its cluster id; empty if the annotation is malformed.
     pub importers: BTreeMap<Text, Text>,
-    /// Hub namespace of the one that imports it with type LoadBalancer, where there are others beside it: their claims say of
-    /// what type they are, and stand where their members may write.
+    /// Member namespace of the exclusive claim, if there are other claims. The claims themselves do not prove their type, since
+    /// their members can write them.
     pub load_balancer: Option<Text>,
 }
 
-/// A ServiceImport, in a member (made for a MultiClusterService) or in the hub (made for exports).
+/// A ServiceImport: in a member for a MultiClusterService, in the hub for exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceImport {
-    /// Metadata.
     pub meta: Meta,
-    /// All owners, in order; the controlling one is a MultiClusterService (member only).
+    /// All owners, in order. The controller is a MultiClusterService, in members only.
     pub owners: Vec<Owner>,
-    /// Who imports it (hub only).
+    /// Importers, in the hub only.
     pub claims: Claims,
-    /// What the exports were resolved to.
+    /// Outcome of conflict resolution.
     pub status: ImportStatus,
 }
 
 impl ServiceImport {
-    /// The controlling owner.
+    /// Returns the controlling owner.
     pub fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.controller)
     }
 }
 
-/// How an import is to be consumed (`MultiClusterService.spec.type`).
+/// Type of consumption of an import (`MultiClusterService.spec.type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsumerType {
-    /// Unset or `LoadBalancer`: one claimer in the fleet.
+    /// Unset or `LoadBalancer`: an exclusive claim.
     #[default]
     LoadBalancer,
-    /// `ClusterIP`: east-west, any number of claimers.
+    /// `ClusterIP`: a shared claim.
     ClusterIp,
 }
 
-/// A user's wish to import a Service.
+/// User's request to import a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiClusterService {
-    /// Metadata.
     pub meta: Meta,
-    /// `spec.serviceImport.name`; empty where it was left out (the schema admits that).
+    /// `spec.serviceImport.name`; empty if omitted, which the schema allows.
     pub import_name: Text,
     /// `spec.type`.
     pub consumer_type: ConsumerType,
-    /// The derived Service is to get an internal load balancer.
+    /// True if the derived Service must have an internal load balancer.
     pub internal_load_balancer: bool,
-    /// Label that remembers the imported name.
+    /// Label with the name of the import.
     pub import_label: Option<Text>,
-    /// Label that names the derived Service.
+    /// Label with the name of the derived Service.
     pub derived_label: Option<Text>,
     /// All conditions, in their order.
     pub conditions: Vec<Condition>,
@@ -294,14 +283,14 @@ pub struct MultiClusterService {
 pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
-    /// The clusters that may export from it, from its annotation; absent: all.
+    /// Clusters that may export from it, from its annotation; `None`: all.
     pub exporters: Option<BTreeSet<Text>>,
-    /// The clusters that may import from it, from its annotation; absent: all.
+    /// Clusters that may import from it, from its annotation; `None`: all.
     pub importers: Option<BTreeSet<Text>>,
 }
 
 impl Namespace {
-    /// Reads one of the two annotations: cluster ids, separated by commas. One that is there and names nobody means nobody.
+    /// Parses one of the two annotations: cluster ids, separated by commas. An empty list allows no cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<Text> {
         // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(Text::from).collect()

@@ -286,7 +286,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
-        return Plan::default(); // a ServiceImport that is being deleted gets no status; its end requeues this (B5 in docs/behaviour.md)
+        return Plan::default(); // its end requeues this (B5 in docs/behaviour.md)
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));

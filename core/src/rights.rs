@@ -1,8 +1,8 @@
-//! Rights: who may export from a namespace of the hub, and who may import from it (design section 8).
+//! Rights: which members may export from a namespace of the hub, and which may import from it.
 //!
-//! A namespace may name its exporters and its importers; one that names none is open to all. While it is not known what it
-//! names, also because the hub agent may not list namespaces, nothing is granted anew and nothing is taken away. Only an
-//! operator turns that off ([`NamespacePolicy::Off`]).
+//! A namespace may list its exporters and its importers; without a list it is open to all. While a list is unknown, also if the
+//! hub agent may not list namespaces, nothing new is granted and nothing is withdrawn. Only an operator can turn that off
+//! ([`NamespacePolicy::Off`]).
 
 use crate::hub::View;
 use crate::ids::{ObjectName, Text};
@@ -14,32 +14,30 @@ use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// What the log says once where rights are not enforced.
+/// Log message at start if rights are not enforced.
 pub const NOT_ENFORCED: &str = "--namespace-policy=off: annotations of the hub's namespaces that name who exports from them and \
                                 who imports are not enforced, every member may do both";
 
-/// What namespaces of the hub decide.
+/// Policy for the annotations of the hub's namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamespacePolicy {
-    /// Namespaces decide who exports from them and who imports.
+    /// Namespaces list their exporters and importers.
     #[default]
     Enforce,
-    /// Every member may do both.
+    /// Every member may export and import.
     Off,
 }
 
-/// Whether a cluster may do something.
+/// Right of a cluster to export or import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
-    /// It may.
     Granted,
-    /// It may not.
     Refused,
-    /// That is not known: what it was granted before stays, and nothing comes to it.
+    /// Unknown: existing grants stay, and nothing new is granted.
     Unknown,
 }
 
-/// Whether a cluster may export a Service. Where that is not known, who is accepted as an exporter stays one.
+/// Returns the right of a cluster to export a Service. If the policy is unknown, exporters already accepted remain allowed.
 pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> Right {
     match rule(view, &service.namespace) {
         Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
@@ -51,14 +49,14 @@ pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> 
     }
 }
 
-/// Whether a cluster may import a Service.
+/// Returns the right of a cluster to import a Service.
 pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> Right {
     rule(view, &service.namespace).map_or(Right::Unknown, |namespace| {
         named(namespace.and_then(|namespace| namespace.importers.as_ref()), cluster)
     })
 }
 
-/// The namespace that says so, if there is one; `None` where that is not known.
+/// Returns the namespace that decides, if it exists; the outer `None` means unknown.
 fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
     // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Some(None); } ~>
     if view.namespace_policy == NamespacePolicy::Off {
@@ -76,12 +74,12 @@ fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
 }
 
-/// What an export that is refused is told.
+/// Returns the message for an export that is denied.
 pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
     refused(&service.namespace, cluster, "export from", "exporters")
 }
 
-/// What a claim that is refused is told, once.
+/// Returns the Event for a claim that is denied.
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
     let message = refused(&claim.reference.source.namespace, &cluster, "import from", "importers");

@@ -160,7 +160,7 @@ fn ensure(
     };
     // fault P6.1: held.content.address_type != content.address_type ~> false
     if held.content.address_type != content.address_type {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // the address type is immutable: the slice is created again
+        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is created again
     }
     // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
     let is_bound = held.service.as_ref() == Some(&service_name.name);

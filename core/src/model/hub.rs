@@ -1,5 +1,4 @@
-//! What stands in the members' namespaces of the hub: exports, claims and slices, each with a reference to its source, and
-//! what member and hub say to each other.
+//! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources, and MemberAgents.
 
 use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
@@ -9,50 +8,46 @@ use crate::ids::{ObjectName, Text, Timestamp};
 /// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Cluster id that the object claims; the hub trusts the namespace instead.
+    /// Cluster id in the reference; the hub trusts the namespace instead.
     pub cluster: Text,
-    /// The source object.
     pub source: ObjectName,
-    /// Its UID.
     pub uid: Text,
-    /// Its version when last exported.
+    /// resourceVersion of the source at its last export.
     pub resource_version: Text,
-    /// Its generation when last exported.
+    /// Generation of the source at its last export.
     pub generation: i64,
-    /// When the oldest change that this export carries was first seen, on the source's clock.
+    /// First sight of the oldest change in this export, on the clock of the exporting member.
     pub exported_since: Option<Timestamp>,
 }
 
-/// Since when an export offers its present ports: the hub's stamp, from which the winner of a conflict follows.
+/// Age of an export's port set: the hub's stamp, which decides the winner of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortsOffered {
-    /// On the hub's clock.
+    /// Time on the hub's clock.
     pub since: Timestamp,
-    /// Fingerprint of the ports that the stamp speaks of ([`crate::names::ports_fingerprint`]).
+    /// Fingerprint of the stamped ports ([`crate::names::ports_fingerprint`]).
     pub ports: Text,
 }
 
-/// An exported Service, in the exporter's hub namespace.
+/// An exported Service, in the exporter's member namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceExport {
-    /// Metadata.
     pub meta: Meta,
-    /// The source Service.
+    /// Reference to the source Service.
     pub reference: Reference,
-    /// Its ports, in its order.
+    /// Ports in the order of the Service.
     pub ports: Vec<ServicePort>,
-    /// It has no address of its own.
+    /// True for a headless Service.
     pub headless: bool,
-    /// Its session affinity.
     pub session_affinity: SessionAffinity,
-    /// All conditions; `Conflict` is the hub's verdict.
+    /// All conditions; `Conflict` is the hub's outcome.
     pub conditions: Vec<Condition>,
-    /// The hub's stamp; absent where no hub of ours has seen it, or where it cannot be read.
+    /// The hub's stamp; `None` if it is missing or malformed.
     pub offered: Option<PortsOffered>,
 }
 
 impl InternalServiceExport {
-    /// The hub's verdict is there and speaks of the export as it is now.
+    /// True if the hub's outcome is for the present generation of the export.
     pub fn is_judged(&self) -> bool {
         conditions::find(&self.conditions, conditions::CONFLICT)
             // fault L6.1: is_some_and(|verdict| verdict.observed_generation >= self.meta.generation ~> is_some(
@@ -60,112 +55,103 @@ impl InternalServiceExport {
     }
 }
 
-/// A claim: a member's wish to import, in its hub namespace.
+/// A claim: a member's request to import, in its member namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceImport {
-    /// Metadata.
     pub meta: Meta,
-    /// The member's ServiceImport.
+    /// Reference to the member's ServiceImport.
     pub reference: Reference,
-    /// How it will be consumed.
     pub consumer_type: ConsumerType,
-    /// The hub's answer: empty unless the claim is fulfilled.
+    /// Outcome in the hub; empty unless the claim is granted.
     pub status: ImportStatus,
 }
 
-/// An exported slice in the exporter's hub namespace (EndpointSliceExport), or its copy in an importer's
+/// An exported slice in the exporter's member namespace (EndpointSliceExport), or a distributed slice in an importer's
 /// (EndpointSliceImport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubSlice {
-    /// Metadata.
     pub meta: Meta,
-    /// What it says and of what.
     pub spec: HubSliceSpec,
-    /// Of an EndpointSliceImport: the generation whose latency a Go agent observed.
+    /// Generation whose latency a Go agent observed; on an EndpointSliceImport only.
     pub observed_generation: Option<i64>,
-    /// True if a `namespacedName` differs from the namespace and the name beside it: somebody edited it. Go agents read it.
+    /// True if another writer edited a `namespacedName`, so that it differs from the namespace and name next to it. Go agents
+    /// read it.
     pub misnamed: bool,
 }
 
 /// Specification of EndpointSliceExport and EndpointSliceImport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubSliceSpec {
-    /// The source slice.
+    /// Reference to the source slice.
     pub reference: Reference,
-    /// The exported Service that owns it.
+    /// Exported Service that owns the slice.
     pub owner: ObjectName,
-    /// Its content.
     pub content: SliceContent,
 }
 
-/// What an agent says of itself to its peer.
+/// Announcement of an agent to its peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Its version; empty where it has said nothing.
+    /// Version of the agent; empty without an announcement.
     pub version: Text,
-    /// What it understands beside the Go form, by name, also what we do not know of.
+    /// Names of the features that it supports in addition to the Go form, including unknown ones.
     pub features: Vec<Text>,
 }
 
 impl Announcement {
-    /// What an agent of this version says.
+    /// Returns the announcement of an agent with this version.
     pub fn new(version: impl Into<Text>, features: Features) -> Self {
         Self { version: version.into(), features: features.names().map(Text::from).collect() }
     }
 
-    /// What both of us understand of it.
+    /// Returns the announced features that this agent knows.
     pub fn understood(&self) -> Features {
         self.features.iter().filter_map(|name| Features::named(name)).collect()
     }
 }
 
-/// How much a member shares, as the hub counts it.
+/// Numbers of objects of a member, counted by the hub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberCounts {
-    /// Services that it exports.
     pub exported_services: i64,
-    /// Slices that it exports.
     pub exported_slices: i64,
-    /// Ready endpoints in these.
+    /// Ready endpoints in the exported slices.
     pub exported_endpoints: i64,
-    /// Services that it imports: its claims that are granted.
+    /// Granted claims.
     pub imported_services: i64,
-    /// Slices that it is given.
+    /// Distributed slices.
     pub imported_slices: i64,
 }
 
 /// `spec` of a MemberAgent, as one renewal writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {
-    /// What the member says of itself.
     pub announcement: Announcement,
-    /// UID of the member's namespace `kube-system`; `None` where it may not be read, and then the field is not written.
+    /// UID of the member's namespace `kube-system`; `None` if the agent may not read it, and then the field is not written.
     pub cluster_uid: Option<Text>,
     /// Identity of the process.
     pub leader: Text,
-    /// When it says so.
     pub renewed: Timestamp,
-    /// When it stopped as planned.
+    /// Time of a planned stop.
     pub stopped: Option<Timestamp>,
 }
 
-/// The word between a member and the hub: one for each member, in its hub namespace, under its cluster id.
+/// Heartbeat and announcement of a member. There is one for each member, in its member namespace, named by its cluster id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAgent {
-    /// Metadata.
     pub meta: Meta,
-    /// What the member says.
+    /// Announcement of the member.
     pub member: Announcement,
-    /// UID of the namespace `kube-system` of the cluster that owns the id; absent where an older agent or definition is used.
+    /// UID of the namespace `kube-system` of the cluster that owns the id; `None` with an older agent or definition.
     pub cluster_uid: Option<Text>,
-    /// Identity of the process that wrote the last renewal, as in its Leases; absent where that is.
+    /// Identity of the process that wrote the last renewal, as in its Leases; `None` with an older agent or definition.
     pub leader: Option<Text>,
-    /// When the member last said that it is there, on its own clock.
+    /// Time of the last renewal, on the member's clock.
     pub renewed: Option<Timestamp>,
-    /// When the member stopped as planned, on its own clock; absent while it runs.
+    /// Time of a planned stop, on the member's clock; `None` while it runs.
     pub stopped: Option<Timestamp>,
-    /// What the hub says.
+    /// Announcement of the hub.
     pub hub: Announcement,
-    /// What the hub counts; absent where it has said nothing.
+    /// Numbers counted by the hub; `None` if it has not written any.
     pub counts: Option<MemberCounts>,
 }

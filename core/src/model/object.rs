@@ -1,11 +1,11 @@
-//! Any object, where its kind is told by the value.
+//! Objects of any kind.
 
 use super::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta,
     MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
 };
 
-/// Any of them.
+/// An object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     Service(Service),
@@ -22,7 +22,6 @@ pub enum Object {
 }
 
 impl Object {
-    /// Its metadata.
     pub fn meta(&self) -> &Meta {
         match self {
             Self::Service(object) => &object.meta,
@@ -38,7 +37,6 @@ impl Object {
         }
     }
 
-    /// Its metadata, to change.
     pub fn meta_mut(&mut self) -> &mut Meta {
         match self {
             Self::Service(object) => &mut object.meta,
@@ -54,7 +52,6 @@ impl Object {
         }
     }
 
-    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Service(_) => Kind::Service,
