@@ -1,7 +1,7 @@
-//! The admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, the same on every address.
+//! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, the same on every address.
 //!
-//! Anybody in the pod network can connect, and nobody is asked who they are. A probe must get its answer all the same: every
-//! connection is accepted, and [`Connections`] says which one is closed for it.
+//! Everybody in the pod network can connect, without authentication. A probe must get its answer anyway, so the server accepts
+//! every connection. [`Connections`] decides which older connection it closes in exchange.
 
 use std::{
     collections::BTreeMap,
@@ -26,18 +26,17 @@ use tokio::{
 
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
 
-/// Where to listen, as a flag says it.
+/// Address to listen on, as in a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindAddress {
-    /// `0`: nowhere.
+    /// `0`: do not listen.
     Off,
-    /// A port of all addresses of the machine: `:8080`, `0.0.0.0:8080` or `[::]:8080`. Port 0: a free one.
+    /// Port of all addresses of the machine: `:8080`, `0.0.0.0:8080` or `[::]:8080`. Port 0 means a free one.
     AllAddresses(u16),
-    /// A port of one address or of a host name: `127.0.0.1:8080`, `localhost:8080`.
+    /// Port of one address or of a host name: `127.0.0.1:8080`, `localhost:8080`.
     Host(String, u16),
 }
 
-/// An address that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address to listen on: use :port, host:port, or 0 for none")]
 pub struct InvalidAddress(String);
@@ -55,7 +54,7 @@ impl std::str::FromStr for BindAddress {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         match bare.unwrap_or(host) {
             "" | "0.0.0.0" | "::" => Ok(Self::AllAddresses(port)),
-            // An IPv6 address without brackets leaves open where the port begins.
+            // Without brackets, the port of an IPv6 address is ambiguous.
             host if bare.is_none() && host.contains(':') => Err(invalid()),
             host => Ok(Self::Host(host.to_owned(), port)),
         }
@@ -73,43 +72,41 @@ impl std::fmt::Display for BindAddress {
     }
 }
 
-/// The admin server cannot listen.
+/// Reason why the admin server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for metrics and probes: {cause}; choose another address or 0 for none")]
 pub struct AdminError {
-    /// The address as it was given.
+    /// Address as it was given.
     pub address: String,
-    /// Why.
     #[source]
     pub cause: io::Error,
 }
 
-/// What `/readyz` answers: ready if all required checks hold. The others are shown only.
+/// Answer of `/readyz`: ready if all required checks are ok. The others are for information.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Name of each check to its state.
+    /// State of each check, by its name.
     pub checks: BTreeMap<String, Check>,
 }
 
-/// One line of `/readyz`.
+/// Line of `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// It holds.
     pub ok: bool,
-    /// The process is not ready without it.
+    /// True if the process is not ready without it.
     pub required: bool,
-    /// What the state is, in words.
+    /// State in words.
     pub detail: String,
 }
 
 impl Readiness {
-    /// All required checks hold; so also where there are none.
+    /// True if all required checks are ok, or there are none.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.checks.values().all(|check| check.ok || !check.required)
     }
 
-    /// One line for each check, in the form of Kubernetes' verbose probes.
+    /// Returns one line for each check, in the form of Kubernetes' verbose probes.
     fn text(&self) -> String {
         let mut text = String::new();
         for (name, Check { ok, required, detail }) in &self.checks {
@@ -123,16 +120,16 @@ impl Readiness {
     }
 }
 
-/// Where the answers come from.
+/// Sources of the answers.
 #[derive(Clone)]
 pub struct AdminSources {
     /// For `/metrics`.
     pub registry: Registry,
-    /// For `/readyz`: asked at each request.
+    /// For `/readyz`: called for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
-/// A running admin server. It serves until it is dropped.
+/// Running admin server. It serves until it is dropped.
 #[derive(Debug)]
 pub struct AdminServer {
     addresses: Vec<SocketAddr>,
@@ -143,7 +140,7 @@ impl AdminServer {
     /// Listens on all these addresses, on equal ones once, and serves the same on each.
     ///
     /// # Errors
-    /// If one of them cannot be listened on.
+    /// If it cannot listen on one of them.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
         let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
         wanted.sort();
@@ -165,7 +162,7 @@ impl AdminServer {
         Ok(Self { addresses: bound, _tasks: tasks })
     }
 
-    /// What it listens on, free ports filled in.
+    /// Returns the addresses that it listens on, with the chosen ports.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -176,7 +173,7 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     match address {
         BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
         BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-        // One socket for both families where the machine has IPv6.
+        // One socket for both families if the machine has IPv6.
         BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -199,14 +196,14 @@ async fn accept(listener: TcpListener, sources: AdminSources) {
     }
 }
 
-/// The connections of one address that the server listens on, at most [`ADMIN_CONNECTIONS`].
+/// Connections of one listening address, at most [`ADMIN_CONNECTIONS`].
 ///
-/// One more takes the place of the oldest connection of the client that has the most. So a client that opens many loses its
-/// own, and many clients that open few do not keep a new one out.
+/// One more replaces the oldest connection of the client that has the most. A client that opens many loses its own, and many
+/// clients that open few do not keep a new one out.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
-    /// The oldest first.
+    /// Oldest first.
     open: Vec<(IpAddr, AbortHandle)>,
 }
 
@@ -221,13 +218,13 @@ impl Connections {
         }
         let serving = serve(stream, sources.clone());
         let connection = self.tasks.spawn(async move {
-            // Whoever keeps a connection for longer than this connects again.
+            // A client that needs a connection for longer connects again.
             let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
         });
         self.open.push((client, connection));
     }
 
-    /// The oldest connection of the client that has the most.
+    /// Returns the oldest connection of the client that has the most.
     fn to_close(&self) -> Option<usize> {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for (client, _) in &self.open {
@@ -239,7 +236,7 @@ impl Connections {
 }
 
 async fn serve(stream: TcpStream, sources: AdminSources) {
-    // Without it an answer may wait 40 ms for an acknowledgement; failing to set it changes nothing else.
+    // Without it an answer may wait 40 ms for an acknowledgement. A failure to set it has no other effect.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(request.method(), request.uri().path(), &sources);
@@ -304,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    /// Of real time, for what takes a moment: a test that waits for longer says what for.
+    /// Limit in real time for operations that take a moment. A test that waits for longer says why.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn check(ok: bool, required: bool, detail: &str) -> Check {
@@ -333,7 +330,7 @@ mod tests {
         AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness(true, true))))).await
     }
 
-    /// Status line, headers and body as they come over the socket.
+    /// Returns status line, headers and body as they come over the socket.
     async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
@@ -416,14 +413,14 @@ mod tests {
         timeout(PATIENCE, closed).await.expect("it still listens a minute later");
     }
 
-    /// A connection from one of the addresses of this machine: 127.0.0.2 is another client than 127.0.0.1.
+    /// Connects from one of the addresses of this machine: 127.0.0.2 is another client than 127.0.0.1.
     async fn connect_from(client: &str, server: SocketAddr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
         socket.connect(server).await.unwrap()
     }
 
-    /// The body of the answer to a request on a connection that stays open; `None`: it was closed.
+    /// Returns the body of the answer to a request on a connection that stays open. `None` if the server closed it.
     async fn ask_on(stream: &mut TcpStream) -> Option<String> {
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n").await.ok()?;
         let mut answer = Vec::new();
@@ -437,7 +434,7 @@ mod tests {
         String::from_utf8(answer).ok()
     }
 
-    /// Whether the server has closed it: nothing else ends it, and nothing is sent to it.
+    /// True if the server closed the connection: nothing else ends it, and nothing is sent on it.
     async fn is_closed(stream: &mut TcpStream) -> bool {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }
@@ -454,10 +451,10 @@ mod tests {
                 for _ in 0..ADMIN_CONNECTIONS + 10 {
                     hostile.push(connect_from("127.0.0.2", address).await);
                 }
-                // A connection that was there before stays, and a new one is answered.
+                // An earlier connection stays, and a new one is answered.
                 assert!(ask_on(&mut kubelet).await.is_some(), "the probe's connection was closed");
                 assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
-                // It is the hostile client that lost its oldest.
+                // The hostile client has lost its oldest connection.
                 assert!(is_closed(&mut hostile[0]).await);
                 assert!(ask_on(hostile.last_mut().unwrap()).await.is_some());
             }

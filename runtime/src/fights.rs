@@ -1,13 +1,14 @@
-//! Fights over objects: this agent repairs an object, somebody else undoes that, and so on. Pure but for tokio's clock
-//! handed in.
+//! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for the passed
+//! time of tokio's clock.
 //!
-//! A repair is a write that asks for what our last write to the object asked for, after a change by somebody else. So a source
-//! that changes often is no fight, whoever else writes to the same object: each of those writes asks for something new. After
-//! [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the next ones are a minute apart, until a repair
-//! stands for a minute. So whoever fights is met once a minute in the long run, however slow he is. Writes that ask for
-//! something new do not wait.
+//! A repair is a write with the same content as our last write to the object, after a change by another writer. A source that
+//! changes often is no fight, even if others write to the same object: each of those writes has new content.
 //!
-//! A fight is told when its first repair waits: what the other writer made of the object stands then, and names him.
+//! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the next repairs are a minute apart, until a
+//! repair lasts for a minute. In the long run a fight costs one write a minute, even against a slow writer. Writes with new
+//! content do not wait.
+//!
+//! A fight is reported when its first repair waits. At that time the object shows the change of the other writer, and names it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,13 +19,13 @@ use crate::limits::{FIGHT_PERIOD, FIGHT_REPAIRS};
 use crate::logic::Verb;
 use crate::slots::Target;
 
-/// UID and version of what is held of an object; none where there is none.
+/// UID and version of the known object. `None` if there is none.
 pub(crate) type State = Option<(Box<str>, u64)>;
 
-/// An object, in few bytes: it is remembered of each write for a minute.
+/// Short identity of an object, because every write is remembered for a minute.
 type Id<S> = (S, u64);
 
-/// What our last writes to an object asked for, and what they left behind.
+/// Content of our last writes to an object, and the state after them.
 #[derive(Debug)]
 struct Left {
     at: Instant,
@@ -38,35 +39,36 @@ struct Left {
 struct Fight<K, S> {
     key: K,
     target: Target<S>,
-    /// Repairs, each undone within a minute, [`FIGHT_REPAIRS`] at most.
+    /// Repairs, each undone within a minute, at most [`FIGHT_REPAIRS`].
     repairs: usize,
-    /// The time of the last one.
+    /// Time of the last one.
     last: Instant,
-    /// The last repair was undone, and the next waits.
+    /// True if the last repair was undone and the next waits.
     is_undone: bool,
-    /// It is told.
+    /// True if the fight is reported.
     is_told: bool,
 }
 
-/// A fight that is to be told.
+/// Fight to report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
     pub(crate) target: Target<S>,
 }
 
-/// A write, as fights see it.
+/// Write, as fights compare it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
-    /// Hash of what is asked for, without times.
+    /// Hash of the content without times.
     pub(crate) content: u64,
-    /// Only the status is written.
+    /// True if only the status is written.
     pub(crate) is_status: bool,
 }
 
 impl Asked {
-    /// Summary of a write with that content to an object in that state. A change counts with the UID of its object, so the
-    /// same change of an object that was made again is no repair.
+    /// Returns the summary of a write with that content to an object in that state.
+    ///
+    /// A change includes the UID of its object, so the same change of an object that was created again is no repair.
     pub(crate) fn by(verb: &Verb, timeless: u64, held: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,
@@ -84,7 +86,7 @@ impl Asked {
 #[derive(Debug)]
 pub(crate) struct Fights<K, S> {
     left: BTreeMap<Id<S>, Left>,
-    /// When what is remembered in `left` was written, oldest first.
+    /// Times of the writes in `left`, oldest first.
     written: VecDeque<(Instant, Id<S>)>,
     fights: BTreeMap<Id<S>, Fight<K, S>>,
 }
@@ -96,7 +98,7 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Until when a write waits because it is one more repair in a fight.
+    /// Returns until when a write waits because it is one more repair in a fight.
     pub(crate) fn held_until(
         &mut self,
         target: &Target<S>,
@@ -112,14 +114,14 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// The fight over an object, if it is to be told now: once, when its first repair waits.
+    /// Returns the fight over an object if it must be reported now: once, when its first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_told)?;
         fight.is_told = true;
         Some(Turn { key: fight.key.clone(), target: fight.target.clone() })
     }
 
-    /// A write was carried out on what was held before, and left the object in another state.
+    /// Takes a write that was executed on the known state before it, and left the object in another state.
     pub(crate) fn written(
         &mut self,
         key: &K,
@@ -159,12 +161,12 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (fight.last, fight.is_undone) = (now, false);
     }
 
-    /// Forgets what is long ago. Returns the fights that are over.
+    /// Drops old writes. Returns the fights that are over.
     pub(crate) fn tidy(&mut self, now: Instant) -> Vec<Turn<K, S>> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // One that was undone is repaired when its time has come, if it is still wanted.
+            // A repair that was undone is repeated when its time has come, if its content is still desired.
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_told {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });
@@ -215,12 +217,12 @@ mod tests {
         Some(("uid".into(), version))
     }
 
-    /// Writes on what is held at a version; the answer has the next one.
+    /// Writes on the known version. The answer has the next one.
     fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) {
         fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now);
     }
 
-    /// Ten repairs, each undone by another so long after the one before. Returns the time of the last.
+    /// Plays ten repairs, each undone by another writer after this time. Returns the time of the last.
     fn fight(fights: &mut Of, from: Instant, apart: Duration) -> Instant {
         write(fights, THIS, 0, from);
         for round in 1..=10 {

@@ -1,12 +1,13 @@
-//! Leader election on Lease objects, by client-go's rules, with several Leases held all or none.
+//! Leader election on Lease objects, by the rules of client-go. An election may need several Leases: all or none are held.
 //!
-//! A Lease of another has expired only when *we* have seen it unchanged, on our own monotonic clock, for as long as its
-//! holder promised to renew it within: clocks that are wrong, ours or theirs, do not matter. A leader stops when it has
-//! not renewed for the renew deadline, counted from when its last successful renewal was sent, and so well before anybody
-//! else may take over.
+//! The Lease of another holder has expired once *this* process has seen it unchanged for its lease duration, on the local
+//! monotonic clock. Wrong wall clocks therefore do not matter.
 //!
-//! Several Leases: all are looked at first, none is taken unless all can be, and they are taken in the order of their
-//! names. Whoever finds one taken in between gives back what it has: two candidates never wait for each other.
+//! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
+//! renewal. That is well before any other process may take over.
+//!
+//! With several Leases, an election first reads all of them. It takes none unless it can take all, in the order of their names.
+//! If another process takes one in between, it releases those it has, so two candidates never wait for each other.
 
 mod record;
 
@@ -24,73 +25,58 @@ use crate::{backoff::Jitter, clock::Clock, logic::LaneId, metrics::Metrics};
 
 use record::{Lease, RecordError, Renewal};
 
-/// Candidates try again after up to 1 + this times the retry period, as client-go's do.
+/// Most jitter of a candidate, in retry periods, as in client-go: it tries again after 1 to 1 + this periods.
 const RETRY_JITTER: f64 = 1.2;
 /// Bytes in the random part of an identity: those of a UUID.
 const UUID_BYTES: usize = 16;
 
-/// What to elect a leader by.
+/// Settings of a leader election.
 #[derive(Clone)]
 pub struct LeaseConfig {
-    /// Client of the cluster that holds the Leases.
+    /// Client of the cluster with the Leases.
     pub client: Client,
-    /// Namespace of the Leases.
     pub namespace: String,
-    /// Names of the Leases: all are held, or none.
+    /// Names of the Leases. All are held, or none.
     pub names: Vec<String>,
-    /// Who we are; unique to this process. See [`identity`].
+    /// Identity of this process, which must be unique. See [`identity`].
     pub identity: String,
-    /// Others may take a Lease that was not renewed for so long. 15 s by default.
+    /// Time without a renewal after which others may take a Lease. 15 s by default.
     pub lease_duration: Duration,
-    /// A leader that could not renew for so long stops. 10 s by default; shorter than `lease_duration`.
+    /// Time without a renewal after which a leader stops. 10 s by default; shorter than `lease_duration`.
     pub renew_deadline: Duration,
     /// Time between renewals, and about the time between attempts to acquire. 2 s by default.
     pub retry_period: Duration,
 }
 
-/// Whether this process may act.
+/// Leadership of this process. Only a leader writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leadership {
-    /// Not now.
     Waiting {
-        /// Who holds a Lease that we need; `None` before the first look and while the server cannot be asked.
+        /// Holder of a Lease that this process needs. `None` before the first read and while the server does not answer.
         held_by: Option<Holder>,
     },
-    /// Yes.
     Leading,
-    /// Not any more, and not again in this process. The last state.
+    /// Lost for good: this process never leads again. The last state.
     Lost,
 }
 
-/// Who holds a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Name of the Lease.
     pub lease: String,
-    /// Identity of its holder.
     pub identity: String,
 }
 
-/// Why an election is over, other than by a release.
+/// Reason why an election ended without a release.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// The settings contradict each other.
     #[error("leader election is not possible: {0}")]
     Settings(&'static str),
-    /// Leadership was lost.
     #[error("leadership was lost: Lease {namespace}/{lease}: {cause}")]
-    Lost {
-        /// Namespace of the Lease.
-        namespace: String,
-        /// Name of the Lease.
-        lease: String,
-        /// How.
-        cause: String,
-    },
+    Lost { namespace: String, lease: String, cause: String },
 }
 
 impl LeaseConfig {
-    /// Checks the settings by client-go's rules.
+    /// Checks the settings by the rules of client-go.
     ///
     /// # Errors
     /// If a duration is out of order with the others, or there is no Lease or no identity.
@@ -120,8 +106,10 @@ impl LeaseConfig {
     }
 }
 
-/// An identity that no other process has: `<kind>_<hostname>_<uuid>`. The kind of agent in front lets agents of
-/// different kinds that were set up to compete for the same Lease find out; client-go's agents have no such part.
+/// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`.
+///
+/// The kind detects agents of different kinds that compete for the same Lease by mistake. Identities of client-go have no such
+/// part.
 #[must_use]
 pub fn identity(kind: &str) -> String {
     format!("{kind}_{}_{}", hostname(), random_uuid())
@@ -129,9 +117,10 @@ pub fn identity(kind: &str) -> String {
 
 /// Takes part in an election until it is won and lost, or until `release` is sent.
 ///
-/// On release Leases that are held are given back, and the task ends with `Ok`. Where `release` is dropped unsent it ends
-/// too, and the Leases expire by themselves: whoever stops without draining its writes must not let others begin early.
-/// The task ends with an error once leadership is lost, or at once where the settings are invalid.
+/// On release, it releases the Leases that it holds, and the task ends with `Ok`. If `release` is dropped unsent, the task ends
+/// too, but the Leases expire by themselves: a process that stops without draining its writes must not let others start early.
+///
+/// The task ends with an error once leadership is lost, or at once if the settings are invalid.
 pub fn elect(
     config: LeaseConfig,
     clock: &Clock,
@@ -160,7 +149,7 @@ struct Election {
     metrics: Metrics,
     state: watch::Sender<Leadership>,
     jitter: Jitter,
-    /// What was last said about waiting, so that it is said once.
+    /// Last logged state of waiting, so that each is logged once.
     said: Option<String>,
 }
 
@@ -198,7 +187,7 @@ impl Election {
         Ok(())
     }
 
-    /// Returns once all Leases are ours.
+    /// Returns once this process holds all Leases.
     async fn acquire(&mut self) {
         loop {
             let held_by = match self.try_all().await {
@@ -223,9 +212,9 @@ impl Election {
         }
     }
 
-    /// Takes all Leases or leaves them as they are. Gives the holder of the first that another has.
+    /// Takes all Leases or none. Returns the holder of the first Lease that another process holds.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
-        // All are looked at, also behind one that is held: an expiry counts from the first look.
+        // Reads all of them, even after one that is held, because an expiry counts from the first read.
         let looks = join_all(self.leases.iter_mut().map(Lease::look)).await;
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
@@ -245,11 +234,11 @@ impl Election {
         Ok(None)
     }
 
-    /// Renews for as long as it can, and says how it ended.
+    /// Renews as long as possible. Returns the reason why it ended.
     async fn keep(&mut self) -> LeaseError {
         let mut next_round = Instant::now() + self.config.retry_period;
         loop {
-            // The deadline stands whatever happens in the round, also where an answer never comes.
+            // The deadline applies at any point of the round, even if an answer never comes.
             let (deadline, lease) = self.deadline();
             let missed = self.lost(&lease, format!("not renewed for {:?}", self.config.renew_deadline));
             tokio::select! {
@@ -275,7 +264,7 @@ impl Election {
         }
     }
 
-    /// Until when we lead without another renewal, and the Lease that says so.
+    /// Returns when leadership ends without another renewal, and the Lease that decides it.
     fn deadline(&self) -> (Instant, String) {
         let held = |lease: &Lease| lease.held_since_request_at();
         let oldest = self.leases.iter().filter_map(|lease| Some((held(lease)?, &lease.name))).min();
@@ -337,8 +326,9 @@ impl Election {
     }
 }
 
-/// The kind of agent that a holder is, where that is known and not ours. Identities of client-go have two parts
-/// (`<hostname>_<uuid>`, and no hostname has an underscore), ours three.
+/// Returns the agent kind of a holder if it is known and not ours.
+///
+/// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore), ours have three.
 fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     let kind = |identity: &'a str| {
         let mut parts = identity.split('_');
@@ -356,7 +346,7 @@ fn hostname() -> String {
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// A random UUID (version 4).
+/// Returns a random UUID (version 4).
 fn random_uuid() -> String {
     let mut bytes = [0_u8; UUID_BYTES];
     let random = rustls::crypto::ring::default_provider().secure_random;

@@ -1,13 +1,13 @@
-//! What failed and when it may be tried again, per key and write: a verb on one object. Pure but for tokio's clock handed in.
+//! Failed writes and their retry times, for each key and write: a verb on one object. Pure except for the passed time of
+//! tokio's clock.
 //!
-//! A failure holds back its write for a back-off, whatever the next plan puts into the body: a body that contains the time
-//! differs in each plan. Two exceptions:
+//! A failure delays its write by a back-off, for any body: a body that contains the time differs in each plan. Two exceptions:
 //!
-//! - The first conflict in a row holds back nothing: the next plan is made of the newest state.
-//! - A rejected write (400, 413, 415, 422) holds back equal content for 10 minutes, for the same version of the object. Other
-//!   content, or another version, waits for the back-off only: somebody may have repaired what was wrong.
+//! - The first conflict of a streak causes no delay, because the next plan uses the newest state.
+//! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other
+//!   content, or another version, waits for the back-off only, because the cause may be gone.
 //!
-//! A success ends it.
+//! A success ends the streak.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,25 +17,24 @@ use tokio::time::Instant;
 use crate::backoff::{Backoff, Jitter, wait_as_asked};
 use crate::queue::Timers;
 
-/// Class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// 409 whose cause is known by now. The first in a row does not wait, others as [`Class::Ordinary`].
+    /// 409 whose cause is now known. The first of a streak does not wait, others wait as [`Class::Ordinary`].
     Conflict,
-    /// May pass by itself: 20 ms doubling to 30 s.
+    /// Failure that may pass by itself. 20 ms, doubling to 30 s.
     Ordinary,
-    /// 403 and 404: somebody has to act. 1 s doubling to 5 min.
+    /// 403 and 404, which last until somebody acts. 1 s, doubling to 5 min.
     Denied,
-    /// 400, 413, 415 and 422. Equal content waits 10 min, other content as [`Class::Ordinary`].
+    /// 400, 413, 415 and 422. Equal content waits 10 min, other content waits as [`Class::Ordinary`].
     Rejected,
 }
 
-/// A write as failures remember it.
+/// Write, as failures remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// Hash of what was asked, without the precondition and without times.
+    /// Hash of the content, without the precondition and without times.
     pub(crate) content: u64,
-    /// Version of the target that it was asked for; 0 where it is to be made.
+    /// Version of the target that the write was planned for. 0 for a create.
     pub(crate) version: u64,
 }
 
@@ -51,9 +50,9 @@ struct Trouble {
     attempt: Attempt,
     class: Class,
     failures: u32,
-    /// Until when the write is held back, whatever its content.
+    /// End of the delay for any content.
     until: Instant,
-    /// Until when the same attempt is held back; not before `until`.
+    /// End of the delay for the same attempt. Not before `until`.
     equal_until: Instant,
 }
 
@@ -62,20 +61,20 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         Self { troubles: BTreeMap::new(), timers: Timers::default(), jitter }
     }
 
-    /// Until when a write is held back, if it is.
+    /// Returns until when a write is delayed, if it is.
     pub(crate) fn held_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
         let trouble = self.troubles.get(key)?.get(write)?;
         let until = if trouble.attempt == attempt { trouble.equal_until } else { trouble.until };
         (until > now).then_some(until)
     }
 
-    /// True for the first failure in a row, and for one of another class or another content than the one before.
+    /// True for the first failure of a streak, and for one of another class or content than the previous one.
     pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
         let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
     }
 
-    /// A write failed. `retry_after` is the least that the server asked for.
+    /// Takes a failed write. `retry_after` is the shortest wait that the server asked for.
     pub(crate) fn failed(
         &mut self,
         key: &K,
@@ -110,7 +109,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// What the key waited for has come: 403 and 404 count as never having been.
+    /// Forgets 403 and 404 of a key, because what it waited for may now exist.
     pub(crate) fn clear_denied(&mut self, key: &K) {
         if let Some(troubles) = self.troubles.get_mut(key) {
             troubles.retain(|_, trouble| trouble.class != Class::Denied);
@@ -120,9 +119,10 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// A key was planned: `wanted` tells for each write that it wants until when it is held back, if it is. Forgets a write
-    /// that is not wanted any more once its back-off is over, so that a plan that drops a write and wants it again does not
-    /// get around the back-off.
+    /// Takes the result of planning a key. `wanted` has each planned write and the end of its delay, if any.
+    ///
+    /// Forgets a write that is no longer planned, but only after its back-off. A plan that drops a write and adds it again
+    /// therefore cannot avoid the back-off.
     pub(crate) fn planned(&mut self, key: &K, wanted: &BTreeMap<W, Option<Instant>>, now: Instant) {
         let mut next = wanted.values().filter_map(|until| *until).min();
         if let Some(troubles) = self.troubles.get_mut(key) {
@@ -145,7 +145,6 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         self.timers.next()
     }
 
-    /// Number of keys that wait for a time.
     pub(crate) fn len(&self) -> usize {
         self.timers.len()
     }
@@ -163,7 +162,7 @@ mod tests {
         Retries::new(Jitter::new(7))
     }
 
-    /// How long a write is held back.
+    /// Returns the delay of a write.
     fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
         retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
     }

@@ -1,4 +1,4 @@
-//! Ties an agent together: its watches, the engine, leader election, and the order in which they end.
+//! Runs an agent: its watches, the engine, leader election, and the order in which they end.
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
@@ -21,7 +21,6 @@ use crate::shutdown::Shutdown;
 use crate::turns::{Inputs, Stop};
 use crate::watch;
 
-/// An agent, ready to run.
 pub struct Runner<L: Logic> {
     logic: L,
     sources: Vec<Arc<SourceSpec<L>>>,
@@ -33,28 +32,25 @@ pub struct Runner<L: Logic> {
     status: channel::Sender<Vec<SourceStatus>>,
 }
 
-/// What the view of one source is worth, for readiness and for people.
+/// State of one source's view, for readiness and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// Name of its cluster.
     pub cluster: String,
-    /// Its kind.
     pub resource: Resource,
-    /// Whether the agent works without it.
+    /// True if the agent works without it.
     pub optional: bool,
-    /// The state.
     pub state: WatchState,
 }
 
 impl SourceStatus {
-    /// Whether the first list has ended, or it is known that there is none, or none is wanted.
+    /// True if the first list has ended, the kind is known to be absent, or the source is not subscribed.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self.state, WatchState::Complete | WatchState::Absent | WatchState::Unwatched)
     }
 }
 
-/// Why an agent ended although nobody asked it to.
+/// Reason why an agent ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Another process may lead now, so this one must not write any more.
@@ -62,17 +58,16 @@ pub enum RunError {
         "leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate"
     )]
     LeadershipLost,
-    /// Leader election itself failed.
     #[error("leader election failed: {0}")]
     Lease(#[from] LeaseError),
-    /// A watch ended though it never should.
+    /// A watch ended although it never should.
     #[error("the watches have ended; this is a bug of this agent, please report it")]
     WatchesEnded,
 }
 
 impl<L: Logic> Runner<L> {
-    /// An agent that leads without a Lease, for whoever runs one instance only. `instance` names this process in the
-    /// Events that it reports, such as its host name.
+    /// Returns an agent that leads without a Lease, for a single instance. `instance` names this process in its Events, for
+    /// example by its host name.
     #[must_use]
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let status = channel::Sender::new(Vec::new());
@@ -80,31 +75,33 @@ impl<L: Logic> Runner<L> {
         Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status }
     }
 
-    /// Writes only while it holds these Leases.
+    /// Limits writes to the time in which this process holds these Leases.
     #[must_use]
     pub fn with_lease(mut self, lease: LeaseConfig) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Seeds what is random: timeouts of watches and jitter. Instances of an agent should differ in it.
+    /// Seeds random numbers: timeouts of watches and jitter. Instances of an agent should have different seeds.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// The state of each source, as it changes; empty until [`Runner::run`].
+    /// Returns the state of each source, as it changes. Empty until [`Runner::run`].
     #[must_use]
     pub fn status(&self) -> channel::Receiver<Vec<SourceStatus>> {
         self.status.subscribe()
     }
 
-    /// Runs until a stop is asked for or leadership is lost. In either case nothing more is planned, the writes in
-    /// flight get [`crate::limits::DRAIN_TIMEOUT`] to end, and then the Leases are released.
+    /// Runs until a stop is requested or leadership is lost.
+    ///
+    /// In both cases it plans nothing more, gives the writes in flight [`crate::limits::DRAIN_TIMEOUT`] to end, and then
+    /// releases the Leases.
     ///
     /// # Errors
-    /// If it ended for another reason than a stop that was asked for.
+    /// If it ended for another reason than a request to stop.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
@@ -149,7 +146,7 @@ async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
     std::future::pending().await
 }
 
-/// Waits for all watches. One that panicked takes the agent with it: without it the agent would be blind and not know.
+/// Waits for all watches. A panic in one ends the agent, which otherwise would miss events without noticing.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
         if let Err(error) = ended
@@ -160,7 +157,7 @@ async fn ended_well(watches: &mut JoinSet<()>) {
     }
 }
 
-/// Events are best effort: what does not get through in time is dropped with the task.
+/// Posts the remaining Events. Events are best effort: those that are not posted in time are dropped.
 async fn flush(posting: JoinHandle<()>, within: Duration) {
     let abort = posting.abort_handle();
     if timeout(within, posting).await.is_err() {
@@ -170,11 +167,11 @@ async fn flush(posting: JoinHandle<()>, within: Duration) {
 
 type ElectionTask = JoinHandle<Result<(), LeaseError>>;
 
-/// The election, or what stands for it where there is none.
+/// Election, or its replacement for an agent without a Lease.
 struct Election {
     leadership: channel::Receiver<Leadership>,
     task: Option<(oneshot::Sender<()>, ElectionTask)>,
-    /// Keeps the constant leadership of an agent without a Lease from looking like an election that died.
+    /// Keeps the channel of an agent without a Lease open, because a closed channel means that the election died.
     _alone: Option<channel::Sender<Leadership>>,
 }
 
@@ -189,13 +186,13 @@ impl Election {
         Self { leadership, task: Some((release, task)), _alone: None }
     }
 
-    /// Gives the Leases back. Where writes may still be under way they are left to expire instead.
+    /// Releases the Leases. If writes may still be in flight, the Leases are left to expire.
     async fn end(self, drained: bool) -> Result<(), LeaseError> {
         let Some((release, task)) = self.task else {
             return Ok(());
         };
         if drained {
-            // An election that is over already has nobody who listens.
+            // A finished election has no receiver.
             let _ = release.send(());
         } else {
             drop(release);

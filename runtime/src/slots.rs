@@ -1,9 +1,9 @@
-//! Who may write now: one write in flight per target, a number of them per cluster and per lane, and the keys that wait.
-//! Pure.
+//! Admission of writes: one write in flight per target, a limit per cluster and per flow, and the keys that wait. Pure.
 //!
-//! A key that wants a busy target waits for that target; one that finds its cluster or its lane full waits for that
-//! cluster, in its lane. A freed slot is reserved for the key that has waited for it, so nobody who comes later can take
-//! it, a cluster that is down fills its own slots only, and a lane that is full holds up no other.
+//! A key whose target is busy waits for that target. A key whose cluster or flow is full waits for that cluster, in its flow.
+//!
+//! A free slot is reserved for the key that has waited for it, so no later key can take it. A cluster that is down fills only
+//! its own slots, and a full flow does not delay others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logic::LaneId;
 use crate::queue::FairQueue;
 
-/// Writes of so long may come at once below the ceiling.
+/// Burst above an even rate: the writes of this period may be sent at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// What a write is for.
+/// Object that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target<S> {
     pub(crate) source: S,
@@ -28,7 +28,7 @@ pub(crate) struct Target<S> {
 /// Number of a cluster of this engine.
 pub(crate) type ClusterIndex = usize;
 
-/// Where a key waits for its turn, and how many writes of that lane may be in flight at once in one cluster.
+/// Flow in which a key waits, and how many of its writes may be in flight at once in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lane {
     pub(crate) id: LaneId,
@@ -47,25 +47,25 @@ pub(crate) struct Slots<K, T> {
 #[derive(Debug)]
 struct Busy<K> {
     lane: LaneId,
-    /// The keys that wait for the target.
+    /// Keys that wait for the target.
     waiting: BTreeSet<K>,
 }
 
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
-    /// Keys that were woken for a free slot and have not been planned yet.
+    /// Keys that were requeued for a free slot and are not planned yet.
     reserved: BTreeMap<K, LaneId>,
     waiting: FairQueue<K>,
-    /// Slots in flight or reserved, of the lanes that may not have all.
+    /// Slots in flight or reserved, for each flow with a limit of its own.
     limited: BTreeMap<LaneId, Share>,
-    /// The server asked for patience (Retry-After).
+    /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// When the next write would be due if they came evenly at the ceiling. A second's worth may come at once.
+    /// Time of the next write at an even rate at the ceiling. Writes of [`BURST`] may be sent before it.
     due: Option<Instant>,
 }
 
-/// What a lane has of a cluster's slots.
+/// Share of a flow in a cluster's slots.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: usize,
@@ -73,7 +73,7 @@ struct Share {
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
-    /// `writes_per_second`: the ceiling for each cluster, at least 1.
+    /// Returns empty slots. `writes_per_second` is the ceiling for each cluster, at least 1.
     pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
         let cluster = || Cluster {
             in_flight: 0,
@@ -94,14 +94,14 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.busy.contains_key(target)
     }
 
-    /// Wakes the key when the write that is in flight for the target has ended.
+    /// Requeues the key when the write in flight for the target ends.
     pub(crate) fn wait_for_target(&mut self, target: &T, key: &K) {
         if let Some(busy) = self.busy.get_mut(target) {
             busy.waiting.insert(key.clone());
         }
     }
 
-    /// Takes a slot for a write, or makes the key wait for one.
+    /// Takes a slot for a write. If none is free, the key waits for one and the result is false.
     pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: Lane, key: &K, now: Instant) -> bool {
         let slots = &mut self.clusters[cluster];
         slots.limit(lane);
@@ -119,7 +119,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         true
     }
 
-    /// A write has ended. The keys that waited for its target.
+    /// Ends a write. Returns the keys that waited for its target.
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
         let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
@@ -127,20 +127,20 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         busy.waiting
     }
 
-    /// Gives back what was reserved for a key and not used: call it when the key has been planned.
+    /// Releases what was reserved for a key and not used. Call it when the key has been planned.
     pub(crate) fn planned(&mut self, key: &K) {
         for cluster in &mut self.clusters {
             cluster.give_back(key);
         }
     }
 
-    /// Nothing is sent to the cluster until then.
+    /// Sends nothing to the cluster until then.
     pub(crate) fn pause(&mut self, cluster: ClusterIndex, until: Instant) {
         let paused_until = &mut self.clusters[cluster].paused_until;
         *paused_until = (*paused_until).max(Some(until));
     }
 
-    /// Keys that waited for a cluster and may be planned now, each with a slot reserved.
+    /// Returns keys that waited for a cluster and may be planned now, each with a reserved slot.
     pub(crate) fn wake(&mut self, now: Instant) -> Vec<K> {
         let mut woken = Vec::new();
         for cluster in &mut self.clusters {
@@ -156,23 +156,21 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         woken
     }
 
-    /// Whether [`Slots::wake`] would wake a key.
+    /// True if [`Slots::wake`] would return a key.
     pub(crate) fn can_wake(&self, now: Instant) -> bool {
         self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
     }
 
-    /// When the earliest pause ends that keys wait for.
+    /// Returns the end of the earliest pause that keys wait for.
     pub(crate) fn next_wake(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
         waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
     }
 
-    /// Number of writes in flight.
     pub(crate) fn in_flight(&self) -> usize {
         self.busy.len()
     }
 
-    /// Number of keys that wait for a slot.
     pub(crate) fn waiting(&self) -> usize {
         self.clusters.iter().map(|cluster| cluster.waiting.len()).sum()
     }
@@ -205,7 +203,7 @@ impl<K: Clone + Ord> Cluster<K> {
         }
     }
 
-    /// True if a slot was reserved for the key.
+    /// Returns true if a slot was reserved for the key.
     fn give_back(&mut self, key: &K) -> bool {
         let lane = self.reserved.remove(key);
         if let Some(lane) = lane {
@@ -222,14 +220,14 @@ impl<K: Clone + Ord> Cluster<K> {
         self.resumes_at().is_some_and(|at| at > now)
     }
 
-    /// When the server's wish and the ceiling allow the next write.
+    /// Returns when the server's pause and the ceiling allow the next write.
     fn resumes_at(&self) -> Option<Instant> {
         let below_ceiling = self.due.and_then(|due| due.checked_sub(BURST));
         self.paused_until.max(below_ceiling)
     }
 }
 
-/// Whether a lane may have one more.
+/// True if a flow may have one more write in flight.
 fn has_room(limited: &BTreeMap<LaneId, Share>, lane: LaneId) -> bool {
     limited.get(&lane).is_none_or(|share| share.taken < share.most)
 }
@@ -246,7 +244,7 @@ mod tests {
         Lane { id: LaneId(number), most_in_flight: usize::MAX }
     }
 
-    /// Slots of two clusters, the hub full with writes of keys from 1000 on.
+    /// Returns slots of two clusters. The hub is full with writes of keys from 1000 on.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {

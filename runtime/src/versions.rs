@@ -1,41 +1,41 @@
-//! Which observation of an object is news. Pure.
+//! Decides which observations of an object are new. Pure.
 //!
-//! The same object is seen on several ways that overtake each other: watch events, lists, answers to own writes, GETs.
-//! The view must only ever move forward and must end in the newest state, whatever the order:
+//! The same object is observed in several ways that overtake each other: watch events, lists, answers to own writes, GETs. The
+//! view must only move forward, and must end in the newest state for any order:
 //!
 //! - Versions of one kind in one server are ordered (KEP-5504), so of two observations the newer wins.
-//! - An answer about an object that is not held is old if the watch has passed its version: the watch has shown the
-//!   object's end already. This makes memories of deleted objects superfluous but for the next case.
-//! - An own delete, or an answer with another UID under the name, tells of an end before the watch shows it. Until then
-//!   a tombstone keeps late events of that UID out.
-//! - A list speaks for its own version only: what is held at a newer one (an own write since) stays.
-//! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list
-//!   wins over everything that was held before it.
-//! - An object that cannot be read is there. What is held of it stays; where nothing is, that much is told, until it can
-//!   be read, is deleted, or is missing from a list.
+//! - An answer about an object that the view does not have is old if the watch has passed its version, because the watch has
+//!   already shown the object's end. So most deleted objects need not be remembered.
+//! - An own delete, or an answer with another UID under the same name, reports an end before the watch shows it. Until then a
+//!   tombstone rejects late events of that UID.
+//! - A list is only valid for its own version. An object whose known version is newer (by an own write since) stays.
+//! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list wins over
+//!   everything known before it.
+//! - An undecodable object exists. Its known state stays. Without one, the object is reported as unreadable until it decodes,
+//!   is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits::TOMBSTONES_PER_SOURCE;
 use crate::logic::{Change, Observed, Removal, Unreadable};
 
-/// What is known of the versions of one source's objects. The objects themselves are in the agent's view.
+/// Known versions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
 pub struct Versions<O> {
     held: BTreeMap<Name, Held>,
-    /// Objects that are there, cannot be read, and of which nothing is held: as many as the server has.
+    /// Undecodable objects without a known state.
     unreadable: BTreeMap<Name, Unread>,
     tombstones: Tombstones,
-    /// To be told once more with the next list.
+    /// Objects to report again with the next list.
     retold: BTreeSet<Name>,
-    /// The newest version that the watch has shown: everything up to it has been told.
+    /// Newest version that the watch has shown. Everything up to it has been reported.
     passed: u64,
-    /// Number of lists begun.
+    /// Number of lists started.
     lists: u64,
     list: Option<List<O>>,
 }
 
-/// Namespace and name of an object; the namespace is empty for cluster-scoped kinds.
+/// Namespace and name of an object. The namespace is empty for cluster-scoped kinds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     namespace: Box<str>,
@@ -48,33 +48,33 @@ struct Held {
     version: u64,
     /// Number of the last list that had the object.
     listed: u64,
-    /// Number of lists begun when an answer to an own write was the last news.
+    /// Number of lists started when an answer to an own write was the last news.
     answered: u64,
-    /// Contents of own writes that the server answered with this very version.
+    /// Contents of own writes that the server answered with exactly this version.
     echoes: Vec<u64>,
 }
 
-/// An object that cannot be read.
+/// Undecodable object.
 #[derive(Debug)]
 struct Unread {
-    /// Empty where it cannot be read either.
+    /// Empty if it does not decode either.
     uid: Box<str>,
-    /// 0 where it cannot be read either.
+    /// 0 if it does not decode either.
     version: u64,
     /// Number of the last list that had the object.
     listed: u64,
 }
 
-/// A list under way.
+/// List in progress.
 #[derive(Debug)]
 struct List<O> {
-    /// Tombstones older than this one were set before the list began: it cannot contain what they stand for.
+    /// First tombstone of this list. Older ones were set before the list began, so it cannot contain their objects.
     first_tombstone: u64,
-    /// An object was listed of which not even the name could be read: absence from the list proves nothing.
+    /// True if the list had an object without a readable name. Absence from the list then proves nothing.
     blind: bool,
-    /// Listed states that are older than what is held. They count only if time went back.
+    /// Listed states that are older than the known ones. They count only if the server's data went back in time.
     overtaken: BTreeMap<Name, Observed<O>>,
-    /// Deleted while the list went on (streaming lists carry live events).
+    /// Objects deleted during the list, because streaming lists carry live events.
     deleted: BTreeSet<Box<str>>,
 }
 
@@ -93,7 +93,7 @@ impl<O> Default for Versions<O> {
 }
 
 impl<O> Versions<O> {
-    /// A list begins. One that was under way is given up.
+    /// Starts a list, and drops one in progress.
     pub fn list_started(&mut self) {
         self.lists += 1;
         self.list = Some(List {
@@ -104,13 +104,13 @@ impl<O> Versions<O> {
         });
     }
 
-    /// Everything is told once more with the list that begins next, since the agent has let go of something of it. What that
-    /// list has not in a state that can be told is told as unreadable.
+    /// Forces a relist: the next list reports every object again, because the agent has dropped parts of them. Objects that the
+    /// list does not have in a state that decodes are reported as unreadable.
     pub fn tell_again(&mut self) {
         self.retold = self.held.keys().chain(self.unreadable.keys()).cloned().collect();
     }
 
-    /// The watch or a list shows an object.
+    /// Takes an object that the watch or a list shows.
     pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         let name = Name::of(&observed.namespace, &observed.name);
         self.pass(observed.resource_version);
@@ -134,8 +134,10 @@ impl<O> Versions<O> {
         self.mark_listed(&name);
     }
 
-    /// The watch or a list shows an object that cannot be read. It is there: what is held stays, and where nothing is, it is
-    /// told that something is there. Late news of what we deleted may say so too; its end is then on its way.
+    /// Takes an undecodable object that the watch or a list shows.
+    ///
+    /// The object exists, so its known state stays. Without one, it is reported as unreadable. This also applies to late events
+    /// of an object that this agent deleted, whose end is then on its way.
     pub fn unreadable(&mut self, unreadable: &Unreadable, news: &mut Vec<Change<O>>) {
         self.pass(unreadable.resource_version);
         if unreadable.name.is_empty() {
@@ -158,7 +160,7 @@ impl<O> Versions<O> {
         self.mark_listed(&name);
     }
 
-    /// The watch shows the end of an object.
+    /// Takes a deletion that the watch shows.
     pub fn deleted(&mut self, namespace: &str, name: &str, uid: &str, version: u64, news: &mut Vec<Change<O>>) {
         let name = Name::of(namespace, name);
         self.pass(version);
@@ -177,7 +179,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// A list has ended: what it does not have is gone, as far as the list can tell.
+    /// Ends a list. Objects that it does not have are gone, as far as the list can tell.
     pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
         let rolled_back = version < self.passed;
@@ -199,7 +201,7 @@ impl<O> Versions<O> {
         self.passed = version;
     }
 
-    /// An own write was answered with this object, or a GET brought it. True if that is what is held now.
+    /// Takes the object in the answer to an own write or a GET. Returns true if it is now the known state.
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = Name::of(&observed.namespace, &observed.name);
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
@@ -213,7 +215,7 @@ impl<O> Versions<O> {
             }
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // The watch has yet to show the end of the one before, and until then it may show its life.
+                // The watch has yet to show the end of the previous object, and may show its events until then.
                 if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
                     self.tombstones.insert(&held.uid);
                 }
@@ -227,7 +229,7 @@ impl<O> Versions<O> {
         true
     }
 
-    /// The server confirmed that an object of this UID does not exist any more.
+    /// Takes the confirmation of the server that the object of this UID no longer exists.
     pub fn gone(&mut self, namespace: &str, name: &str, uid: &str, news: &mut Vec<Change<O>>) {
         let name = Name::of(namespace, name);
         if self.held.get(&name).is_some_and(|held| &*held.uid == uid) {
@@ -236,13 +238,13 @@ impl<O> Versions<O> {
         }
     }
 
-    /// UID and version of what is held under a name.
+    /// Returns UID and version of the known object of this name.
     #[must_use]
     pub fn held(&self, namespace: &str, name: &str) -> Option<(&str, u64)> {
         self.held.get(&Name::of(namespace, name)).map(|held| (&*held.uid, held.version))
     }
 
-    /// Remembers that a write of this content was answered with the very version that is held.
+    /// Remembers that the answer to a write of this content had exactly the known version.
     pub fn remember_echo(&mut self, namespace: &str, name: &str, content: u64) {
         if let Some(held) = self.held.get_mut(&Name::of(namespace, name))
             && !held.echoes.contains(&content)
@@ -251,25 +253,23 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Whether a write of this content was answered with the version that is held: sending it again changes nothing.
+    /// True if the answer to a write of this content had exactly the known version. Sending it again changes nothing.
     #[must_use]
     pub fn echoed(&self, namespace: &str, name: &str, content: u64) -> bool {
         self.held.get(&Name::of(namespace, name)).is_some_and(|held| held.echoes.contains(&content))
     }
 
-    /// Number of objects held.
     #[must_use]
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether nothing is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Versions come in order only outside of lists.
+    /// Advances the newest shown version. Not during a list, because lists are not ordered by version.
     fn pass(&mut self, version: u64) {
         if self.list.is_none() {
             self.passed = self.passed.max(version);
@@ -291,7 +291,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Whether that is new.
+    /// Remembers an undecodable object. Returns true if that is new.
     fn note_unreadable(&mut self, name: &Name, unreadable: &Unreadable) -> bool {
         let Unreadable { uid, resource_version, .. } = unreadable;
         let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
@@ -357,7 +357,7 @@ impl Name {
     }
 }
 
-/// UIDs of objects that we know to be gone before the watch has shown it, oldest first.
+/// UIDs of objects that are known to be gone before the watch has shown it, oldest first.
 #[derive(Debug, Default)]
 struct Tombstones {
     order_of: BTreeMap<Box<str>, u64>,

@@ -73,29 +73,18 @@ pub(crate) enum WatchEvent<O> {
     /// A list (the first, or after 410) begins. Every object until `ListEnded` belongs to it. A second `ListStarted` without a
     /// `ListEnded` between replaces the first.
     ListStarted,
+    /// The object exists in this state.
     Applied(Observed<O>),
     /// The object exists but does not decode. It counts as listed, and its known state stays.
     Unreadable(Unreadable),
     /// The object is gone. The version is that of the deletion.
-    Deleted {
-        namespace: Box<str>,
-        name: Box<str>,
-        uid: Box<str>,
-        resource_version: u64,
-    },
+    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
     /// The list is complete: it had every object that existed at this version.
-    ListEnded {
-        resource_version: u64,
-    },
+    ListEnded { resource_version: u64 },
     /// The kind is not served (404), or may not be read (403).
-    NotServed {
-        status: u16,
-        message: String,
-    },
+    NotServed { status: u16, message: String },
     /// Any other failure. The watch continues by itself, and earlier messages stay valid.
-    Failed {
-        message: String,
-    },
+    Failed { message: String },
     /// The watch continues after a failure, from its position.
     Resumed,
 }

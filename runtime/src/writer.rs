@@ -1,8 +1,8 @@
-//! Carries out one write and says what came of it.
+//! Executes one write and reports its outcome.
 //!
-//! Every write has a precondition, so it may be sent again whatever happened. A write whose outcome is unknown (a
-//! timeout, a connection cut after sending, most 5xx) is settled by one GET; one that met a conflict is followed by one
-//! GET, so that the next plan sees what is there. An answer is an observation like any other.
+//! Every write has a precondition, so it may always be repeated. One GET settles a write with an unknown outcome (a timeout, a
+//! connection cut after sending, most 5xx). After a conflict, one GET fetches the object, so that the next plan sees it. Every
+//! answer is an observation.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -22,20 +22,19 @@ use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 use crate::rivals;
 use crate::slots::Target;
 
-/// What came of a write.
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
     pub(crate) verdict: Verdict,
-    /// The server has said itself that it was carried out; otherwise that was found out by a GET.
+    /// True if the server confirmed the write itself. Otherwise a GET confirmed it.
     pub(crate) is_answered: bool,
-    /// What was learned about the target on the way.
+    /// State of the target that the answers showed.
     pub(crate) seen: Seen<O>,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
 }
 
 impl<O> Outcome<O> {
-    /// As the agent is told it.
+    /// Returns the outcome as the agent sees it.
     pub(crate) fn end(&self) -> WriteEnd {
         match (&self.verdict, &self.seen) {
             (Verdict::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
@@ -49,20 +48,20 @@ impl<O> Outcome<O> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The server has carried it out.
+    /// The server executed it.
     Done,
-    /// The target is not what the plan took it for.
+    /// The target differs from the plan's assumption.
     Conflict { message: String },
-    /// Refused for its content.
+    /// Rejected for its content.
     Refused { status: u16, reason: String, message: String },
     /// Not allowed, or the namespace, the kind or the object does not exist.
     Denied { status: u16, reason: String, message: String },
-    /// Anything else; to be tried again.
+    /// Any other failure, to retry.
     Failed { message: String, retry_after: Option<Duration> },
 }
 
 impl Verdict {
-    /// Label in metrics.
+    /// Returns the label for metrics.
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -77,17 +76,17 @@ impl Verdict {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen<O> {
     Object(Observed<O>),
-    /// The object that was meant does not exist any more.
+    /// The target no longer exists.
     Gone,
     Nothing,
 }
 
-/// A hash of what a write asks for, without its precondition. The same in every run.
+/// Returns a hash of a write's content, without its precondition. The same in every run.
 pub(crate) fn content(verb: &Verb) -> u64 {
     hash_with(verb, |body, hasher| body.hash(hasher))
 }
 
-/// The same where each point in time counts as any other: two plans that want the same at two times have one such hash.
+/// Returns a hash that ignores points in time, so two plans with equal content at two times have the same hash.
 pub(crate) fn timeless_content(verb: &Verb) -> u64 {
     hash_with(verb, hash_without_times)
 }
@@ -123,7 +122,7 @@ fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What follows the point in time (RFC 3339, in UTC) that a text begins with.
+/// Returns the rest of a text after the point in time (RFC 3339, UTC) that it starts with.
 fn without_leading_time(text: &str) -> Option<&str> {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
     let (seconds, rest) = text.split_at_checked(FORM.len())?;
@@ -135,7 +134,7 @@ fn without_leading_time(text: &str) -> Option<&str> {
     fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
-/// Carries out a write, with the GET that it may need. Ends within two write timeouts.
+/// Executes a write, with the GET that it may need. Ends within two write timeouts.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     request: Request<L>,
@@ -166,7 +165,7 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
     }
 }
 
-/// An object that requests are sent about.
+/// Target of requests.
 struct Addressed<'a, L: Logic> {
     spec: &'a SourceSpec<L>,
     namespace: &'a str,
@@ -175,12 +174,12 @@ struct Addressed<'a, L: Logic> {
 
 struct Answer {
     status: StatusCode,
-    /// What the server asked for in a header.
+    /// Wait that the server asked for in a header.
     retry_after: Option<Duration>,
     body: Bytes,
 }
 
-/// No answer came. `sent`: the server may have carried it out all the same.
+/// Request without an answer. `sent` is true if the server may have executed it anyway.
 struct SendError {
     sent: bool,
     message: String,
@@ -276,7 +275,7 @@ impl<L: Logic> Addressed<'_, L> {
             }
             status @ (403..=406) => (denied(&refusal, status), Seen::Nothing),
             429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
-            // A server that names a time for coming back has turned the request away at the door.
+            // A server that sends Retry-After has not started on the request.
             503 if answer.retry_after.is_some() => {
                 (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing)
             }
@@ -303,7 +302,7 @@ impl<L: Logic> Addressed<'_, L> {
         }
     }
 
-    /// Finds out whether a write whose outcome is unknown was carried out.
+    /// Finds out whether the server executed a write with an unknown outcome.
     async fn settle(&self, verb: &Verb, message: String, retry_after: Option<Duration>) -> (Verdict, Seen<L::Object>) {
         let (seen, found) = self.look().await;
         let done = match (verb, &seen) {
@@ -326,7 +325,7 @@ impl<L: Logic> Addressed<'_, L> {
         (verdict, seen)
     }
 
-    /// One GET: what it shows, and the JSON of it.
+    /// Sends one GET. Returns the target's state, and its JSON.
     async fn look(&self) -> (Seen<L::Object>, Value) {
         let nothing = (Seen::Nothing, Value::Null);
         let Ok(answer) = self.get().await else { return nothing };
@@ -344,7 +343,7 @@ impl<L: Logic> Addressed<'_, L> {
         nothing
     }
 
-    /// Whether a 404 speaks of the object itself, not of its kind or of its namespace.
+    /// True if a 404 is about the object itself, not about its kind or namespace.
     fn is_about_the_object(&self, status: &ApiStatus) -> bool {
         status.reason == "NotFound"
             && status.details.name == self.name
