@@ -1,8 +1,8 @@
-//! Conditions: their types, reasons and messages (spec 1.2 and 1.3, the Go agents' words), how they are set, and what is told
-//! when they change.
+//! Conditions: types, reasons and messages, some of them with the Go agents' text; how they are set; and the Events for
+//! changes.
 //!
-//! A change of a condition is told by one Event, of the same reason, with the write that makes it. The condition is the memory
-//! of that: who finds it as it should be, after a restart or in a fleet that has settled, has nothing to tell.
+//! Each change of a condition emits one Event with the same reason, with the write of the change. The condition shows that the
+//! Event was emitted. So a restart, or a fleet without changes, emits none.
 
 use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
@@ -10,24 +10,26 @@ use crate::model::{Condition, Kind, Meta};
 use crate::plan::Event;
 use crate::reasons::Reason;
 
-/// On ServiceExport: the Service may be exported, and can be. On InternalServiceExport: its cluster may export it; absent where
-/// that was never refused. On MultiClusterService: its import was found, and can be used.
+/// Type of a condition.
+///
+/// - ServiceExport: the Service may be exported, and can be.
+/// - InternalServiceExport: its cluster may export it; absent if that was never denied.
+/// - MultiClusterService: its import was found, and can be used.
 pub const VALID: &str = "Valid";
-/// On ServiceExport and InternalServiceExport: the export disagrees with another cluster's.
+/// Type of a condition of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's.
 pub const CONFLICT: &str = "Conflict";
 
-/// On ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes what an agent writes for it; absent
-/// where that never happened.
+/// Type of a condition of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's writes
+/// for it. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
 
-/// What a condition should say.
+/// Desired content of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// `True`, `False` or `Unknown`.
     pub status: &'static str,
-    /// Machine-readable.
     pub reason: Reason,
-    /// For people.
+    /// Text for users.
     pub message: String,
 }
 
@@ -41,22 +43,21 @@ impl Verdict {
         Self::new("True", Reason::ServiceIsValid, format!("service {service} is valid for export"))
     }
 
-    /// It may, but its weight keeps all traffic away.
+    /// The Service may be exported, but its weight 0 stops all traffic.
     pub fn weight_is_zero(service: &ObjectName) -> Self {
         Self::new("True", Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
     }
 
-    /// There is no such Service.
     pub fn service_not_found(service: &ObjectName) -> Self {
         Self::new("False", Reason::ServiceNotFound, format!("service {service} is not found"))
     }
 
-    /// ExternalName and headless Services are not exported.
+    /// The Service is of type ExternalName or headless.
     pub fn service_ineligible(service: &ObjectName) -> Self {
         Self::new("False", Reason::ServiceIneligible, format!("service {service} is not eligible for export"))
     }
 
-    /// Headless, asked for, and the hub agent would not understand it.
+    /// The Service is headless and requested, and the hub agent does not announce support.
     pub fn headless_not_understood(service: &ObjectName) -> Self {
         let message = format!(
             "service {service} is not eligible for export: it is headless, and the hub agent does not announce that it takes \
@@ -65,19 +66,19 @@ impl Verdict {
         Self::new("False", Reason::ServiceIneligible, message)
     }
 
-    /// The Service has more ports than the hub takes.
+    /// The Service has more ports than the hub accepts.
     pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
         let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
         Self::new("False", Reason::TooManyPorts, message)
     }
 
-    /// The weight annotation says nothing usable.
+    /// The weight annotation is malformed.
     pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
         let message = format!("serviceExport {service} has an invalid weight annotation, err = {error}");
         Self::new("False", Reason::ServiceExportInvalidWeightAnnotation, message)
     }
 
-    /// The hub has not judged the export yet.
+    /// The hub has no outcome yet.
     pub fn pending_conflict_resolution(service: &ObjectName) -> Self {
         let message = format!("service {service} is pending export conflict resolution");
         Self::new("Unknown", Reason::ServicePendingConflictResolution, message)
@@ -88,53 +89,51 @@ impl Verdict {
         Self::new("False", Reason::NoConflictFound, format!("service {service} is exported without conflict"))
     }
 
-    /// Another cluster's export of other ports came first.
+    /// The export of another cluster with other ports is older.
     pub fn conflict(service: &ObjectName) -> Self {
         let message = format!("service {service} is in conflict with other exported services");
         Self::new("True", Reason::ConflictFound, message)
     }
 
-    /// Its namespace in the hub does not name the cluster among its exporters.
+    /// The Service's namespace in the hub does not list the cluster as an exporter.
     pub fn exporter_not_allowed(message: String) -> Self {
         Self::new("False", Reason::ExporterNotAllowed, message)
     }
 
-    /// It names it again.
+    /// The Service's namespace in the hub allows the cluster again.
     pub fn exporter_allowed(service: &ObjectName) -> Self {
         Self::new("True", Reason::ExporterAllowed, format!("service {service} may be exported by this cluster"))
     }
 
-    /// What would stand for it, under each of its names, is somebody else's.
+    /// Other objects have all possible names of its counterpart.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new("False", Reason::NameHeldByAnother, message)
     }
 
-    /// A server refused for its content what was to stand for it.
+    /// A server rejected the write of its counterpart for its content.
     pub fn write_refused(message: String) -> Self {
         Self::new("False", Reason::WriteRefused, message)
     }
 
-    /// Another writer undoes what we write.
     pub fn writes_undone(message: String) -> Self {
         Self::new("True", Reason::WritesUndone, message)
     }
 
-    /// It does so no more.
+    /// Another writer stopped to undo our writes.
     pub fn writes_stand() -> Self {
         Self::new("False", Reason::WritesStand, "no other writer undoes what the agents write")
     }
 
-    /// The import has a port that is none.
+    /// The import has a malformed port.
     pub fn port_refused(message: String) -> Self {
         Self::new("False", Reason::PortRefused, message)
     }
 
-    /// A MultiClusterService has its import.
     pub fn found_service_import() -> Self {
         Self::new("True", Reason::FoundServiceImport, "found valid service import")
     }
 
-    /// The import works, but the hub has not granted the type LoadBalancer.
+    /// The import works, but the hub has not granted type LoadBalancer.
     pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
         let message = format!(
             "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
@@ -144,7 +143,7 @@ impl Verdict {
         Self::new("True", Reason::LoadBalancerNotGranted, message)
     }
 
-    /// It has none yet.
+    /// The import of a MultiClusterService does not exist yet.
     pub fn unknown_service_import() -> Self {
         let message = "importing service; if the condition remains for a while, please verify that service has been \
                        exported or service has been exported by other multiClusterService";
@@ -152,32 +151,30 @@ impl Verdict {
     }
 }
 
-/// The condition of a type.
+/// Returns the condition of a type.
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
 
-/// The condition that says that the cluster may not export the Service.
+/// Returns the condition that denies the cluster the export of the Service.
 pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, VALID).filter(|held| &*held.status == "False" && has_reason(held, Reason::ExporterNotAllowed))
 }
 
-/// Whether that is why a condition says what it says.
 pub fn has_reason(condition: &Condition, reason: Reason) -> bool {
     *condition.reason == *reason.as_str()
 }
 
-/// True if the condition of a type has this reason.
 pub(crate) fn says_reason(conditions: &[Condition], condition_type: &str, reason: Reason) -> bool {
     find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
 }
 
-/// Whether they say that something was refused: whoever has just started does not know it from elsewhere.
+/// True if the conditions say that a write was rejected. After a restart, nothing else shows it.
 pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
     says_reason(conditions, VALID, Reason::WriteRefused)
 }
 
-/// Whether a condition already says this, for this generation or a later one.
+/// True if a condition is up to date for this generation or a later one.
 pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -> bool {
     condition.is_some_and(|held| {
         *held.status == *verdict.status
@@ -187,53 +184,52 @@ pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -
     })
 }
 
-/// Whether it is news to whoever reads a condition that it says this now: not where only what it was observed of changes.
+/// True if a condition would change for its readers. A new observed generation alone is no change.
 pub fn is_news(condition: Option<&Condition>, verdict: &Verdict) -> bool {
     !says(condition, verdict, i64::MIN)
 }
 
-/// What a condition is to say, and what is told when it comes to say so.
+/// Desired condition, and the Event for its change.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     condition_type: &'static str,
     verdict: Verdict,
-    /// Who tells it, as the Go agents name it.
+    /// Reporting component of the Event, as in the Go agents.
     component: &'static str,
-    /// What the Event says; `None` where another object's tells it.
+    /// Text of the Event; `None` if another object gets the Event.
     text: Option<String>,
-    /// It is told whenever it is said of another generation, since what it is about has changed.
+    /// True to emit the Event again for each new generation of the object.
     afresh: bool,
 }
 
 impl Wanted {
-    /// The Event says what the condition does.
+    /// Returns a condition whose Event has the condition's message.
     pub(crate) fn new(condition_type: &'static str, verdict: Verdict, component: &'static str) -> Self {
         let text = Some(verdict.message.clone());
         Self { condition_type, verdict, component, text, afresh: false }
     }
 
-    /// The Event says more: what to do.
+    /// Replaces the text of the Event, to say what to do.
     pub(crate) fn telling(self, text: String) -> Self {
         Self { text: Some(text), ..self }
     }
 
-    /// There is no Event.
+    /// Omits the Event.
     pub(crate) fn silent(self) -> Self {
         Self { text: None, ..self }
     }
 
-    /// There is one for each generation.
+    /// Emits the Event again for each new generation.
     pub(crate) fn afresh(self) -> Self {
         Self { afresh: true, ..self }
     }
 
-    /// What the condition is to say.
     pub(crate) fn verdict(&self) -> &Verdict {
         &self.verdict
     }
 }
 
-/// The conditions of an object with those wanted, and the Events that tell what changes; `None` where they are as wanted.
+/// Returns the conditions of an object with the desired ones set, and the Events for the changes; `None` if all are up to date.
 pub(crate) fn change(
     kind: Kind,
     meta: &Meta,
@@ -258,8 +254,7 @@ pub(crate) fn change(
     (list != held).then_some((list, events))
 }
 
-/// The list with one condition set: in its place, or at the end; the others as they are. The time of transition changes
-/// only with the status.
+/// Returns the list with one condition set, in its place or at the end. The transition time changes only with the status.
 #[must_use]
 pub fn set(
     conditions: &[Condition],

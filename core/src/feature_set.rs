@@ -22,17 +22,19 @@ use std::borrow::Cow;
 /// Last announcement of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// None since this process started.
+    /// None since the start of this process.
     #[default]
     Never,
-    /// These features.
     Features(Features),
-    /// These features, in an object that was deleted at this time without being taken back.
-    Lost { features: Features, at: Timestamp },
+    /// Features in an object that was deleted at this time without a new announcement.
+    Lost {
+        features: Features,
+        at: Timestamp,
+    },
 }
 
 impl Announced {
-    /// Takes in what the peer announces now, or that its announcement is gone. True if its feature set may have changed.
+    /// Takes in the present announcement of a peer, or its loss. True if the feature set may have changed.
     pub(crate) fn heard(&mut self, said: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
         match (said, before) {
@@ -43,7 +45,7 @@ impl Announced {
         *self != before
     }
 
-    /// True if nothing is left of it at that time: as if the peer had never announced anything.
+    /// True if the announcement no longer counts, as if the peer had never announced anything.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {
             Self::Never => true,
@@ -52,7 +54,7 @@ impl Announced {
         }
     }
 
-    /// The wall clock was set by so many microseconds.
+    /// Moves the stored time after the wall clock was set.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         if let Self::Lost { at, .. } = self {
             // fault A13.2: micros) ~> micros * 0)
@@ -65,7 +67,7 @@ impl Announced {
     }
 }
 
-/// Feature set of a peer at some time.
+/// Feature set of a peer at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeatureSet {
     features: Features,
@@ -74,7 +76,8 @@ pub(crate) struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// The rule: what `announced` is worth at `now`, while the watch of MemberAgents has been in `state` since `since`.
+    /// Returns the feature set at `now`, while the watch of MemberAgents has been in `state` since `since`. The table above has
+    /// the rules.
     pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
         let is_served = state == WatchState::Complete;
         if is_served && let Announced::Features(features) = announced {
@@ -82,7 +85,7 @@ impl FeatureSet {
         }
         // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // A peer looks again for a kind that vanished after 5 minutes at most.
+            // A peer looks for a missing kind every 5 minutes, so its announcement may be late.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
@@ -101,44 +104,46 @@ impl FeatureSet {
         Self { features: Features::NONE, is_assumed: !is_served, until: None }
     }
 
-    /// True if the peer may have announced more than is known.
+    /// True if the peer may support more than is known.
     pub(crate) fn is_assumed(self) -> bool {
         self.is_assumed
     }
 
-    /// True if the peer understands this addition.
+    /// True if the peer supports this feature.
     pub(crate) fn has(self, feature: Feature) -> bool {
         self.features.has(feature)
     }
 
-    /// When to plan again because this set ends. An assumption matters only to a plan that `keeps` something because of it.
+    /// Returns when to plan again because this set ends. An assumption matters only to a plan that `keeps` something because of
+    /// it.
     pub(crate) fn again(self, keeps: bool) -> Option<Timestamp> {
         self.until.filter(|_| keeps || !self.is_assumed)
     }
 
-    /// The slice as it is written for the peer; `None` if it cannot be.
+    /// Returns the slice in the form for the peer; `None` if the peer does not support it.
     pub(crate) fn slice(self, source: &SliceContent) -> Option<Cow<'_, SliceContent>> {
         features::slice_for(self.features, source)
     }
 
-    /// True if the peer keeps what it has of a slice that cannot be written for it: it may have announced that it can.
+    /// True if the peer keeps its copy of a slice that cannot be written for it, since its support is only assumed to be
+    /// missing.
     pub(crate) fn keeps(self, source: &SliceContent) -> bool {
         self.is_assumed && features::slice_for(Features::ALL, source).is_some()
     }
 
-    /// True if `written` needs no other write for the peer to have `source`.
+    /// True if `written` needs no update for the peer to have `source`.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
             // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>
             || self.is_assumed && features::is_form_of(written, source)
     }
 
-    /// The import as it is written for the peer.
+    /// Returns the import in the form for the peer.
     pub(crate) fn import(self, status: &ImportStatus) -> ImportStatus {
         features::import_for(self.features, status)
     }
 
-    /// The session affinity of a Service as it is written for the peer.
+    /// Returns the session affinity of a Service in the form for the peer.
     pub(crate) fn affinity(self, affinity: SessionAffinity) -> SessionAffinity {
         features::affinity_for(self.features, affinity)
     }

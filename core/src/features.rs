@@ -1,36 +1,33 @@
-//! What fleetnet adds to the Go agents' form of an object, and what of that a peer is told (design section 4).
+//! Features: additions to the Go form of objects, and the form of an object for each peer.
 //!
-//! Typed writers strip what they do not know, and a fight over that would never end. So an addition goes only to a peer that
-//! announced it ([`crate::handshake`]); everybody else gets, and is compared in, exactly the Go form.
+//! Clients with typed writes drop unknown fields. If another writer added them again each time, both would write for ever. So a
+//! feature is written only for a peer that announced it ([`crate::handshake`]). For all others, objects are written and
+//! compared in exactly the Go form.
 
 use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
 use std::borrow::Cow;
 
-/// One addition.
+/// An addition to the Go form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
-    /// Slices of IPv6 addresses.
     IPv6,
-    /// Endpoints that are not ready and still serve, in a list of their own.
+    /// Endpoints that are not ready but still serve, in a separate list.
     DrainingEndpoints,
     /// Host names and zones of endpoints.
     EndpointDetails,
-    /// Headless Services.
     Headless,
-    /// Session affinity of Services.
     SessionAffinity,
 }
 
 impl Feature {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];
-    /// Those of slices: for whoever imports slices.
+    /// Features of slices, for agents that import slices.
     pub const OF_SLICES: [Self; 3] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails];
-    /// Those of Services: for whoever derives Services.
+    /// Features of Services, for agents that derive Services.
     pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
 
-    /// Its name, as it is announced.
+    /// Name in announcements.
     pub const fn name(self) -> &'static str {
         match self {
             Self::IPv6 => "IPv6",
@@ -42,33 +39,30 @@ impl Feature {
     }
 }
 
-/// A set of additions.
+/// A set of features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(u8);
 
 impl Features {
-    /// The Go form.
     pub const NONE: Self = Self(0);
-    /// All that this version knows.
+    /// All features of this version.
     pub const ALL: Self = Self((1 << Feature::ALL.len()) - 1);
 
-    /// Whether an addition is in it.
     pub const fn has(self, feature: Feature) -> bool {
         self.0 & (1 << feature as u8) != 0
     }
 
-    /// The same without one.
     #[must_use]
     pub const fn without(self, feature: Feature) -> Self {
         Self(self.0 & !(1 << feature as u8))
     }
 
-    /// The names of those in it, in the order in which they are announced.
+    /// Returns the names of the features, in the order of announcements.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Feature::ALL.into_iter().filter(move |feature| self.has(*feature)).map(Feature::name)
     }
 
-    /// The addition of that name, if this version knows it.
+    /// Returns the feature with this name, if this version knows it.
     pub fn named(name: &str) -> Option<Feature> {
         Feature::ALL.into_iter().find(|feature| feature.name() == name)
     }
@@ -80,7 +74,7 @@ impl FromIterator<Feature> for Features {
     }
 }
 
-/// What a peer is told of a slice; `None` where it cannot be told of it at all.
+/// Returns the form of a slice for a peer; `None` if the peer does not support such slices.
 pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
     match content.address_type {
         AddressType::IPv4 => {}
@@ -109,7 +103,7 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     Some(Cow::Owned(told))
 }
 
-/// True if `written` is what a peer with some feature set is told of `source`.
+/// True if `written` is the form of `source` for some feature set.
 pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
     let undrained = Features::ALL.without(Feature::DrainingEndpoints);
     let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];
@@ -117,12 +111,12 @@ pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool 
     sets.into_iter().chain([go_form]).any(|peer| slice_for(peer, source).is_some_and(|content| *content == *written))
 }
 
-/// What a peer is told of an import.
+/// Returns the form of an import for a peer.
 pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus {
     ImportStatus { session_affinity: affinity_for(peer, status.session_affinity), ..status.clone() }
 }
 
-/// What a peer is told of a Service's session affinity.
+/// Returns the form of a Service's session affinity for a peer.
 pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
     // fault U6.2: if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None ~> { let _ = peer; affinity
     if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }

@@ -1,8 +1,8 @@
-//! The word between a member and the hub (design section 4, MemberAgent): the member says every few seconds that it is there,
-//! and each side says what it understands beside the Go form ([`crate::features`]).
+//! MemberAgents: heartbeat, announcement and status of each member.
 //!
-//! One object says both, so that it needs no other channel: `spec` is the member's, `status` the hub's. It is a heartbeat
-//! (the member renews it only while it follows its own slices), the handshake, and what `kubectl get memberagents -A` shows.
+//! One object serves both sides: the member writes `spec`, the hub writes `status`. Each side announces the features that it
+//! supports in addition to the Go form ([`crate::features`]). The member renews the object only while it follows its own
+//! slices, so it is a heartbeat too. `kubectl get memberagents -A` shows it.
 
 use crate::hub;
 use crate::identity::Ownership;
@@ -13,14 +13,14 @@ use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 
-/// Plans the member's own object: made, and renewed while this cluster's slices are followed.
+/// Plans the member's own MemberAgent: it is created, and renewed while the watch of this cluster's slices is alive.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings.announces else { return Plan::default() };
     let plan = Plan::default().hindered_by(view.identity_hindrances(now));
     let name = view.own_member_agent();
     let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
     if !is_known || view.unreadable.has(Kind::MemberAgent, &name) {
-        return plan; // a change of these wakes us
+        return plan; // a change of these requeues this
     }
     let ownership = view.ownership(now);
     match ownership {
@@ -34,7 +34,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
             let create = Write::create(Kind::MemberAgent, name, Desired::MemberAgent(renewal()));
             Plan { writes: vec![create], ..plan }
         }
-        Some(held) if held.meta.deleting => plan, // its end wakes us
+        Some(held) if held.meta.deleting => plan, // its end requeues this
         Some(held) => match next_renewal(view, held, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
@@ -45,15 +45,15 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     }
 }
 
-/// Time of the next renewal, if it is not due now. Only fields that every definition of MemberAgent has are compared: one that
-/// the hub prunes differs for ever.
+/// Returns the time of the next renewal; `None` if it is due now. Only fields in every definition of MemberAgent are compared,
+/// since a field that the hub drops would always differ.
 fn next_renewal(
     view: &member::View,
     held: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // A time in the future is of a clock that was set back since.
+    // A time in the future means that the clock was set back since.
     // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
@@ -61,7 +61,7 @@ fn next_renewal(
     (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
 }
 
-/// The last write of a member that stops as planned. Another cluster with the same id may take over at once.
+/// Returns the last write of a member that stops as planned. After it, another cluster with the same id may take over soon.
 pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let held = view.member_agents.live(&view.own_member_agent())?;
@@ -78,13 +78,13 @@ pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the hub's answer to the member of that cluster. It is planned when the member renews, so what is counted is never
-/// older than that, and costs at most one write for each renewal.
+/// Plans the hub's status in a MemberAgent. Each renewal requeues it, so the counts are never older than the renewal and cost
+/// at most one write each.
 pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.watches.complete(&[Kind::MemberAgent]) {
-        return Plan::default(); // while the kind is not served there is nothing to answer
+        return Plan::default(); // without the kind there is nothing to write
     }
     let Some(held) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;

@@ -13,58 +13,55 @@
 use crate::ids::{Text, Timestamp};
 use crate::limits::RESTART_MICROS;
 
-/// Whether this cluster may act in the hub under its id.
+/// Ownership of this cluster's id, which decides if the cluster may act in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// It owns the id, or the check is off.
+    /// This cluster owns the id, or the check is off.
     Own,
-    /// It owns the id and has not renewed for too long: it renews before it acts.
+    /// This cluster owns the id but has not renewed for too long: it renews before it acts.
     Overdue,
-    /// No cluster owns the id: it writes its UID, and acts once it sees that.
+    /// No cluster owns the id: this cluster writes its UID, and acts once it sees that.
     Vacant,
-    /// Another cluster owns the id.
     Foreign {
-        /// UID of the namespace `kube-system` there.
+        /// UID of the other cluster's namespace `kube-system`.
         cluster: Text,
-        /// When the id becomes vacant if that cluster does not renew.
+        /// Time when the id becomes vacant without a further renewal.
         until: Timestamp,
     },
-    /// Not known yet.
     Unknown,
 }
 
-/// What is known of this cluster's own UID.
+/// UID of this cluster, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterUid {
     /// The namespace `kube-system` has not been read yet.
     NotRead,
-    /// This agent has no right to read it: the check is off.
+    /// This agent has no right to read the namespace: the check is off.
     NotReadable,
-    /// The UID.
     Known(Text),
 }
 
-/// What the newest MemberAgent says of the owner.
+/// Owner according to the newest MemberAgent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The owner; `None` where there is no MemberAgent, or one without a UID.
+    /// `None` without a MemberAgent, or if it has no UID.
     pub owner: Option<Owner>,
-    /// False where no renewal can be recorded: the hub has no definition of MemberAgent or an older one, or rejects the write.
+    /// False if no renewal can be recorded: the hub has no definition of MemberAgent or an older one, or it rejects the write.
     pub renewable: bool,
 }
 
-/// The owner of an id, as of its last renewal.
+/// Owner of an id at its last renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// UID of its namespace `kube-system`.
     pub cluster: Text,
-    /// When this agent first saw the renewal, on its own clock; if it was its own, when it sent that.
+    /// Time when this agent first saw the renewal, on its own clock; for its own renewal, the time when it was sent.
     pub seen: Timestamp,
-    /// It has announced that it stopped: another cluster may take over soon, but not while it is only restarted.
+    /// True if the owner announced a stop. Another cluster may take over soon, but not during a restart.
     pub stopped: bool,
 }
 
-/// Whether the cluster `own` may act. `record` is `None` until the hub's MemberAgents are listed.
+/// Returns the ownership of the id for the cluster `own`. `record` is `None` until the hub's MemberAgents are listed.
 pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, takeover_after_micros: i64) -> Ownership {
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {
@@ -74,7 +71,7 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
         ClusterUid::Known(own) => own,
     };
     match &record.owner {
-        // Where nobody can record an owner, no other cluster is protected by this one's silence.
+        // If nobody can record an owner, waiting would not protect another cluster.
         None if !record.renewable => Ownership::Own,
         // fault O5.1: Vacant ~> Own
         None => Ownership::Vacant,

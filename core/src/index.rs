@@ -1,16 +1,13 @@
-//! Tables of objects by name, and indexes from one name to others. Ordered throughout, so that plans never depend on
-//! a hash seed.
+//! Tables of objects by name, and indexes from keys to names. All are ordered, so that plans never depend on a hash seed.
 
 use crate::ids::{ObjectName, Text};
 use crate::model::Meta;
 use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An object that a [`Table`] can hold.
+/// An object that a [`Table`] can store.
 pub trait Held: Clone + PartialEq {
-    /// Its metadata.
     fn meta(&self) -> &Meta;
-    /// Its metadata, to change.
     fn meta_mut(&mut self) -> &mut Meta;
 }
 
@@ -35,12 +32,12 @@ held!(
     crate::model::MemberAgent
 );
 
-/// What taking an object in did.
+/// Result of [`Table::take`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken<T> {
-    /// The same as before, but for its version: nothing to plan.
+    /// Only the resourceVersion differs: nothing to plan.
     Same,
-    /// New or changed; the value before, if there was one.
+    /// New or changed, with the earlier value if there was one.
     Changed(Option<T>),
 }
 
@@ -55,23 +52,22 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Held> Table<T> {
-    /// The object of that name.
     pub fn get(&self, name: &ObjectName) -> Option<&T> {
         work::step();
         self.0.get(name)
     }
 
-    /// The object of that name, if it is not being deleted.
+    /// Returns the object with this name, unless it is being deleted.
     pub fn live(&self, name: &ObjectName) -> Option<&T> {
         self.get(name).filter(|object| !object.meta().deleting)
     }
 
-    /// All objects, by name.
+    /// Returns all objects, by name.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.values().inspect(|_| work::step())
     }
 
-    /// All objects of a namespace, by name.
+    /// Returns all objects of a namespace, by name.
     pub fn in_namespace<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a T> + 'a {
         self.0
             .range(ObjectName::new(namespace.clone(), "")..)
@@ -80,17 +76,16 @@ impl<T: Held> Table<T> {
             .map(|(_, object)| object)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// There are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes the newest state of an object. A change of nothing but the version is no change: it must not cost a plan.
+    /// Stores the newest state of an object. If only the resourceVersion changed, the result is [`Taken::Same`], so that no
+    /// plan is made.
     pub fn take(&mut self, object: T) -> Taken<T> {
         match self.0.get_mut(&object.meta().name) {
             Some(held) => {
@@ -107,14 +102,14 @@ impl<T: Held> Table<T> {
         }
     }
 
-    /// Forgets an object that is gone; nothing where another object stands under its name by now.
+    /// Removes an object, unless another object has its name by now.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
         let same = self.0.get(name).is_some_and(|held| &*held.meta().uid == uid);
         if same { self.0.remove(name) } else { None }
     }
 }
 
-/// From a key to the names that belong to it.
+/// Names by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index<K: Ord>(BTreeMap<K, BTreeSet<ObjectName>>);
 
@@ -125,12 +120,11 @@ impl<K: Ord> Default for Index<K> {
 }
 
 impl<K: Ord + Clone> Index<K> {
-    /// Adds a name under a key.
     pub fn insert(&mut self, key: K, name: ObjectName) {
         self.0.entry(key).or_default().insert(name);
     }
 
-    /// Removes it; a key without names is forgotten.
+    /// Removes a name from a key, and the key if it has no names left.
     pub fn remove(&mut self, key: &K, name: &ObjectName) {
         if let Some(names) = self.0.get_mut(key) {
             names.remove(name);
@@ -140,7 +134,7 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// Moves a name from one key to another (either may be absent).
+    /// Moves a name from one key to another; either may be absent.
     pub fn shift(&mut self, from: Option<K>, to: Option<K>, name: &ObjectName) {
         if from == to {
             return;
@@ -153,30 +147,29 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// The names under a key, ordered.
+    /// Returns the names of a key, in order.
     pub fn get<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
         self.0.get(key).into_iter().flatten().inspect(|_| work::step())
     }
 
-    /// True if the name stands under the key.
+    /// True if the key has the name.
     pub fn holds(&self, key: &K, name: &ObjectName) -> bool {
         work::step();
         self.0.get(key).is_some_and(|names| names.contains(name))
     }
 
-    /// The keys, ordered.
+    /// Returns all keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys().inspect(|_| work::step())
     }
 
-    /// Nothing is indexed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Index<ObjectName> {
-    /// The keys in a namespace, ordered.
+    /// Returns the keys in a namespace, in order.
     pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
         let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
         let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());

@@ -1,31 +1,30 @@
-//! What a latency sample is worth (seeds: the Go importer's rule; spec section 3).
+//! Latency samples for histograms, with the same limits as in the Go agents.
 
 use crate::ids::Timestamp;
 
-/// Stands for a duration that cannot be: the clocks of two clusters differ by more than the change took.
+/// Replacement for a duration that is not positive: the difference of two clusters' clocks is larger than the duration.
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;
 
-/// Longer ones are cut to this: twice the Go agents' last bucket bound, so that averages stay readable.
+/// Limit for long durations: twice the Go agents' last bucket bound, so that averages stay meaningful.
 pub const LONGEST_MILLISECONDS: f64 = 100_000.0;
 
-/// Bucket bounds in milliseconds: the Go agents' six, and finer ones below and between them.
+/// Bucket bounds in milliseconds: the six of the Go agents, and finer ones below and between them.
 pub const BUCKETS_MILLISECONDS: [f64; 19] = [
     1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 75.0, 100.0, 150.0, 250.0, 500.0, 750.0, 1_000.0, 2_500.0, 5_000.0,
     // fault L8.1: 50_000 ~> 60_000
     10_000.0, 25_000.0, 50_000.0,
 ];
 
-/// A duration between two clocks, made fit for a histogram.
+/// A duration between two clocks, corrected for a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// What to observe.
+    /// Value to observe.
     pub milliseconds: f64,
-    /// The raw difference was not positive or was too long, and was replaced.
+    /// True if the difference was not positive or too long, and was replaced.
     pub clamped: bool,
 }
 
-/// The time from when a change was first seen to now, in whole milliseconds as the Go agents count it, but finer: the
-/// part below a millisecond is kept.
+/// Returns the time from `since` to `now`. Unlike in the Go agents, fractions of a millisecond are kept.
 pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
     #[allow(clippy::cast_precision_loss, reason = "a difference of 285 years still fits")]
     let milliseconds = (now.0 - since.0) as f64 / 1_000.0;

@@ -1,27 +1,27 @@
-//! The rules of fleetnet, pure: what should be written, given what is known.
+//! Rules of fleetnet as pure functions: from everything that is known to the writes that must follow.
 //!
 //! ```text
 //!  event ──► view (model + indexes) ──► dirty keys ──► plan(&view, &key, now) ──► Plan { writes, again }
 //! ```
 //!
-//! Nothing here does I/O, reads a clock, draws a random number or waits: time comes in as data, iteration is ordered, and
-//! the same view always gives the same plan. Two agents stand on it: the member agent ([`member`]: export and import) and
-//! the hub agent ([`hub`]: resolve and distribute).
+//! This crate does no I/O, reads no clock, draws no random number and never waits. Times come in with the events, iteration is
+//! ordered, and the same view always gives the same plan. Two agents use it: the member agent ([`member`]: export and import)
+//! and the hub agent ([`hub`]: conflict resolution and distribution).
 //!
-//! | file | its rules |
+//! | file | rules |
 //! |---|---|
-//! | [`export`] | a member's Service and slices to the hub, and what the hub said of it back |
-//! | [`resolve`] | many exports of one Service to one import; who may import it ([`claims`]) |
-//! | [`distribute`] | which importer gets which slice |
-//! | [`rights`] | who may export from, and import from, a namespace of the hub |
+//! | [`export`] | a member's Services and slices to the hub, and the hub's outcome back |
+//! | [`resolve`] | from many exports of one Service to one import; the members that may import it ([`claims`]) |
+//! | [`distribute`] | the importers that get a slice |
+//! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
-//! | [`handshake`] | that a member is there, and what each side may tell the other ([`features`]) |
-//! | [`identity`] | which of several clusters with one id acts in the hub |
-//! | [`conditions`] | what users are told, and when, in the words of [`reasons`] |
+//! | [`handshake`] | heartbeats of members, and announcements of both sides ([`features`]) |
+//! | [`identity`] | the one of several clusters with one id that acts in the hub |
+//! | [`conditions`] | conditions and Events for users, with the names of [`reasons`] |
 
 #![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
-// Unit tests use the builders of the integration tests, which know the crate by its name.
+// Unit tests use the builders of the integration tests, which refer to the crate by its name.
 #[cfg(test)]
 extern crate self as fleetnet_core;
 #[cfg(test)]

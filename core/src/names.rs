@@ -1,4 +1,5 @@
-//! Names that the agents give to objects, each a function of what it names: the same export always gets the same name.
+//! Names of the objects that the agents create. Each name is a function of its source, so the same export always gets the same
+//! name.
 
 use crate::ids::{ObjectName, Text};
 use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
@@ -6,41 +7,41 @@ use crate::model::ServicePort;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Prefix of a member's namespace in the hub; the rest is the cluster id (spec 4.6).
+/// Prefix of member namespaces; the rest is the cluster id.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
-/// The hub namespace of a member.
+/// Returns the member namespace of a cluster.
 pub fn member_namespace(cluster: &str) -> Text {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
 
-/// The cluster id that a hub namespace belongs to: what an object there says of its own origin is not trusted.
+/// Returns the cluster id of a member namespace. It is trusted, unlike the cluster id in an object's reference.
 pub fn cluster_of(namespace: &str) -> Option<Text> {
     namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(Text::from)
 }
 
-/// Whether it can be the id of a cluster: its hub namespace must be a namespace.
+/// True if it can be a cluster id: the member namespace with it must be a valid name.
 pub fn is_cluster_id(cluster: &str) -> bool {
     is_part_of_subdomain(cluster) && member_namespace(cluster).len() <= LABEL_CHARS_MAX
 }
 
-/// True if a namespace can be the hub namespace of a member.
+/// True if it can be a member namespace.
 pub(crate) fn is_member_namespace(namespace: &str) -> bool {
     cluster_of(namespace).is_some_and(|cluster| is_cluster_id(&cluster))
 }
 
-/// How long the part of a slice name is that tells exports apart.
+/// Number of hex digits at the end of a slice export's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuffixLength {
-    /// 5 hex digits, as long as the Go agents' random ones.
+    /// 5 hex digits, as many as the Go agents' random ones.
     Short,
-    /// 10 hex digits, where the short name is held by another source.
+    /// 10 hex digits, if another source has the short name.
     Long,
 }
 
-/// Name of the export of a slice, and of its imports: `<cluster>-<namespace>-<slice>-<hex>` (spec 2.1,
-/// `FleetScopedUniqueName`), each part cut to 81 characters, always a valid subdomain. The hex digits are the start of
-/// SHA-256 over the UIDs of the slice and of its ServiceExport: a new export gets a new name.
+/// Returns the name of a slice export and of the slices distributed from it: `<cluster>-<namespace>-<slice>-<hex>`. Each part
+/// is cut to 81 characters, so the name is always a valid subdomain. The hex digits are the start of SHA-256 over the UIDs of
+/// the slice and of its ServiceExport. So a new export gets a new name.
 pub fn slice_export_name(
     cluster: &str,
     namespace: &str,
@@ -58,30 +59,31 @@ pub fn slice_export_name(
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
 
-/// The name without its hex digits.
+/// Returns the name without its hex digits.
 fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     let [cluster, namespace, slice] = [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS));
     format!("{cluster}-{namespace}-{slice}-")
 }
 
-/// Whether the export of a slice is named after that slice of a cluster, whoever of the agents named it.
+/// True if the name is one that any agent would give to the export of this slice.
 pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
     name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
 }
 
-/// Whether the export of a slice is named after a cluster, whoever of the agents named it.
+/// True if the name is one that any agent would give to an export of this cluster.
 pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// The name `<namespace>-<name>` of spec 2.1, if it is a DNS label (RFC 1035) and so fits every object that bears it.
+/// Returns the name `<namespace>-<name>`, if it is a DNS label (RFC 1035), which is valid for every kind that gets it.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
     // fault N2.1: is_dns_1035_label(&joined).then(|| ~> Some(
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// The name that takes its place where [`joined`] is taken or gives nothing (B3): cut, and ending in 5 hex of the UID.
+/// Returns the name to use if [`joined`] is taken or too long (B3 in docs/behaviour.md): cut, with 5 hex digits of the UID at
+/// the end.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
@@ -90,7 +92,7 @@ pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
-/// Whether a Service may have that name (RFC 1035 label).
+/// True if a Service may have this name (RFC 1035 label).
 pub fn is_dns_1035_label(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.len() <= LABEL_CHARS_MAX
@@ -104,7 +106,7 @@ pub fn is_dns_1123_label(name: &str) -> bool {
     name.len() <= LABEL_CHARS_MAX && is_part_of_subdomain(name)
 }
 
-/// Whether an object may have that name (RFC 1123 subdomain; Kubernetes bounds the whole of it only).
+/// True if an object may have this name (RFC 1123 subdomain; Kubernetes limits only its total length).
 pub(crate) fn is_dns_1123_subdomain(name: &str) -> bool {
     name.len() <= SUBDOMAIN_CHARS_MAX && name.split('.').all(is_part_of_subdomain)
 }
@@ -114,7 +116,7 @@ fn is_part_of_subdomain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
 }
 
-/// Whether a port of a container may have that name (RFC 6335 service name): what a target port can say.
+/// True if a port of a container may have this name (RFC 6335 service name), which a target port can refer to.
 pub(crate) fn is_port_name(name: &str) -> bool {
     name.len() <= PORT_NAME_CHARS_MAX
         && is_part_of_subdomain(name)
@@ -122,12 +124,12 @@ pub(crate) fn is_port_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// Whether an object of a namespace can be called so, and a Service at that.
+/// True if the namespace and the name are valid for a Service.
 pub(crate) fn can_be_service(name: &ObjectName) -> bool {
     is_dns_1123_label(&name.namespace) && is_dns_1123_label(&name.name)
 }
 
-/// Whether it may be the value of a label: empty, or letters, digits, dashes, underscores and dots between letters or digits.
+/// True if a label may have this value: empty, or letters, digits, dashes, underscores and dots between letters or digits.
 pub(crate) fn is_label_value(value: &str) -> bool {
     let bytes = value.as_bytes();
     let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
@@ -137,21 +139,21 @@ pub(crate) fn is_label_value(value: &str) -> bool {
         && ends(bytes.last())
 }
 
-/// Whether it is a name with, or without, a domain before it: `h2c`, `kubernetes.io/h2c`.
+/// True if it is a name with or without a domain in front of it: `h2c`, `kubernetes.io/h2c`.
 pub(crate) fn is_qualified_name(name: &str) -> bool {
     let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
 
-/// Fingerprint of what exports of one Service must agree in: their ports, and whether they are headless.
+/// Returns the fingerprint of what exports of one Service must have in common: their ports, and whether they are headless.
 pub fn offer_fingerprint(ports: &[ServicePort], headless: bool) -> Text {
     let ports = ports_fingerprint(ports);
     // fault F6.1: if headless { format!("{ports}-headless").into() } else { ~> { let _ = headless;
     if headless { format!("{ports}-headless").into() } else { ports }
 }
 
-/// Fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports are the exporter's
-/// own business and do not count (design section 4, Conflict).
+/// Returns the fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
+/// since each exporter chooses its own.
 pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
         .iter()
@@ -168,7 +170,7 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
 }
 
-/// The first hex digits of SHA-256 over some parts; a zero byte between them keeps `ab`+`c` and `a`+`bc` apart.
+/// Returns the first hex digits of SHA-256 over some parts. A zero byte after each part keeps `ab`+`c` and `a`+`bc` apart.
 fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -183,7 +185,7 @@ fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     hex
 }
 
-/// At most that many characters, and none at the end that a subdomain may not have before a dash.
+/// Cuts a part to a number of characters, and removes characters at its end that a subdomain may not have before a dash.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
     // fault E3.2: part[..end].trim_end_matches(['-', '.']) ~> &part[..end]
@@ -270,8 +272,8 @@ mod tests {
         ServicePort { name: name.into(), protocol: "TCP".into(), app_protocol: None, port: number, target_port: None }
     }
 
-    /// The hub keeps fingerprints in `ports-offered-since`. An upgrade that changed one would stamp every export again and
-    /// so change who wins conflicts.
+    /// The hub stores fingerprints in `ports-offered-since`. If an upgrade changed them, it would stamp every export again,
+    /// which changes the winners of conflicts.
     #[test]
     fn fingerprints_and_names_that_are_stored_never_change() {
         let (http, admin) = (port("http", 80), port("admin", 81));

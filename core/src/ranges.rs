@@ -1,41 +1,40 @@
-//! Ranges of addresses in CIDR form: where the endpoints of a source may lie, if that is declared.
+//! Address ranges in CIDR notation, in which the endpoints of a source must be.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A range of addresses: `10.1.0.0/16`, `fd00:1::/32`.
+/// An address range: `10.1.0.0/16`, `fd00:1::/32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     network: IpAddr,
     bits: u8,
 }
 
-/// Why something is not a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// No address, or none of IPv4 or IPv6.
+    /// It does not start with an IPv4 or IPv6 address.
     Address(String),
     /// The length is missing, or not a number that fits the address family.
     Length(String),
-    /// Bits are set beyond the length: the range that was meant is not clear.
+    /// Bits are set beyond the length, so the range is ambiguous.
     HostBits {
-        /// As written.
+        /// Text of the user.
         written: String,
-        /// The range that the address lies in.
+        /// Range that contains the address.
         range: Range,
     },
 }
 
 impl Range {
-    /// Whether an address lies in it; of IPv4 also one in IPv6 form.
+    /// True if the range contains the address, also in the form of an IPv4-mapped IPv6 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.network.is_ipv4() && start(address, self.bits) == self.network
     }
 }
 
-/// The first address of the range of that length that an address lies in.
+/// Returns the first address of the range with this length that contains an address.
 fn start(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {

@@ -1,31 +1,30 @@
-//! Reasons: the words in which users are told what becomes of their objects.
+//! Reasons: names for what happens to users' objects.
 //!
-//! Each is defined here once, and is the same word wherever it is said: as the reason of a condition and of an Event, in the
-//! field `reason` of the log, in the label `reason` of a metric. `docs/events.md` says of each what it means and what to do.
-//! Those of conditions that Go agents set too are theirs (spec 1.2, 1.3).
+//! Each is defined here once. The same name is the reason of conditions and Events, the field `reason` of the log and the label
+//! `reason` of metrics. `docs/events.md` explains each, and what to do. Reasons of conditions that the Go agents also set have
+//! their names.
 
 use std::fmt;
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])+ $kind:ident $name:ident,)+) => {
-        /// Why something is told.
+        /// Reason of a condition, an Event, a log line or a metric.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason {
             $($(#[doc = $doc])+ $name,)+
         }
 
         impl Reason {
-            /// All of them.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word.
+            /// Returns the name.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)+
                 }
             }
 
-            /// Whether a user should look at it: then its Events are of type `Warning`, otherwise `Normal`.
+            /// True if a user must look at it. Then its Events have the type `Warning`, otherwise `Normal`.
             pub const fn is_warning(self) -> bool {
                 match self {
                     $(Self::$name => reasons!(@is_warning $kind),)+
@@ -38,75 +37,75 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A Service may be exported.
+    /// The Service may be exported.
     Normal ServiceIsValid,
-    /// A Service that is to be exported is not there.
+    /// The Service of a ServiceExport does not exist.
     Warning ServiceNotFound,
-    /// A Service is of a kind that is not exported.
+    /// The Service has a type that is not exported.
     Warning ServiceIneligible,
-    /// A Service, or a slice, has more ports than can be exported.
+    /// A Service or slice has more ports than the limit.
     Warning TooManyPorts,
-    /// The weight of an export says nothing usable.
+    /// The weight of an export is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
-    /// The hub does not let a cluster export a Service.
+    /// The hub does not allow a cluster to export a Service.
     Warning ExporterNotAllowed,
-    /// It does again.
+    /// The hub allows a cluster to export a Service again.
     Normal ExporterAllowed,
-    /// The hub has still to judge an export.
+    /// An export waits for conflict resolution.
     Normal ServicePendingConflictResolution,
-    /// An export agrees with those of other clusters.
+    /// An export has no conflict with those of other clusters.
     Normal NoConflictFound,
-    /// It does not.
+    /// An export has a conflict with those of other clusters.
     Warning ConflictFound,
-    /// What a MultiClusterService wants is there and imported.
+    /// The import of a MultiClusterService exists and is used.
     Normal FoundServiceImport,
-    /// It is not there, or somebody else's.
+    /// The import of a MultiClusterService does not exist, or another one controls it.
     Normal UnknownServiceImport,
-    /// Who exports a Service, or what, has changed.
+    /// The exporters of a Service, or its exported content, changed.
     Normal SuccessfulUpdateStatus,
-    /// Nobody exports a Service any more.
+    /// No cluster exports a Service any more.
     Normal NoExportedService,
-    /// Who imports a Service has changed.
+    /// The importers of a Service changed.
     Normal ImportersChanged,
-    /// Another cluster imports a Service that one cluster only may import.
+    /// Another cluster has the exclusive claim of a Service.
     Normal ImportHeldByAnother,
     /// A Service stays imported with type ClusterIP, since type LoadBalancer is not granted.
     Normal LoadBalancerNotGranted,
-    /// The hub does not let a cluster import a Service.
+    /// The hub does not allow a cluster to import a Service.
     Warning ImporterNotAllowed,
-    /// A MultiClusterService was deleted and nothing of it is left.
+    /// A MultiClusterService was deleted, and all its objects are removed.
     Normal UnimportedService,
-    /// The names under which something would be made are those of others.
+    /// Other objects have all possible names of an object.
     Warning NameHeldByAnother,
-    /// Another cluster exports a slice already.
+    /// Another cluster already exports a slice.
     Warning SliceHeldByAnother,
-    /// A name is none that an object here can have.
+    /// A name is not valid for the object to create.
     Warning NameRefused,
-    /// Addresses of a slice are not imported.
+    /// Some addresses of a slice are not imported.
     Warning AddressRefused,
-    /// Ports of a slice, or of a Service, are not imported.
+    /// Some ports of a slice or Service are not imported.
     Warning PortRefused,
-    /// A peer does not announce that it understands what it would have to be told.
+    /// A peer does not announce the feature that an object needs.
     Warning NotUnderstood,
-    /// A derived Service does not say any more that it is ours.
+    /// A derived Service lost the labels that show its origin.
     Warning DerivedServiceLost,
-    /// What something stands on is there and cannot be read.
+    /// An object that another depends on is undecodable.
     Warning ObjectUnreadable,
-    /// Who may export and import cannot be asked.
+    /// The rights to export and import cannot be read.
     Warning RightsNotEnforced,
     /// Another cluster owns the cluster id.
     Warning ClusterIdInUse,
     /// Two agents renew for one cluster.
     Warning ClusterIdShared,
-    /// A second cluster with the same id would not be noticed.
+    /// A second cluster with the same id would not be detected.
     Warning ClusterIdNotChecked,
-    /// A server refused a write for its content.
+    /// A server rejected a write for its content.
     Warning WriteRefused,
-    /// A server does not let an agent write, or lacks what it would write to.
+    /// A server denied a write, or lacks its kind or namespace.
     Warning WriteDenied,
-    /// Another writer undoes what an agent writes.
+    /// Another writer undoes an agent's writes.
     Warning WritesUndone,
-    /// No other writer does so any more.
+    /// Another writer stopped to undo an agent's writes.
     Normal WritesStand,
 }
 

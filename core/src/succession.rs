@@ -1,17 +1,18 @@
-//! Make before break: what one source says of one Service may take another shape (its slices are made anew with other
-//! ports, its endpoints move from one slice to another), and at no moment may less of it stand than before and after.
+//! Make-before-break. The content of a Service from one source may move: its slices are created again with other ports, or
+//! endpoints move between slices. During the move no endpoint may be missing.
 //!
-//! So a slice's withdrawal waits while another slice of the same Service and source is still to be written on the same
-//! side, and stays away where that is refused. Each hop keeps to this by itself: the exporter, the hub for each importer,
-//! the importer. Only what takes away waits, and only for what adds, so nothing ever waits in a circle.
+//! So the withdrawal of a slice waits until other slices of the same Service and source are written on the same side, also
+//! while their writes are rejected. Each hop does this by itself: the exporter, the hub for each importer, and the importer.
+//! Only removals wait, and only for additions, so there is no deadlock.
 
 use crate::model::{Endpoint, SliceContent};
 use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is what the
-/// replacement is to say, `held` what it says (`None` where it does not exist), `going` what the slice being removed says.
+/// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is the desired
+/// content of the replacement, `held` its present content (`None` if it does not exist), and `going` the content of the slice
+/// being removed.
 pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceContent, going: &'a SliceContent) -> bool {
     // fault F10.1: || going.address_type != wanted.address_type ~>
     if going.endpoints.is_empty() || wanted.endpoints.is_empty() || going.address_type != wanted.address_type {
@@ -25,15 +26,15 @@ pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceConte
     if held.endpoints == wanted.endpoints {
         return false;
     }
-    // Other endpoints of it come and go without delaying the withdrawal, however often that is.
+    // Only shared endpoints count. So other endpoints of the replacement may change at any rate without a delay of the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (going, held) = (addresses(going), addresses(held));
     // fault T35.1: contains(&endpoint) && !held.contains(& ~> iter().any(|other| *other == endpoint) && !held.iter().any(|other| *other ==
     wanted.endpoints.iter().map(Addresses::of).any(|endpoint| going.contains(&endpoint) && !held.contains(&endpoint))
 }
 
-/// The addresses of an endpoint: its identity, whatever else is said of it. Ordered, since a member decides how many
-/// endpoints there are and each is looked for among all.
+/// Addresses of an endpoint, which are its identity. They are ordered, since a member decides how many endpoints there are and
+/// each is looked up among all.
 struct Addresses<'a>(&'a [Box<str>]);
 
 impl<'a> Addresses<'a> {
@@ -63,7 +64,7 @@ impl PartialEq for Addresses<'_> {
 
 impl Eq for Addresses<'_> {}
 
-/// Whether a change takes away all that stands.
+/// True if a change removes the last endpoint.
 pub(crate) fn empties(held: &SliceContent, wanted: &SliceContent) -> bool {
     wanted.endpoints.is_empty() && !held.endpoints.is_empty()
 }

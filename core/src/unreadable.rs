@@ -1,8 +1,8 @@
-//! Objects that are there and cannot be read. Absence takes things away, and such an object is not absent: what stands on it
-//! stays and is not made a second time, until it can be read or is gone. What was known of one before is in its table.
+//! Undecodable objects: they exist but fail to decode. Such an object is not absent. Its counterparts stay and are not created
+//! a second time, until it is decodable or gone. Its last decodable state is in its table.
 //!
-//! What an object is about is told by its name, or else by its content alone: then its namespace is all there is to go by.
-//! Each rule asks in the narrowest of these, so that one such object holds up nothing else.
+//! The name identifies the counterparts of some objects. For others only the content does, so only the namespace is known. Each
+//! rule asks in the narrowest way, so that one undecodable object blocks nothing else.
 
 use crate::ids::{ObjectName, Text};
 use crate::index::Index;
@@ -10,22 +10,22 @@ use crate::model::Kind;
 use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Their names, by kind; as many as the watches tell. Any member can make many, and each plan of everybody asks for some.
+/// Names of all undecodable objects, by kind. Members can create many, and each plan looks some up, so lookups must be fast.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unreadable {
     names: BTreeMap<Kind, BTreeSet<ObjectName>>,
-    /// Name to the objects that bear it, in whatever namespace.
+    /// Name to the objects with this name in all namespaces.
     named: BTreeMap<Kind, Index<Text>>,
 }
 
 impl Unreadable {
-    /// Takes note of one; whether that is new.
+    /// Adds an object. True if it is new.
     pub fn insert(&mut self, kind: Kind, name: ObjectName) -> bool {
         self.named.entry(kind).or_default().insert(name.name.clone(), name.clone());
         self.names.entry(kind).or_default().insert(name)
     }
 
-    /// It can be read, or is gone; whether it was one.
+    /// Removes an object that is decodable again or gone. True if it was there.
     pub fn remove(&mut self, kind: Kind, name: &ObjectName) -> bool {
         let Some(names) = self.names.get_mut(&kind) else { return false };
         let was = names.remove(name);
@@ -41,23 +41,23 @@ impl Unreadable {
         was
     }
 
-    /// Whether the object of that name is one.
+    /// True if the object is undecodable.
     pub fn has(&self, kind: Kind, name: &ObjectName) -> bool {
         // fault A9.1: self.names.get(&kind).is_some_and(|names| names.contains(name)) ~> { let _ = name; self.names.get(&kind).is_none() && false }
         self.names.get(&kind).is_some_and(|names| names.contains(name))
     }
 
-    /// Those of a kind that bear this name, in whatever namespace.
+    /// Returns the objects of a kind with this name, in all namespaces.
     pub fn named<'a>(&'a self, kind: Kind, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.named.get(&kind).map(|named| named.get(name)).into_iter().flatten()
     }
 
-    /// Whether there is one of a kind in a namespace.
+    /// True if a namespace has an undecodable object of a kind.
     pub fn any_in(&self, kind: Kind, namespace: &Text) -> bool {
         self.within(kind, namespace).next().is_some()
     }
 
-    /// Whether there is another of a kind in the namespace of one.
+    /// True if the object's namespace has another undecodable object of the kind.
     pub fn any_beside(&self, kind: Kind, name: &ObjectName) -> bool {
         self.within(kind, &name.namespace).any(|held| held != name)
     }
@@ -69,7 +69,7 @@ impl Unreadable {
         names.inspect(|_| work::step()).take_while(move |name| name.namespace == *namespace)
     }
 
-    /// There is none, as it should be.
+    /// True if there are none, which is the normal state.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
