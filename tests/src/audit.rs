@@ -1,8 +1,8 @@
-//! What an API server was asked to write, by whom, counted exactly from its audit log.
+//! Writes that an API server was asked for, by user, counted exactly from its audit log.
 //!
-//! The server logs each request twice, synchronously: before it is handled and after it was answered. The second entry
-//! may come a moment later than the answer. So a reader sends a marker request, waits until the log has it, and then until
-//! every request that was logged before the marker has its second entry: from there on the count is final.
+//! The server logs each request twice, synchronously: before it handles the request, and after it has answered. The second
+//! entry may come a moment later than the answer. So a reader sends a marker request and waits until the log has it. Then it
+//! waits until every request that was logged before the marker has its second entry: from there on the count is final.
 
 use crate::eventually::Deadline;
 use crate::limits::POLL;
@@ -16,55 +16,50 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use tokio::sync::Mutex;
 
-/// The audit log of one API server.
 pub struct Audit {
     path: PathBuf,
     admin: kube::Client,
     reader: Mutex<Reader>,
 }
 
-/// A point in an audit log at which all that was asked before is answered and counted: how many writes that were.
+/// A point in an audit log at which all earlier requests are answered and counted: the number of their writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
 /// A mark in every cluster of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetMark {
-    /// In the hub.
     pub hub: Mark,
-    /// In the members, in their order.
     pub members: Vec<Mark>,
 }
 
-/// What was written in every cluster of a fleet.
+/// Writes in every cluster of a fleet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FleetLedger {
-    /// In the hub.
     pub hub: Ledger,
-    /// In the members, in their order.
     pub members: Vec<Ledger>,
 }
 
 /// A write that a server was asked for.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Entry {
-    /// Who asked.
     pub user: String,
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// The plural, with the subresource after a slash where there is one.
+    /// Plural, with the subresource after a slash if there is one.
     pub resource: String,
-    /// The namespace; empty for what has none.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object; empty where the server chose the name.
+    /// Empty where the server chose the name.
     pub name: String,
-    /// The HTTP status of the answer.
+    /// HTTP status of the answer.
     pub status: u16,
 }
 
-/// Writes, in the order in which they were answered.
+/// Writes, in the order of their answers.
 ///
-/// Shown as one line for each user (of a service account the name alone), verb, resource and namespace, ordered, with their number in front; refused ones apart:
+/// Shown as one line for each user (of a service account only the name), verb, resource and namespace, ordered, with the count
+/// in front. Failed writes have lines of their own:
 ///
 /// ```text
 ///   100 patch endpointsliceexports in fleet-member-a by member-agent-1
@@ -86,27 +81,20 @@ impl Audit {
         Self { path, admin, reader: Mutex::new(Reader::default()) }
     }
 
-    /// A mark after all that has been asked until now.
+    /// Returns a mark after all requests until now.
     ///
-    /// # Errors
-    /// Where the server does not answer, or the log cannot be read or is not complete in time.
+    /// # Errors If the server does not answer, or the log is unreadable or not complete in time.
     pub async fn mark(&self) -> anyhow::Result<Mark> {
         self.settle().await.map(|reader| Mark(reader.writes.len()))
     }
 
-    /// What was asked between `mark` and now.
-    ///
-    /// # Errors
-    /// As [`Audit::mark`].
+    /// Writes between `mark` and now.
     pub async fn since(&self, mark: Mark) -> anyhow::Result<Ledger> {
         let reader = self.settle().await?;
         Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
     }
 
-    /// When the server received each write since `mark` that `condition` is true for, in the order of the answers.
-    ///
-    /// # Errors
-    /// As [`Audit::mark`].
+    /// Times at which the server received the writes since `mark` that fulfil `condition`, in the order of the answers.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));
@@ -138,18 +126,18 @@ impl Audit {
     }
 }
 
-/// How far the log has been read, and what was found.
+/// Position in the log, and what was found.
 #[derive(Debug, Default)]
 struct Reader {
     offset: u64,
     markers: usize,
     last_marker: String,
-    /// Writes that have been asked for and not yet answered, by the server's id of the request.
+    /// Writes without an answer yet, by the server's id of the request.
     open: BTreeSet<String>,
     writes: Vec<Write>,
 }
 
-/// A write, and when the server received it.
+/// A write, and the time at which the server received it.
 #[derive(Debug)]
 struct Write {
     entry: Entry,
@@ -163,7 +151,7 @@ impl Reader {
         file.seek(SeekFrom::Start(self.offset)).with_context(context)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).with_context(context)?;
-        // What comes after the last line end is still being written.
+        // The part after the last line end is not complete yet.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.take(serde_json::from_slice(line).with_context(context)?);
@@ -185,7 +173,7 @@ impl Reader {
     }
 }
 
-/// One line of the log, as `audit.k8s.io/v1` has it.
+/// One line of the log, in the form of `audit.k8s.io/v1`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -203,7 +191,7 @@ struct Line {
     response_status: ResponseStatus,
 }
 
-/// Of a request whose token is refused it is empty.
+/// Empty for a request whose token was rejected.
 #[derive(Deserialize)]
 struct User {
     #[serde(default)]
@@ -240,55 +228,50 @@ impl Line {
 }
 
 impl Ledger {
-    /// Those for which `wanted` holds.
     #[must_use]
     pub fn filter(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
         Self(self.0.iter().filter(|entry| wanted(entry)).cloned().collect())
     }
 
-    /// Those of one user.
     #[must_use]
     pub fn of_user(&self, user: &str) -> Self {
         self.filter(|entry| entry.user == user)
     }
 
-    /// Those of the agents under test: of every user whose name holds `agent`.
+    /// Writes of the agents under test: of every user whose name contains `agent`.
     #[must_use]
     pub fn of_agents(&self) -> Self {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Without Leases, heartbeats and Events, which have a budget of their own.
+    /// Writes without Leases, heartbeats and Events, which have a budget of their own.
     #[must_use]
     pub fn objects(&self) -> Self {
         self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())
     }
 
-    /// Only Leases.
     #[must_use]
     pub fn leases(&self) -> Self {
         self.filter(Entry::is_lease)
     }
 
-    /// Only heartbeats of members, and the hub's answers.
+    /// Heartbeats of members, and the hub's answers.
     #[must_use]
     pub fn heartbeats(&self) -> Self {
         self.filter(Entry::is_heartbeat)
     }
 
-    /// Only Events.
     #[must_use]
     pub fn events(&self) -> Self {
         self.filter(Entry::is_event)
     }
 
-    /// How many.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many of each kind: what is shown, as data.
+    /// Counts by kind: the shown lines, as data.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
@@ -317,7 +300,7 @@ impl Entry {
     fn kind(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!(" in {}", self.namespace) };
         let refusal = if self.status < 400 { String::new() } else { format!(": {}", self.status) };
-        // A service account is shown by its name alone.
+        // Only the name of a service account is shown.
         let user = self.user.rsplit(':').next().unwrap_or_default();
         format!("{} {}{place} by {user}{refusal}", self.verb, self.resource)
     }
@@ -338,7 +321,7 @@ impl FleetLedger {
         std::iter::once(&self.hub).chain(&self.members)
     }
 
-    /// What the agents wrote, Leases and Events apart.
+    /// Writes of the agents without Leases, heartbeats and Events.
     #[must_use]
     pub fn objects(&self) -> Self {
         let objects = |ledger: &Ledger| ledger.of_agents().objects();

@@ -1,4 +1,4 @@
-//! Where the binaries are that tests start, and that they are what the sources say.
+//! Binaries that tests start, built from the present sources.
 
 use crate::watchdog;
 use anyhow::{Context as _, bail, ensure};
@@ -10,24 +10,18 @@ use std::process::Command;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
 
-/// What was found or built, one at a time; a test process stays with what it found first.
+/// Binaries that were found or built, one at a time. A test process always uses what it found first.
 static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
 
-/// The path of an agent's binary.
+/// Path of an agent's binary.
 ///
-/// A test build does not build the binaries of other packages, so one that is missing, or older than a source that it
-/// was made from, is built here: a test never runs on an agent of yesterday.
-///
-/// # Errors
-/// Where it cannot be built.
+/// A test build does not build the binaries of other packages. So this function builds a binary that is missing or older than
+/// one of its sources: a test never runs an outdated agent.
 pub async fn of_agent(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, current).await
 }
 
-/// The path of a binary of this package, which every test build of the package makes.
-///
-/// # Errors
-/// Where it is not there and cannot be built.
+/// Path of a binary of this package, which every test build of the package makes.
 pub async fn of_harness(name: &'static str) -> anyhow::Result<PathBuf> {
     find(name, |binary| Ok(binary.is_file())).await
 }
@@ -47,7 +41,7 @@ async fn find(name: &'static str, usable: fn(&Path) -> anyhow::Result<bool>) -> 
     Ok(binary)
 }
 
-/// `target/<profile>`: our own executable is there, or in `deps` below it where it is a test.
+/// Folder `target/<profile>`: this executable is in it, or in `deps` below it if it is a test.
 fn folder() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     let folder = own.parent().with_context(|| format!("{} has no folder", own.display()))?;
@@ -57,7 +51,7 @@ fn folder() -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Whether the binary is there and no source of it is newer. Cargo lists the sources in the `.d` file beside it.
+/// True if the binary exists and none of its sources is newer. Cargo lists the sources in the `.d` file beside it.
 fn current(binary: &Path) -> anyhow::Result<bool> {
     let (Ok(built), Ok(rule)) = (modified(binary), fs::read_to_string(binary.with_extension("d"))) else {
         return Ok(false);
@@ -78,10 +72,10 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
     fs::metadata(path)?.modified()
 }
 
-/// Builds with the profile of this program: its binary goes to the folder that this one is in.
+/// Builds with the profile of this program, so that the binary goes to the same folder.
 fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // The folder of the profile `dev` is the only one that has another name.
+    // Only the folder of the profile `dev` has another name than its profile.
     let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);
     let output = Command::new(cargo)
         .current_dir(xtask::root())

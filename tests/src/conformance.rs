@@ -1,7 +1,7 @@
-//! The conformance suite: the same calls on memkube and on a real kube-apiserver, and what differs in their answers.
+//! The conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
 //!
 //! ```text
-//! table/*.calls ──> script (cases of steps) ──> play (one case on one server) ──> normal (what no two servers share) ──> compare
+//! table/*.calls ──> script (cases of steps) ──> play (one case on one server) ──> normal (without server-specific values) ──> compare
 //! random (cases from a seed, and the smallest that still differs) ─┘
 //! ```
 
@@ -17,7 +17,7 @@ mod stream;
 
 use script::Case;
 
-/// The table, a file per theme.
+/// The table, with a file for each theme.
 const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
@@ -38,40 +38,37 @@ const TABLE: [(&str, &str); 17] = [
     ("reviews", include_str!("conformance/table/reviews.calls")),
 ];
 
-/// Of [`table`], for the file of what differs in it.
+/// Name of the file with the differences of [`table`].
 pub const TABLE_NAME: &str = "table";
-/// Of [`forgetful_table`].
+/// Name of the file with the differences of [`forgetful_table`].
 pub const FORGETFUL_NAME: &str = "forgetful";
 
-/// What is asked of servers that forget what was soon.
+/// Cases for servers that soon drop their history.
 const FORGETFUL: [(&str, &str); 1] = [("expired", include_str!("conformance/table/expired.calls"))];
 
-/// Of [`cleaned_table`].
+/// Name of the file with the differences of [`cleaned_table`].
 pub const CLEANED_NAME: &str = "cleaned";
 
-/// What is asked of servers beside which controllers delete.
+/// Cases for servers beside which controllers delete objects.
 const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/cleaned.calls"))];
 
-/// What is asked of servers beside which kube-controller-manager empties namespaces and collects garbage.
+/// Cases for servers beside which kube-controller-manager empties namespaces and collects garbage.
 ///
-/// # Errors
-/// Where a line of it cannot be read; the error names file and line.
+/// # Errors If a line is malformed; the error names file and line.
 pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
     read(&CLEANED)
 }
 
-/// What is asked of servers that forget what was soon: they compact their store every [`servers::COMPACTION`].
+/// Cases for servers that soon drop their history: they compact their store every [`servers::COMPACTION`].
 ///
-/// # Errors
-/// Where a line of it cannot be read; the error names file and line.
+/// # Errors If a line is malformed; the error names file and line.
 pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
     read(&FORGETFUL)
 }
 
-/// The whole table but for [`forgetful_table`] and [`cleaned_table`].
+/// The whole table except [`forgetful_table`] and [`cleaned_table`].
 ///
-/// # Errors
-/// Where a line of it cannot be read; the error names file and line.
+/// # Errors If a line is malformed; the error names file and line.
 pub fn table() -> anyhow::Result<Vec<Case>> {
     read(&TABLE)
 }

@@ -1,5 +1,5 @@
-//! A real control plane: etcd and kube-apiserver, on request kube-controller-manager, each under a supervisor, in a folder
-//! and on ports of its own.
+//! A real control plane: etcd, kube-apiserver and optionally kube-controller-manager. Each has a supervisor, and the control
+//! plane has a folder and ports of its own.
 
 mod controllers;
 mod shared;
@@ -24,43 +24,43 @@ use std::{fmt, fs};
 use tempfile::TempDir;
 use xtask::controlplane::{Program, locate};
 
-/// The user that may do everything.
+/// User with all rights.
 pub const ADMIN: &str = "admin";
-/// What the user name of a service account begins with.
+/// First part of a service account's user name.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
-/// The user that a kube-controller-manager with Leases of its own works as; its controllers are service accounts of
-/// kube-system by their names.
+/// User of a kube-controller-manager with Leases of its own. Its controllers are service accounts of kube-system with their
+/// names.
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
-/// How long a service account's token is good for: longer than anything here runs.
+/// Lifetime of a service account's token, in seconds: longer than any run.
 const TOKEN_SECONDS: u32 = 7 * 24 * 3600;
 
-/// What kind of control plane to start.
+/// Settings of a control plane.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What it is called in messages: `hub`, `member-1`.
+    /// Name in messages: `hub`, `member-1`.
     pub name: String,
-    /// The users that there are beside [`ADMIN`]; they may do nothing until a role is bound to them.
+    /// Users besides [`ADMIN`]. They have no rights until a role is bound to them.
     pub users: Vec<String>,
-    /// Controllers of kube-controller-manager to run, by upstream's names. Empty: it is not started, and then nobody
-    /// fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
+    /// Controllers of kube-controller-manager to run, by upstream's names. Without any it is not started. Then nobody fills
+    /// EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// The port to try first; a free one otherwise.
+    /// Port to try first; a free one otherwise.
     pub port: Option<u16>,
-    /// Between two compactions of the store, which forget what was before the one before; upstream's five minutes
-    /// otherwise.
+    /// Interval of compactions of the store, each of which drops what is older than the compaction before. The default is
+    /// upstream's five minutes.
     pub compaction_interval: Option<Duration>,
-    /// Whether Services may have addresses of both families; IPv4 is the first.
+    /// True if Services may have addresses of both families; IPv4 is the first.
     pub dual_stack: bool,
 }
 
-/// A control plane that runs. It ends when this is dropped, or when our process ends, however that ends.
+/// A running control plane. It ends when this is dropped, or when this process ends in any way.
 pub struct ControlPlane {
     name: String,
     folder: PathBuf,
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
-    // In the order in which they end: the API server would complain about a store that is gone.
+    // In the order in which they end: the API server would log errors about a store that is gone.
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
@@ -74,17 +74,16 @@ impl fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts one and waits until it is ready.
+    /// Starts a control plane and waits until it is ready.
     ///
-    /// # Errors
-    /// Where the programs are not to be had or do not come up; the error shows their last lines.
+    /// # Errors If the programs cannot be found or do not start; the error shows their last lines.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let name = options.name.clone();
         Self::start_unnamed(options).await.with_context(|| format!("cannot start the control plane {name}"))
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // Found here and not within the runtime's threads: it may be a build of minutes, for which others wait.
+        // Not on the runtime's threads: it may be a build of minutes, for which others wait.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;
@@ -94,7 +93,7 @@ impl ControlPlane {
         write_policy(folder.path())?;
         let tokens = write_tokens(folder.path(), &options.users)?;
         let (etcd, etcd_url) = start_etcd(&options.name, folder.path()).await?;
-        // From here on the supervisor of etcd removes it, also where we cannot.
+        // From here on the supervisor of etcd removes the folder, also if this process cannot.
         let folder = folder.keep();
         let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
@@ -108,23 +107,21 @@ impl ControlPlane {
         Ok(started)
     }
 
-    /// What it is called in messages.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A client of [`ADMIN`].
     #[must_use]
     pub fn admin(&self) -> kube::Client {
         self.admin.clone()
     }
 
-    /// How `user` reaches the API server. A service account, by its user name `system:serviceaccount:<namespace>:<name>`,
-    /// is given a token as kubelets get it for a pod.
+    /// Address and credentials of `user`. A service account, with the user name `system:serviceaccount:<namespace>:<name>`,
+    /// gets a token like that of a pod.
     ///
-    /// # Errors
-    /// Where there is no such user.
+    /// # Errors If there is no such user.
     pub async fn access(&self, user: &str) -> anyhow::Result<Access> {
         let known = self.access.iter().find(|access| access.user == user);
         if let Some(account) = user.strip_prefix(SERVICE_ACCOUNT) {
@@ -148,74 +145,55 @@ impl ControlPlane {
         answer["status"]["token"].as_str().map(str::to_owned).with_context(|| format!("no token in {answer}"))
     }
 
-    /// A kubeconfig file of [`ADMIN`].
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
+    /// Kubeconfig file of [`ADMIN`].
     pub fn admin_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         self.access.first().context("the first user is the admin")?.write_kubeconfig(&self.folder)
     }
 
-    /// A kubeconfig file of `user`.
-    ///
-    /// # Errors
-    /// Where there is no such user or the file cannot be written.
+    /// Kubeconfig file of `user`.
     pub async fn kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_kubeconfig(&self.folder)
     }
 
-    /// A file with the bearer token of `user`.
-    ///
-    /// # Errors
-    /// Where there is no such user or the file cannot be written.
+    /// File with the bearer token of `user`.
     pub async fn token_file(&self, user: &str) -> anyhow::Result<PathBuf> {
         self.access(user).await?.write_token(&self.folder)
     }
 
-    /// Who wrote what.
     #[must_use]
     pub fn audit(&self) -> &Audit {
         &self.audit
     }
 
-    /// Where its data is; removed when it ends.
+    /// Folder of its data, which is removed when it ends.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The process ids of its programs and their supervisors.
+    /// Process ids of its programs and their supervisors.
     #[must_use]
     pub fn pids(&self) -> Vec<i32> {
         self.processes().flat_map(Process::pids).collect()
     }
 
-    /// The last lines of its programs, for messages of failures.
+    /// Last lines of its programs, for messages of failures.
     #[must_use]
     pub fn tail(&self) -> String {
         self.processes().map(|process| process.log().tail()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Freezes the API server: connections stay open and nothing answers, as behind a link that is cut.
-    ///
-    /// # Errors
-    /// Where its supervisor is gone.
+    /// Freezes the API server: connections stay open and nothing answers, as behind a broken link.
     pub async fn freeze(&self) -> anyhow::Result<()> {
         self.api_server.signal(Signal::Stop).await
     }
 
-    /// Lets the API server go on after [`ControlPlane::freeze`].
-    ///
-    /// # Errors
-    /// Where its supervisor is gone.
+    /// Resumes the API server after [`ControlPlane::freeze`].
     pub async fn thaw(&self) -> anyhow::Result<()> {
         self.api_server.signal(Signal::Cont).await
     }
 
-    /// Makes a namespace, if it is not there yet.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Creates a namespace if it does not exist.
     pub async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
@@ -225,11 +203,10 @@ impl ControlPlane {
         }
     }
 
-    /// Applies CustomResourceDefinitions, given as YAML, and waits until each can be used. Those of the same name are
-    /// replaced, which the server takes a moment to heed.
+    /// Applies CRDs, given as YAML, and waits until each can be used. It replaces existing ones, which takes the server a
+    /// moment.
     ///
-    /// # Errors
-    /// Where the server refuses one; unknown fields are refused too.
+    /// # Errors If the server rejects one, also because of unknown fields.
     pub async fn apply_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
         for document in documents {
             let name = self.apply_definition(document).await?;
@@ -251,10 +228,7 @@ impl ControlPlane {
         Ok(name)
     }
 
-    /// Ends it and waits until its programs are gone and its folder removed.
-    ///
-    /// # Errors
-    /// Where they do not go in time.
+    /// Ends it and waits until its programs have ended and its folder is removed.
     pub async fn end(self) -> anyhow::Result<()> {
         for process in self.controller_manager.into_iter().chain([self.api_server, self.etcd]) {
             process.end().await?;
@@ -267,7 +241,7 @@ impl ControlPlane {
     }
 }
 
-/// Starts etcd on a port that the kernel chooses, and reads from its log which.
+/// Starts etcd on a port that the kernel chooses, and reads the port from its log.
 async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, String)> {
     let free = "http://127.0.0.1:0";
     let mut arguments = flags(&[
@@ -288,7 +262,7 @@ async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, Strin
     Ok((etcd, format!("http://{address}")))
 }
 
-/// Starts kube-apiserver. It cannot be given port 0, so a free one is chosen first, and another if it was taken meanwhile.
+/// Starts kube-apiserver. It does not accept port 0, so a free one is chosen first, and another one if it was taken meanwhile.
 async fn start_api_server(
     options: &Options,
     folder: &Path,
@@ -315,9 +289,9 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Where Services' addresses are taken from.
+/// Range of Services' addresses.
 const IPV4: &str = "10.0.0.0/16";
-/// See [`IPV4`].
+/// Ranges of Services' addresses of both families.
 const DUAL_STACK: &str = "10.0.0.0/16,2001:db8:1::/112";
 
 fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
@@ -331,13 +305,13 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
         ("--authorization-mode", "RBAC"),
         ("--service-account-issuer", "https://kubernetes.default.svc"),
         ("--disable-admission-plugins", "ServiceAccount"),
-        // One file, never rotated away under the reader.
+        // One file that is never rotated, because the reader follows it.
         ("--audit-log-maxsize", "100000"),
     ]);
     if let Some(interval) = options.compaction_interval {
         arguments.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()).into());
     }
-    // The server makes a key for its own certificate; that it signs service accounts' tokens too saves us making one.
+    // The server makes a key for its own certificate. The key also signs service accounts' tokens, so the harness needs none.
     for (flag, file) in [
         ("--cert-dir", "certificates"),
         ("--service-account-key-file", "certificates/apiserver.key"),
@@ -351,7 +325,7 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
     arguments
 }
 
-/// How each user reaches the server, once it is ready; none where its port was taken by another.
+/// Access of each user once the server is ready; `None` if another process took its port.
 async fn ready(
     process: &Process,
     folder: &Path,
@@ -371,7 +345,7 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            // Who holds the port in our place may take the connection and never answer.
+            // Another process with this port may accept the connection and never answer.
             let answered = tokio::select! {
                 answered = answers(&access) => answered,
                 () = process.until_ended() => false,
@@ -391,10 +365,10 @@ async fn ready(
     }
 }
 
-/// Whether the server says that it is ready and has made the namespace that every user expects.
+/// True if the server is ready and has created the namespace that every user expects.
 async fn answers(access: &[Access]) -> bool {
     let Some(admin) = access.first() else { return false };
-    // The certificate may be half-written yet: that is no answer either.
+    // The certificate file may be incomplete: then the server is not ready either.
     let Ok(client) = admin.client().await else { return false };
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else {
         return false;
@@ -413,7 +387,7 @@ async fn start(
     let invocation = locate(program)?;
     let arguments = invocation.first_argument.map(OsString::from).into_iter().chain(arguments).collect();
     let name = format!("{} of {name}", program.name());
-    // Some of them look for a home to keep caches in.
+    // Some of them need a home directory for caches.
     let environment = vec![("HOME".to_owned(), folder.as_os_str().to_owned())];
     Process::start(Spec { name, file: invocation.file, arguments, environment, scratch }).await
 }
@@ -422,15 +396,15 @@ fn flags(pairs: &[(&str, &str)]) -> Vec<OsString> {
     pairs.iter().flat_map(|(flag, value)| [OsString::from(flag), OsString::from(value)]).collect()
 }
 
-/// Everything is logged, who and what but not the objects themselves.
+/// Writes a policy that logs every request, without the objects.
 fn write_policy(folder: &Path) -> anyhow::Result<()> {
     let policy = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[{"level":"Metadata"}]}"#;
     fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
 }
 
-/// Makes a token for each user; the admin is the first.
+/// Creates a token for each user; the admin is the first.
 fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
-    // They guard nothing but a server of this test on loopback.
+    // The tokens protect only this test's server on loopback.
     let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));
     let tokens: Vec<_> = std::iter::once(token(ADMIN)).chain(users.iter().map(|user| token(user))).collect();
     let lines = tokens.iter().map(|(user, token)| {

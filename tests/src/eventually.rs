@@ -1,4 +1,4 @@
-//! Waiting for what must come, on watches, with a deadline and a message that shows what was seen last.
+//! Waits for objects, on watches, with a deadline and a message that shows what was seen last.
 
 use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
@@ -17,10 +17,10 @@ use std::panic::Location;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The annotation of the bookmark that ends what was there when the watch began.
+/// Annotation of the bookmark after the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// A time by which something must have come.
+/// Time by which something must happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     at: Instant,
@@ -44,13 +44,12 @@ impl Deadline {
         Self { at: Instant::now() + after, after }
     }
 
-    /// Ready once it has passed.
+    /// Returns once the deadline has passed.
     pub async fn passed(&self) {
         tokio::time::sleep_until(self.at).await;
     }
 
-    /// # Errors
-    /// Once it has passed.
+    /// Fails once the deadline has passed.
     pub fn check(&self) -> anyhow::Result<()> {
         if Instant::now() < self.at {
             return Ok(());
@@ -59,14 +58,13 @@ impl Deadline {
     }
 }
 
-/// What a test needs of a kind to wait on it and to show it.
+/// Bounds of a kind that tests can wait for and show.
 pub trait Shown: Clone + Debug + DeserializeOwned + Resource + Serialize {}
 impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 
-/// Waits until an object is there and fulfils `condition`.
+/// Waits until an object exists and fulfils `condition`.
 ///
-/// # Errors
-/// After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
+/// # Errors After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
 pub async fn object<K: Shown>(
     api: &Api<K>,
     name: &str,
@@ -78,36 +76,24 @@ pub async fn object<K: Shown>(
     found.into_values().next().context("the condition holds for an object that is there")
 }
 
-/// Waits until an object is there.
-///
-/// # Errors
-/// As [`object`].
+/// Waits until an object exists.
 pub async fn there<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
     object(api, name, &format!("{name} to be there"), |_| true).await
 }
 
-/// Waits until an object is not there.
-///
-/// # Errors
-/// As [`object`].
+/// Waits until an object does not exist.
 pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     objects(api, &named(name), &format!("{name} to be gone"), BTreeMap::is_empty).await.map(drop)
 }
 
-/// Waits until an object is there without finalizers.
-///
-/// # Errors
-/// As [`object`].
+/// Waits until an object exists without finalizers.
 pub async fn unmarked<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {
     let is_unmarked = |object: &K| object.finalizers().is_empty();
     object(api, name, &format!("{name} to have no finalizers"), is_unmarked).await.map(drop)
 }
 
-/// Waits until the objects that a watch selects fulfil `condition` together. They are keyed `<namespace>/<name>`, or
-/// `<name>` where they have no namespace.
-///
-/// # Errors
-/// As [`object`].
+/// Waits until the objects that a watch selects fulfil `condition` together. Their keys are `<namespace>/<name>`, or `<name>`
+/// for cluster-scoped objects.
 pub async fn objects<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,
@@ -117,10 +103,7 @@ pub async fn objects<K: Shown>(
     objects_within(EVENTUALLY, api, selection, what, condition).await
 }
 
-/// As [`objects`], with a time of its own.
-///
-/// # Errors
-/// After `limit`, as [`object`].
+/// The same with another limit.
 pub async fn objects_within<K: Shown>(
     limit: Duration,
     api: &Api<K>,
@@ -136,11 +119,8 @@ pub async fn objects_within<K: Shown>(
     }
 }
 
-/// Waits until the kind of a CustomResourceDefinition can be used. Once it is established the server may still answer
-/// for a moment that it prepares the kind's storage.
-///
-/// # Errors
-/// As [`object`].
+/// Waits until the kind of a CRD can be used. For a moment after it is established, the server may still answer that it
+/// prepares the storage.
 pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let what = format!("the definition {definition} to be established");
@@ -165,7 +145,7 @@ fn named(name: &str) -> WatchParams {
     WatchParams::default().fields(&format!("metadata.name={name}"))
 }
 
-/// Holds what the watch shows until the condition is met. A watch that ends is begun anew.
+/// Follows the watch until the condition is met. A watch that ends is started again.
 async fn hold<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,

@@ -1,5 +1,5 @@
-//! A gate before a real API server: it passes bytes on and reads none of them, so that TLS goes through it. It can stand
-//! open, shut (every connection ends) or be silent (nothing passes, and nobody is told).
+//! A gate in front of a real API server: it forwards bytes without reading them, so that TLS passes through. It can be open,
+//! shut (every connection ends) or silent (nothing passes, and connections stay open).
 
 use anyhow::Context as _;
 use std::net::SocketAddr;
@@ -10,24 +10,24 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-/// After a connection could not be accepted.
+/// Wait after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How a gate stands.
+/// State of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Bytes pass.
     Open,
-    /// Connections end, those that are open and new ones.
+    /// Connections end, open ones and new ones.
     Shut,
-    /// Connections are taken and stay open, and nothing passes.
+    /// Connections are accepted and stay open, and nothing passes.
     Silent,
 }
 
-/// A gate and its keeper. It ends with this.
+/// Runs a gate, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Gatekeeper {
-    /// The address to use instead of the server's.
+    /// Address to use instead of the server's.
     pub server_url: String,
     stands: watch::Sender<Gate>,
     keeping: JoinHandle<()>,
@@ -40,10 +40,7 @@ impl Drop for Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// Builds a gate before a server, `https://127.0.0.1:<port>`.
-    ///
-    /// # Errors
-    /// Where there is no port to be had, or the address is another.
+    /// Starts a gate in front of a server, `https://127.0.0.1:<port>`.
     pub async fn start(server_url: &str, stands: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
         let server: SocketAddr = server.parse().with_context(|| format!("{server} is no address"))?;
@@ -54,14 +51,14 @@ impl Gatekeeper {
         Ok(Self { server_url, stands, keeping })
     }
 
-    /// From now on.
+    /// Sets the state from now on.
     pub fn stand(&self, stands: Gate) {
         self.stands.send_replace(stands);
     }
 }
 
 async fn keep(listener: TcpListener, server: SocketAddr, stands: watch::Sender<Gate>) {
-    // Dropped with this, and the connections with it.
+    // Dropping this ends the connections.
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
@@ -72,7 +69,7 @@ async fn keep(listener: TcpListener, server: SocketAddr, stands: watch::Sender<G
     }
 }
 
-/// Carries one connection until it or the gate ends it. A connection that met silence stays silent.
+/// Forwards one connection until the connection or the gate ends. A connection that was silent stays silent.
 async fn pass(mut stream: TcpStream, server: SocketAddr, mut stands: watch::Receiver<Gate>) {
     let stood = *stands.borrow_and_update();
     if stood == Gate::Open {
@@ -87,6 +84,6 @@ async fn pass(mut stream: TcpStream, server: SocketAddr, mut stands: watch::Rece
             _ = stands.wait_for(|stands| *stands != Gate::Open) => {}
         }
     }
-    // An error says that the gate is gone.
+    // An error means that the gate is dropped.
     let _ = stands.wait_for(|stands| *stands == Gate::Shut).await;
 }

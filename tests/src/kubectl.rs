@@ -12,16 +12,16 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use xtask::controlplane::{Invocation, Program, locate};
 
-/// A kubectl that uses one cluster.
+/// kubectl for one cluster.
 #[derive(Debug)]
 pub struct Kubectl {
     program: Invocation,
     kubeconfig: PathBuf,
-    /// Its caches.
+    /// Home directory, for its caches.
     home: TempDir,
 }
 
-/// What kubectl said.
+/// Exit code and output of kubectl.
 #[derive(Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
@@ -31,19 +31,13 @@ pub struct Outcome {
 }
 
 impl Kubectl {
-    /// With a kubeconfig, which may still have to be written.
-    ///
-    /// # Errors
-    /// Where the program is not to be had.
+    /// Finds kubectl and sets its kubeconfig, which need not exist yet.
     pub async fn with(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let program = tokio::task::spawn_blocking(|| locate(Program::Kubectl)).await??;
         Ok(Self { program, kubeconfig, home: TempDir::with_prefix("fleetnet-kubectl-")? })
     }
 
-    /// Runs it with arguments.
-    ///
-    /// # Errors
-    /// Where it does not end.
+    /// Runs it with arguments and standard input.
     pub async fn run(&self, words: &[&str], input: &str) -> anyhow::Result<Outcome> {
         let mut child = self.command(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stdin = child.stdin.take().context("it was asked for")?;
@@ -58,10 +52,7 @@ impl Kubectl {
         })
     }
 
-    /// Runs it with the words of a line, which must succeed, and gives what it printed.
-    ///
-    /// # Errors
-    /// Where it fails, or complains.
+    /// Runs it with the words of a line, which must succeed without a warning. Returns its output.
     pub async fn print(&self, line: &str) -> anyhow::Result<String> {
         let outcome = self.run(&line.split_whitespace().collect::<Vec<_>>(), "").await?;
         ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");
@@ -91,7 +82,7 @@ impl Kubectl {
         Ok(out)
     }
 
-    /// The process, not started yet; what it prints is to be read from it.
+    /// Process that is not started yet. The caller reads its output.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program.file);

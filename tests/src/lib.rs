@@ -1,18 +1,18 @@
-//! End-to-end tests on real control planes, and the harness that they stand on.
+//! End-to-end tests on real control planes, and their harness.
 //!
-//! A test takes the fleet, starts agents as processes of their own, acts as a user through the API servers, waits on
-//! watches for what must come, and reads from the servers' audit logs what it cost:
+//! A test takes a fleet and starts agents as processes of their own. It acts as a user through the API servers, waits on
+//! watches for the results, and reads the costs from the servers' audit logs:
 //!
 //! ```text
 //! fleet (hub + members, shared by the tests of one process)
-//!   └─ control_plane (etcd + kube-apiserver) ── audit (who wrote what, counted exactly)
+//!   └─ control_plane (etcd + kube-apiserver) ── audit (all writes by user, counted exactly)
 //! agent (hub-agent, member-agent)
-//!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends, however that ends)
-//! endpoints (a cluster whose EndpointSlices an agent makes; pods and Nodes as nobody but the test reports them)
+//!   └─ process ── bin/fleetnet-supervisor (ends its child when the test ends in any way)
+//! endpoints (a cluster whose EndpointSlices an agent makes; the test writes the pods and Nodes)
 //! kubectl (the real one)
-//! eventually (waits on a watch, and tells what it saw last) ── watchdog (a time limit for each test)
+//! eventually (waits on a watch, and shows what it saw last) ── watchdog (a time limit for each test)
 //! turn (what several tests may not use at once)
-//! scenes (what is played and asserted) ── stage (a fleet with its users, on control planes or in memory)
+//! scenes (scenarios: actions and assertions) ── stage (a fleet with its users, on control planes or in memory)
 //! conformance (the same calls on a control plane and on memkube, compared)
 //! ```
 
@@ -44,7 +44,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// One runtime for all tests of a process: what they share (clients, log readers) outlives the test that made it.
+/// One runtime for all tests of a process: clients and log readers that they share outlive the test that made them.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits::WORKER_THREADS)
@@ -55,16 +55,12 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 /// Runs a test to its end.
 ///
-/// # Panics
-/// Where it takes longer than [`limits::TEST`], with what it waited for.
+/// # Panics If it takes longer than [`limits::TEST`]; the message shows its waits.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     run_within(limits::TEST, test)
 }
 
-/// As [`run`], with a limit of its own, for a test that has much to do.
-///
-/// # Panics
-/// As [`run`].
+/// The same as [`run`] with another limit, for a test that has much to do.
 pub fn run_within<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(watchdog::watched(limit, test))
 }

@@ -1,4 +1,4 @@
-//! What a process under test says, line by line.
+//! Output of a process under test, line by line.
 
 use crate::limits::{EVENTUALLY, LOG_LINES, LOG_LINES_SHOWN};
 use crate::watchdog;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::watch;
 
-/// The last lines of a process; clones show the same.
+/// Last lines of a process; clones share them.
 #[derive(Clone, Debug)]
 pub struct Log {
     name: Arc<str>,
@@ -18,7 +18,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 struct Lines {
     kept: VecDeque<String>,
-    /// How many lines there were before the first that is kept.
+    /// Number of lines before the first that is kept.
     dropped: usize,
     ended: bool,
 }
@@ -41,10 +41,9 @@ impl Log {
         log
     }
 
-    /// The first line, of those past and to come, that `find` takes something from.
+    /// Result of `find` for the first past or future line for which it returns one.
     ///
-    /// # Errors
-    /// Where the log ends, or [`EVENTUALLY`] passes, before there is one. The error shows the last lines.
+    /// # Errors If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.
     pub async fn find<T>(&self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
         watchdog::waits_for(|| format!("{} to say {what}", self.name));
         let mut seen = 0;
@@ -66,9 +65,6 @@ impl Log {
     }
 
     /// Waits until the process has closed its output.
-    ///
-    /// # Errors
-    /// Where it does not within [`EVENTUALLY`].
     pub async fn ended(&self) -> anyhow::Result<()> {
         watchdog::waits_for(|| format!("{} to close its output", self.name));
         let mut receiver = self.lines.subscribe();
@@ -85,7 +81,7 @@ impl Log {
         self.lines.borrow().kept.iter().cloned().collect()
     }
 
-    /// The last lines under a heading, for messages of failures.
+    /// Last lines under a heading, for messages of failures.
     #[must_use]
     pub fn tail(&self) -> String {
         let lines = self.lines.borrow();

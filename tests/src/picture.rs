@@ -1,12 +1,12 @@
-//! What a fleet holds, without what two fleets that did the same cannot share: versions, times and addresses that servers
-//! give. A reference to an object by its UID is shown as that object, so that one to an object that is gone is seen.
+//! Objects of a fleet without what differs between two equal fleets: versions, times, and addresses from servers. A UID in a
+//! reference is replaced by the object with that UID, so that a reference to a deleted object shows.
 
 use crate::stage::{Ground, Stage};
 use kube::Client;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What is looked at: the kinds that agents write, by their paths.
+/// Paths of the kinds that agents write.
 const KINDS: [&str; 9] = [
     "/api/v1/services",
     "/apis/discovery.k8s.io/v1/endpointslices",
@@ -18,7 +18,7 @@ const KINDS: [&str; 9] = [
     "/apis/networking.fleet.azure.com/v1alpha1/endpointsliceexports",
     "/apis/networking.fleet.azure.com/v1alpha1/endpointsliceimports",
 ];
-/// Fields and annotations whose values servers, clocks and counters give.
+/// Fields and annotations with values from servers, clocks and counters.
 const GIVEN: [&str; 13] = [
     "clusterIP",
     "clusterIPs",
@@ -34,16 +34,13 @@ const GIVEN: [&str; 13] = [
     "resourceVersion",
     "managedFields",
 ];
-/// An annotation of a time and, after a space, what it speaks of.
+/// Annotation with a time and, after a space, what the time belongs to.
 const TIMED: &str = "networking.fleet.azure.com/ports-offered-since";
 
 /// All objects of a fleet by cluster, kind, namespace and name.
 pub type Picture = BTreeMap<String, Value>;
 
-/// Draws what has to do with the users' namespace of a stage, whose own name does not show.
-///
-/// # Errors
-/// Where a server does not answer.
+/// Draws all objects of the users' namespace of a stage, without that namespace's name.
 pub async fn draw<G: Ground>(stage: &Stage<G>) -> anyhow::Result<Picture> {
     let mut objects = Vec::new();
     let members = stage.members.iter().map(|member| (member.cluster_id.as_str(), member.client.clone()));
@@ -63,7 +60,7 @@ pub async fn draw<G: Ground>(stage: &Stage<G>) -> anyhow::Result<Picture> {
     Ok(concerned.map(|(name, object)| (strokes.text(name), strokes.draw("", object))).collect())
 }
 
-/// What is otherwise in two pictures, a line for each object.
+/// Differences of two pictures, a line for each object.
 #[must_use]
 pub fn differences(expected: &Picture, found: &Picture) -> Vec<String> {
     let mut differences = Vec::new();
@@ -84,12 +81,12 @@ async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
     Ok(serde_json::from_value(list["items"].take())?)
 }
 
-/// How values are drawn.
+/// Replacements in values.
 struct Strokes {
     /// Objects by their UIDs.
     objects: BTreeMap<String, String>,
-    /// Names that agents made from UIDs, and others that differ, with what stands for them. The first goes last: it may
-    /// be a part of the others.
+    /// Names that agents made from UIDs, and others that differ, with their replacements. The first goes last: it may be a part
+    /// of the others.
     names: Vec<(String, String)>,
 }
 

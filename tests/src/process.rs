@@ -1,4 +1,4 @@
-//! A process that ends no later than the test that started it.
+//! A process that ends at the latest with the test that started it.
 
 use crate::binaries;
 use crate::limits::PROCESS;
@@ -12,22 +12,21 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, watch};
 
-/// What to start.
+/// Command to start.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What it is called in messages.
+    /// Name in messages.
     pub name: String,
-    /// The file to execute.
+    /// File to execute.
     pub file: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Its environment, whole: nothing is inherited but PATH.
+    /// Whole environment: only PATH is inherited.
     pub environment: Vec<(String, OsString)>,
-    /// A folder to remove when the process is no longer wanted.
+    /// Folder to remove when the process is no longer needed.
     pub scratch: Option<PathBuf>,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
     /// By itself, with this code.
@@ -43,38 +42,37 @@ pub enum Signal {
     Term,
     /// Ends at once.
     Kill,
-    /// Freezes, as a machine that hangs does.
+    /// Freezes, like a machine that hangs.
     Stop,
-    /// Goes on after [`Signal::Stop`].
+    /// Continues after [`Signal::Stop`].
     Cont,
 }
 
-/// A process under a supervisor. It is killed when this is dropped, or when our own process ends, however that ends.
+/// A process under a supervisor. It is killed when this is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     pid: i32,
     supervisor_pid: i32,
-    /// Its end tells the supervisor that nobody wants the process any more.
+    /// Closing it tells the supervisor that the process is no longer needed.
     orders: Mutex<ChildStdin>,
     log: Log,
     state: watch::Receiver<State>,
 }
 
-/// What the supervisor has told of its process; what it told stays, so that a look that comes late misses nothing.
+/// Reports of the supervisor about its process. They stay, so that a late reader misses nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     pid: Option<i32>,
     ended: Option<Ended>,
-    /// The supervisor itself has gone, and took the process and its scratch folder with it.
+    /// True if the supervisor itself has ended, and has removed the process and its scratch folder.
     gone: bool,
 }
 
 impl Process {
     /// Starts a process.
     ///
-    /// # Errors
-    /// Where it cannot be started; the error shows what the supervisor said.
+    /// # Errors If it cannot be started; the error shows the supervisor's message.
     pub async fn start(spec: Spec) -> anyhow::Result<Self> {
         let mut command = Command::new(binaries::of_harness("fleetnet-supervisor").await?);
         if let Some(scratch) = &spec.scratch {
@@ -82,7 +80,8 @@ impl Process {
         }
         command.arg("--").arg(&spec.file).args(&spec.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(spec.environment);
-        // A group of its own: an interrupt from the keyboard is for the test, and the end of the test is the supervisor's sign.
+        // In a group of its own: an interrupt from the keyboard is for the test, and the supervisor reacts to the end of the
+        // test.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut supervisor =
             command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
@@ -107,7 +106,7 @@ impl Process {
         }
     }
 
-    /// What it is called in messages.
+    /// Name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -119,23 +118,18 @@ impl Process {
         [self.pid, self.supervisor_pid]
     }
 
-    /// What it says.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// How it ended; none while it runs.
+    /// End of the process; `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         let state = *self.state.borrow();
         state.ended.or(state.gone.then_some(Ended::Killed(KILL)))
     }
 
-    /// Sends it a signal.
-    ///
-    /// # Errors
-    /// Where the supervisor is gone.
     pub async fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let order = match signal {
             Signal::Term => "signal TERM\n",
@@ -147,10 +141,9 @@ impl Process {
         sent.with_context(|| format!("the supervisor of {} is gone", self.name))
     }
 
-    /// Waits for its end, and for its last words in the log.
+    /// Waits for its end, and for the end of its log.
     ///
-    /// # Errors
-    /// Where it has not ended in [`PROCESS`]; the error shows its last lines.
+    /// # Errors If it has not ended within [`PROCESS`]; the error shows its last lines.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         watchdog::waits_for(|| format!("{} to end", self.name));
         let mut state = self.state.clone();
@@ -160,10 +153,7 @@ impl Process {
         self.ended().context("a process that has ended knows how")
     }
 
-    /// Ends it and its supervisor, and waits until both are gone and the scratch folder removed.
-    ///
-    /// # Errors
-    /// Where that takes longer than [`PROCESS`].
+    /// Ends it and its supervisor, and waits until both have ended and the scratch folder is removed.
     pub async fn end(self) -> anyhow::Result<()> {
         let Self { name, orders, mut state, .. } = self;
         drop(orders);
@@ -174,14 +164,14 @@ impl Process {
         Ok(())
     }
 
-    /// Ready when the process has ended, however long that takes.
+    /// Returns when the process has ended, without a limit.
     pub(crate) async fn until_ended(&self) {
         let mut state = self.state.clone();
         // An error means that the sender is gone, and so is the supervisor.
         let _ = state.wait_for(|state| state.ended.is_some() || state.gone).await;
     }
 
-    /// Ready when the process and its supervisor are gone, also after this has been dropped.
+    /// Future that ends when the process and its supervisor are gone, also after this is dropped.
     pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
         let mut state = self.state.clone();
         async move {
@@ -191,10 +181,10 @@ impl Process {
     }
 }
 
-/// SIGKILL's number.
+/// Number of SIGKILL.
 const KILL: i32 = 9;
 
-/// Follows what the supervisor reports until it ends.
+/// Follows the reports of the supervisor until it ends.
 async fn follow(reports: ChildStdout, state: &watch::Sender<State>) {
     let mut lines = BufReader::new(reports).lines();
     while let Ok(Some(line)) = lines.next_line().await {

@@ -1,7 +1,7 @@
-//! A proxy before a real API server, through which one agent reaches it: it lets all pass until the write that it is
-//! asked to stop at, and from there on nothing.
+//! A proxy in front of a real API server for one agent. It forwards everything until the write at which it is to stop, and
+//! nothing from there on.
 //!
-//! The agent speaks plain HTTP to it; whatever the agent sends goes on with the agent's own token.
+//! The agent sends plain HTTP to the proxy, which forwards it with the agent's own token.
 
 use crate::kubeconfig::Access;
 use anyhow::{Context as _, anyhow};
@@ -23,18 +23,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Where a proxy stops.
+/// Point at which a proxy stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The kind of write, of which the first counts: `create endpointsliceexports`, `patch serviceexports/status`.
+    /// Kind of write, at the first of which it stops: `create endpointsliceexports`, `patch serviceexports/status`.
     pub write: String,
-    /// Whether the server still carries it out.
+    /// True if the write still takes effect.
     pub carried_out: bool,
 }
 
-/// A proxy. It ends with this.
+/// A proxy, which ends when this is dropped.
 pub struct Proxy {
-    /// How its agent reaches the server.
+    /// Access of its agent to the server.
     pub access: Access,
     stopped: watch::Receiver<bool>,
     connections: tokio::task::JoinHandle<()>,
@@ -52,18 +52,18 @@ impl Drop for Proxy {
     }
 }
 
-/// What the proxies of one agent share: where one stops, all do.
+/// State that the proxies of one agent share: if one stops, all do.
 #[derive(Clone, Debug)]
 pub struct Line(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Writes to objects with this in their names are let pass unnoted.
+    /// Writes to objects with this in their names do not count.
     ignored: Option<String>,
-    /// Time that each request takes on its way to the server.
+    /// Delay of each request on its way to the server.
     delay: Duration,
     stop: Mutex<Option<Stop>>,
-    /// Every kind of write that passed, in the order of the first of each.
+    /// Kinds of writes that were forwarded, in the order of the first of each.
     passed: Mutex<Vec<String>>,
     stopped: watch::Sender<bool>,
 }
@@ -75,13 +75,13 @@ impl Default for Line {
 }
 
 impl Line {
-    /// A line that lets writes pass unnoted to objects with this in their names.
+    /// A line on which writes to objects with this in their names do not count.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)
     }
 
-    /// A line on which each request takes that long to the server.
+    /// A line with this delay for each request to the server.
     #[must_use]
     pub fn slow(delay: Duration) -> Self {
         Self::new(None, delay)
@@ -92,13 +92,13 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Notes the kinds of writes from here on, and stops at the first of that kind.
+    /// Records the kinds of writes from here on, and stops at the first of the given kind.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();
     }
 
-    /// The kinds of writes since [`Line::arm`], Leases and Events left out.
+    /// Kinds of writes since [`Line::arm`], without Leases and Events.
     #[must_use]
     pub fn passed(&self) -> Vec<String> {
         self.0.passed.lock().clone()
@@ -106,11 +106,11 @@ impl Line {
 
     /// Waits until it has stopped.
     pub async fn stopped(&self) {
-        // The sender is in what is held here.
+        // This cannot fail: the sender is in `self`.
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// Whether this write is the one.
+    /// The stop, if this write is the one.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;
@@ -129,10 +129,7 @@ impl Line {
 }
 
 impl Proxy {
-    /// Starts one for a user of a server.
-    ///
-    /// # Errors
-    /// Where there is no port or no client to be had.
+    /// Starts a proxy for a user of a server.
     pub async fn start(access: &Access, line: &Line) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
         let server_url = format!("http://{}", listener.local_addr()?);
@@ -142,7 +139,7 @@ impl Proxy {
         Ok(Self { access: Access { server_url, ..access.clone() }, stopped, connections })
     }
 
-    /// Whether it has stopped.
+    /// True if it has stopped.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         *self.stopped.borrow()
@@ -150,7 +147,7 @@ impl Proxy {
 }
 
 async fn accept(listener: TcpListener, upstream: Client, line: Line) {
-    // Dropped with this, and the connections with it.
+    // Dropping this ends the connections.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         connections.spawn(serve(stream, upstream.clone(), line.clone()));
@@ -161,7 +158,7 @@ async fn accept(listener: TcpListener, upstream: Client, line: Line) {
 async fn serve(stream: TcpStream, upstream: Client, line: Line) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| pass(request, upstream.clone(), line.clone()));
-    // Whatever breaks it, the agent sees it and comes again.
+    // An error ends the connection; the agent sees that and connects again.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -181,7 +178,7 @@ async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyho
     Ok(answer?)
 }
 
-/// The request as kube's client takes it, which puts on the address and the token itself.
+/// Request for kube's client, which adds the address and the token.
 async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body>> {
     let (mut parts, body) = request.into_parts();
     let body: Bytes = body.collect().await?.to_bytes();
@@ -193,7 +190,7 @@ async fn for_upstream(request: Request<Incoming>) -> anyhow::Result<Request<Body
     Ok(Request::from_parts(parts, Body::from(body.to_vec())))
 }
 
-/// The kind of a write to objects; none for reads, Leases and Events.
+/// Kind of a write to objects; `None` for reads, Leases and Events.
 fn written<B>(request: &Request<B>) -> Option<String> {
     let verb = match *request.method() {
         Method::POST => "create",

@@ -1,5 +1,4 @@
-//! Where a Service's packets would go: the ready endpoints of its slices, at every event of these, as kube-proxy
-//! sees them.
+//! Routes of a Service: the ready endpoints of its slices, at each of their events, as kube-proxy sees them.
 
 use crate::limits::EVENTUALLY;
 use crate::watchdog;
@@ -17,10 +16,10 @@ use tokio::task::JoinHandle;
 /// Addresses with their ports, `10.1.0.1:8080`.
 type Addresses = BTreeSet<String>;
 
-/// A watch that has seen every event since it began.
+/// A watch that has seen every event since its start.
 #[derive(Debug)]
 pub struct Routes {
-    /// After each event, oldest first. Closed where the watch ends before its time.
+    /// Addresses after each event, oldest first. The channel closes if the watch fails.
     seen: watch::Receiver<Vec<Addresses>>,
     task: JoinHandle<anyhow::Result<()>>,
 }
@@ -32,7 +31,7 @@ impl Drop for Routes {
 }
 
 impl Routes {
-    /// From now on, of a Service of that name.
+    /// Watches the routes of the Service from now on.
     #[must_use]
     pub fn watch(client: &Client, namespace: &str, service: &str) -> Self {
         let (see, seen) = watch::channel(Vec::new());
@@ -41,15 +40,14 @@ impl Routes {
         Self { seen, task }
     }
 
-    /// Waits until the slices hold exactly these.
+    /// Waits until the slices have exactly these addresses.
     ///
-    /// # Errors
-    /// If that does not come, or the watch has ended and may have missed something.
+    /// # Errors If that does not happen, or the watch has ended and may have missed something.
     pub async fn are(&mut self, addresses: &[&str]) -> anyhow::Result<()> {
         self.are_within(EVENTUALLY, addresses).await
     }
 
-    /// The same with a time of its own.
+    /// The same with another limit.
     #[allow(clippy::missing_errors_doc)]
     pub async fn are_within(&mut self, limit: Duration, addresses: &[&str]) -> anyhow::Result<()> {
         let expected: Addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -62,10 +60,9 @@ impl Routes {
         }
     }
 
-    /// That there was somewhere to go at every moment since the watch began.
+    /// Checks that there was an address at every moment since the watch began.
     ///
-    /// # Errors
-    /// Where there was not, nothing was seen, or the watch has ended and may have missed something.
+    /// # Errors If not, if nothing was seen, or if the watch has ended and may have missed something.
     pub fn never_led_nowhere(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(BTreeSet::is_empty);
@@ -73,10 +70,7 @@ impl Routes {
         Ok(())
     }
 
-    /// That these were among the addresses at every moment since the watch began.
-    ///
-    /// # Errors
-    /// As [`Routes::never_led_nowhere`].
+    /// Checks that these were among the addresses at every moment since the watch began.
     pub fn always_led_to(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(|held| addresses.iter().any(|address| !held.contains(*address)));
@@ -84,10 +78,7 @@ impl Routes {
         Ok(())
     }
 
-    /// That every event since the watch began has changed what is routed: none was for nothing.
-    ///
-    /// # Errors
-    /// As [`Routes::never_led_nowhere`].
+    /// Checks that every event since the watch began has changed the routes.
     pub fn never_said_the_same_again(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.windows(2).position(|pair| pair[0] == pair[1]);
@@ -95,15 +86,12 @@ impl Routes {
         Ok(())
     }
 
-    /// How many events there were.
-    ///
-    /// # Errors
-    /// As [`Routes::never_led_nowhere`].
+    /// Number of events.
     pub fn events(&self) -> anyhow::Result<usize> {
         Ok(self.complete()?.len())
     }
 
-    /// All that there was to see until now: the watch still runs, and what was there when it began was seen.
+    /// All events so far, if the watch still runs and has shown the initial objects.
     fn complete(&self) -> anyhow::Result<watch::Ref<'_, Vec<Addresses>>> {
         let seen = self.seen.borrow();
         ensure!(!seen.is_empty(), "nothing was seen");
@@ -117,7 +105,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
     let mut events = api.watch(&parameters.clone().initial_events(), "").await?.boxed();
     let (mut held, mut complete, mut version) = (BTreeMap::new(), false, String::new());
     loop {
-        // A server ends each watch some time. The next begins where it ended, so that nothing is missed.
+        // A server ends each watch after some time. The next one starts at the same version, so no event is missed.
         let Some(event) = events.next().await else {
             events = api.watch(&parameters, &version).await?.boxed();
             continue;
@@ -131,7 +119,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
                 held.remove(&slice.metadata.name);
                 slice.metadata.resource_version
             }
-            // The first one ends what was there when the watch began. Others tell nothing of slices.
+            // The first bookmark ends the initial objects. Later ones have no slices.
             WatchEvent::Bookmark(bookmark) => {
                 if std::mem::replace(&mut complete, true) {
                     version = bookmark.metadata.resource_version;
@@ -148,7 +136,7 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
     }
 }
 
-/// The ready endpoints of a slice.
+/// Ready endpoints of a slice.
 fn addresses(slice: &EndpointSlice) -> Vec<String> {
     let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
         endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
@@ -187,7 +175,7 @@ mod tests {
         })
     }
 
-    /// A server whose watches tell these events and then stay open.
+    /// A server whose watches deliver these events and then stay open.
     fn server(events: Vec<Value>) -> Client {
         let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
             let lines = events.clone().into_iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n")))));
@@ -219,7 +207,7 @@ mod tests {
         let mut routes = Routes::watch(&server(events), "work", "app");
         let ended = routes.are(&["10.0.0.9:80"]).await.unwrap_err().to_string();
         assert!(ended.starts_with("the watch has ended after "), "{ended}");
-        // The task ends in the moment in which its channel closes.
+        // The task ends at the moment when its channel closes.
         while !routes.task.is_finished() {
             tokio::task::yield_now().await;
         }

@@ -1,5 +1,5 @@
-//! Starts a control plane and keeps it until this process ends, however that ends: to look around in by hand, and to
-//! prove that nothing stays behind. Says in one line of JSON where it is.
+//! Starts a control plane and keeps it until this process ends in any way. It is for use by hand, and for the test that nothing
+//! is left over. Prints one line of JSON with its address.
 
 use fleetnet_tests::control_plane::{ControlPlane, Options};
 

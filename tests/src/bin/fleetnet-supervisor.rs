@@ -1,10 +1,10 @@
-//! Starts one process for a test, in a process group of its own, and ends that group with SIGKILL as soon as the test
-//! is gone: the test holds the other end of our input, and the kernel closes it however the test ends.
+//! Starts one process for a test, in a process group of its own. It ends that group with SIGKILL as soon as the test is gone:
+//! the test has the other end of the standard input, and the kernel closes it however the test ends.
 //!
-//! (A parent-death signal would not do: it fires when the *thread* that spawned the child ends, and each test is a thread.)
+//! A parent-death signal is not enough. It fires when the *thread* that spawned the child ends, and each test is a thread.
 //!
-//! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or `killed <signal>`.
-//! The process's own output, of both kinds, goes to our error output. At the end the folder of `--scratch` is removed.
+//! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or `killed <signal>`. Both
+//! outputs of the process go to the supervisor's standard error. At the end the folder of `--scratch` is removed.
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -41,7 +41,7 @@ async fn main() -> anyhow::Result<()> {
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
         println!("{}", told(status));
-        // Ours is the last hand on the error output then, and who reads it waits for its end.
+        // The log's reader waits until nobody writes to the standard error, so this process stops using it.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
         owner.gone().await;
     }
@@ -62,12 +62,13 @@ fn start(command: &[OsString]) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", Path::new(program).display()))
 }
 
-/// Until the child has ended, which tells how, or the owner is gone and the group killed.
+/// Runs until the child has ended, or until the owner is gone and the group is killed. Returns the child's status in the first
+/// case.
 async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Result<Option<ExitStatus>> {
     loop {
         tokio::select! {
             status = child.wait() => {
-                // What the child may have left behind in its group goes with it; mostly there is nothing.
+                // Kills what the child may have left in its group; mostly there is nothing.
                 let _ = kill_process_group(pid, Signal::KILL);
                 return Ok(Some(status?));
             }
@@ -77,7 +78,7 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
                     child.wait().await?;
                     return Ok(None);
                 }
-                // A termination is for the process alone, as in a pod; the others are for all that it started.
+                // TERM goes to the process alone, as in a pod. Other signals go to everything that it started.
                 Some("signal TERM") => kill_process(pid, Signal::TERM)?,
                 Some("signal KILL") => kill_process_group(pid, Signal::KILL)?,
                 Some("signal STOP") => kill_process_group(pid, Signal::STOP)?,
@@ -88,7 +89,7 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
     }
 }
 
-/// Who holds our input.
+/// Test that has the other end of the standard input.
 struct Owner {
     orders: mpsc::Receiver<String>,
     signals: [SignalStream; 3],
@@ -97,7 +98,7 @@ struct Owner {
 impl Owner {
     fn new() -> anyhow::Result<Self> {
         let (sender, orders) = mpsc::channel(limits::ORDERS);
-        // A thread of its own: a read of the input cannot be interrupted. It ends with the process.
+        // In a thread of its own, because a read of the standard input cannot be interrupted. It ends with the process.
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
             for line in lines {
@@ -111,7 +112,7 @@ impl Owner {
         Ok(Self { orders, signals })
     }
 
-    /// The next order; none when the owner is gone or we are told to end.
+    /// Next order; `None` when the owner is gone or this process gets a signal to end.
     async fn order(&mut self) -> Option<String> {
         let [terminate, interrupt, hangup] = &mut self.signals;
         tokio::select! {
@@ -134,7 +135,7 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
-/// As a shell tells it: 128 and the signal where one ended the process.
+/// Exit code as a shell reports it: 128 plus the signal if a signal ended the process.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }

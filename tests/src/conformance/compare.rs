@@ -1,54 +1,52 @@
-//! What differs between the answers of two servers to one case.
+//! Differences between the answers of two servers to one case.
 
 use super::script::{Case, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Lines of a document around a difference that are shown.
+/// Lines of a document that are shown around a difference.
 const CONTEXT_LINES: usize = 3;
 
-/// What came of comparing.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Answers that were compared.
+    /// Number of answers that were compared.
     pub compared: usize,
-    /// What differs, for people.
+    /// Differences, as messages.
     pub differences: Vec<String>,
-    /// The steps that are marked, which do differ.
+    /// Marked steps, whose answers differ.
     pub marks: Vec<Mark>,
 }
 
-/// The answers to a step that is marked as differing.
+/// Answers to a step that is marked as different.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The file.
+    /// File of the case.
     pub theme: String,
-    /// The case.
+    /// Title of the case.
     pub title: String,
-    /// The case's.
+    /// Namespace of the case.
     pub namespace: String,
-    /// In the case, from 1.
+    /// Number of the step in the case, from 1.
     pub step: usize,
-    /// What is asked.
     pub call: String,
-    /// The difference's, in the docs.
+    /// Name of the difference in the docs.
     pub name: String,
-    /// What the real server answers; null where none was asked.
+    /// Answer of the real server; null if it was not asked.
     pub real: Value,
-    /// What memkube answers.
     pub ours: Value,
 }
 
 impl Report {
-    /// Adds another's.
+    /// Adds another report.
     pub fn add(&mut self, other: Self) {
         self.compared += other.compared;
         self.differences.extend(other.differences);
         self.marks.extend(other.marks);
     }
 
-    /// The names of the differences that were seen.
+    /// Names of the differences that occurred.
     #[must_use]
     pub fn known(&self) -> BTreeSet<&str> {
         self.marks.iter().map(|mark| mark.name.as_str()).collect()
@@ -76,20 +74,20 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     report
 }
 
-/// What differs in steps that are not marked.
+/// Differences in steps that are not marked.
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
     differing.map(|step| told(case, &case.steps[step], &lines(&real[step], &ours[step]))).collect()
 }
 
-/// The steps that differ and are not marked, from 0.
+/// Steps that differ and are not marked, from 0.
 pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = usize> + 'a {
     let steps = case.steps.iter().zip(real).zip(ours).enumerate();
     steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
 }
 
-/// The answers to the steps that are marked; the real server need not have been asked.
+/// Answers to the marked steps. The real server need not have been asked.
 pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
     let steps = (1..).zip(&case.steps).zip(ours);
     steps.filter_map(|((number, step), ours)| {
@@ -108,7 +106,7 @@ pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl I
     })
 }
 
-/// Where the real server's code is not that of the table.
+/// Steps where the real server's code is not that of the table.
 #[must_use]
 pub fn unexpected(case: &Case, answers: &[Value], of_memkube: bool) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -126,7 +124,7 @@ fn told(case: &Case, step: &Step, what: &str) -> String {
     format!("{}.calls:{} ({})\n  {step}\n{what}", case.theme, step.line, case.title)
 }
 
-/// The lines that differ, `-` the real server's and `+` memkube's, with some around them.
+/// Lines that differ, `-` for the real server and `+` for memkube, with some lines around them.
 fn lines(real: &Value, ours: &Value) -> String {
     let (real, ours) = (format!("{real:#}"), format!("{ours:#}"));
     let (real, ours): (Vec<&str>, Vec<&str>) = (real.lines().collect(), ours.lines().collect());

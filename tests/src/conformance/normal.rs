@@ -1,15 +1,15 @@
-//! Makes the answers of one case comparable: what no two servers can share is replaced by what it stands for.
+//! Makes the answers of one case comparable: replaces values that differ on any two servers by what they mean.
 //!
-//! - UIDs by their number in order of appearance;
-//! - times by whether they can be: what an object has as its creationTimestamp stays so, and a deletionTimestamp is not
-//!   before the object was there nor after the answer ([`times`]);
-//! - resourceVersions of objects by their order within the case, in messages too; those of lists and bookmarks, which
-//!   others move on, by the newest object that they are not older than;
-//! - suffixes that the server generated, cluster IPs and node ports that it chose, continue tokens;
-//! - `managedFields` are left out: memkube keeps none;
-//! - a cause that a refusal has several times it has once (kube-apiserver checks metadata up to four times, as the kind
-//!   is; its message tells each once);
-//! - objects quoted in messages have their fields in the order of the alphabet, not of Go's structs.
+//! - UIDs become their number in order of appearance.
+//! - A time is only checked. An object's creationTimestamp does not change. Its deletionTimestamp is neither before its
+//!   creation nor after the answer ([`times`]).
+//! - resourceVersions of objects become their order within the case, in messages too. Those of lists and bookmarks also depend
+//!   on other writers: they become the newest object that they are not older than.
+//! - Suffixes that the server generated, cluster IPs and node ports that it chose, and continue tokens become placeholders.
+//! - `managedFields` are left out, because memkube has none.
+//! - A cause that an error has several times is kept once. kube-apiserver checks metadata up to four times, depending on the
+//!   kind; its message has each cause once.
+//! - Objects quoted in messages get their fields in alphabetical order, not in that of Go's structs.
 
 mod texts;
 mod times;
@@ -24,31 +24,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use texts::{PATTERNS, ordered};
 use times::Times;
 
-/// How documents in protobuf begin.
+/// First bytes of a protobuf document.
 const PROTOBUF: &str = "k8s\0";
-/// The letters of generated names.
+/// Letters of generated names.
 const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_LETTERS: usize = 5;
-/// Of longer prefixes only so much is taken.
+/// Longer prefixes are cut to this length.
 const GENERATED_PREFIX: usize = 58;
 
-/// What a case's answers have in common.
+/// Values that the answers of a case share.
 #[derive(Default)]
 struct Known {
-    /// Of objects.
+    /// Versions of objects.
     versions: BTreeSet<u64>,
     uids: BTreeMap<String, usize>,
     generated: BTreeMap<String, String>,
     addresses: BTreeMap<String, usize>,
     ports: BTreeSet<u64>,
     times: Times,
-    /// Whether the answer that is looked at is one of what only would have happened.
+    /// True if the current answer is that of a dry run.
     dry_run: bool,
-    /// What the case itself says is not the server's choice.
+    /// Text of the case itself, whose values are not the server's choice.
     said: String,
 }
 
-/// The answers of a case as they can be compared, one document a step.
+/// Comparable answers of a case, one document for each step.
 #[must_use]
 pub fn normal(case: &Case, played: &Played) -> Vec<Value> {
     let mut known = Known { said: said(case), times: Times::of(played), ..Known::default() };
@@ -120,7 +120,7 @@ impl Known {
         match value {
             Value::String(_) if key == "continue" => json!("<continue>"),
             Value::String(text) if text.starts_with(PROTOBUF) => json!("<protobuf>"),
-            // Of a table: how old something is.
+            // The age of an object in a table.
             Value::String(text) if key == "cells" && is_age(text) => json!("<age>"),
             Value::String(text) => json!(self.text(text)),
             Value::Number(port)
@@ -155,7 +155,7 @@ impl Known {
         Value::Object(written)
     }
 
-    /// A version of an object, by its order among those of the case.
+    /// Version of an object, as its order among those of the case.
     fn version(&self, version: u64) -> String {
         let rank = self.versions.range(..=version).count();
         if self.versions.contains(&version) {
@@ -164,12 +164,12 @@ impl Known {
         format!("<no version, after {rank}>")
     }
 
-    /// A version that others move on, by the newest of an object that is not newer.
+    /// Version that depends on other writers, as that of the newest object that is not newer.
     fn since(&self, version: u64) -> String {
         format!("<since version {}>", self.versions.range(..=version).count())
     }
 
-    /// A version in a message: where the case itself said it, it stays.
+    /// Version in a message. It stays if the case itself used it.
     fn told_version(&self, version: &str) -> String {
         let said = [format!("\"{version}\""), format!("ersion={version}")];
         match version.parse() {
@@ -202,7 +202,7 @@ impl Known {
 }
 
 impl Known {
-    /// What the case itself wrote stays: servers must not touch it.
+    /// Times that the case itself wrote stay: servers must not change them.
     fn with_times(&self, text: &str) -> String {
         let form = |found: &Captures<'_>| match &found[0] {
             time if self.said.contains(time) => time.to_owned(),
@@ -225,7 +225,7 @@ impl Known {
     }
 }
 
-/// Orders the resources of a group version: kube-apiserver lists custom ones as it finds them.
+/// Orders the resources of a group version, because kube-apiserver lists custom ones in any order.
 fn in_order(list: &mut Map<String, Value>) {
     if list.get("kind").is_some_and(|kind| kind == "APIResourceList")
         && let Some(Value::Array(resources)) = list.get_mut("resources")
@@ -234,7 +234,7 @@ fn in_order(list: &mut Map<String, Value>) {
     }
 }
 
-/// Leaves out causes of a refusal that were told before.
+/// Leaves out repeated causes of an error.
 fn say_once(status: &mut Map<String, Value>) {
     let Some(Value::Array(causes)) = status.get_mut("details").and_then(|details| details.get_mut("causes")) else {
         return;
@@ -256,7 +256,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
-/// Whether its resourceVersion is that of a change of its own: not so of lists and bookmarks.
+/// True if its resourceVersion is that of its own last change, so not for lists and bookmarks.
 fn is_object(object: &Map<String, Value>) -> bool {
     let meta = object.get("metadata");
     !object.contains_key("items") && meta.is_some_and(|meta| meta.get("uid").is_some())

@@ -1,4 +1,4 @@
-//! What exactly differs where the table says that something does, kept in a file, so that no difference grows unnoticed.
+//! Exact differences of the steps that the table marks as different, kept in a file so that no difference grows unnoticed.
 //!
 //! ```text
 //! == builtin: A cluster IP that is patched away stays, step 2, differs managed-fields
@@ -8,7 +8,7 @@
 //!     memkube "<version 1>"
 //! ```
 //!
-//! All that is not in the file is the same.
+//! All fields that are not in the file are equal.
 
 use super::compare::Mark;
 use anyhow::{Context as _, ensure};
@@ -16,12 +16,12 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Writes the file anew where it is set.
+/// Rewrites the file if this variable is set.
 const RENEW_VARIABLE: &str = "CONFORMANCE_RENEW";
 const RENEW: &str = "CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube";
-/// Of longer calls only so many characters are shown.
+/// Longest call that is shown, in characters.
 const SHOWN_CALL: usize = 160;
-/// A longer value of the real server is not kept: it may be in an order that is never twice the same.
+/// Longest value of the real server that is kept, in characters: longer ones may have a random order.
 const SHOWN_VALUE: usize = 400;
 const LONG: &str = "(long)";
 const ABSENT: &str = "(absent)";
@@ -44,10 +44,9 @@ fn file(table: &str) -> PathBuf {
     xtask::root().join(format!("tests/src/conformance/{table}.differs"))
 }
 
-/// Holds what differs in the marked steps of a table against its file.
+/// Compares the differences in the marked steps of a table with its file.
 ///
-/// # Errors
-/// Where they are not the same; the error shows both and says how to renew the file.
+/// # Errors If they are not the same; the error shows both and says how to renew the file.
 pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let now: BTreeMap<String, String> = marks.iter().map(|mark| (title(mark), shown(mark))).collect();
     if std::env::var_os(RENEW_VARIABLE).is_some() {
@@ -68,10 +67,9 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Holds memkube's answers to the marked steps alone against the file: no real server is needed.
+/// Compares memkube's answers to the marked steps with the file, without a real server.
 ///
-/// # Errors
-/// Where a value is not the one of the file, or a step is not in it.
+/// # Errors If a value is not the one of the file, or a step is not in it.
 pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let pinned = entries(&read(table)?);
     let mut changed = Vec::new();
@@ -103,7 +101,7 @@ fn failure(table: &str, changed: &[String]) -> String {
     )
 }
 
-/// Empty where there is none: then nothing differs.
+/// Content of the file; empty if there is none, because then nothing differs.
 fn read(table: &str) -> anyhow::Result<String> {
     let file = file(table);
     if !file.exists() {
@@ -134,12 +132,12 @@ fn shown(mark: &Mark) -> String {
     anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
-/// Namespaces are numbered through a theme: another case before this one changes nothing of it.
+/// Namespaces are numbered through a theme, so they depend on the cases before.
 fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }
 
-/// The places where two values differ. Lists of other lengths differ as a whole.
+/// Places where two values differ. Lists of different lengths differ as a whole.
 fn differing(path: &str, real: Option<&Value>, ours: Option<&Value>, fields: &mut Vec<Field>) {
     match (real, ours) {
         _ if real == ours => {}
@@ -170,14 +168,14 @@ fn json(value: Option<&Value>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), Value::to_string)
 }
 
-/// The text below each title.
+/// Text below each title.
 fn entries(text: &str) -> BTreeMap<String, String> {
     let sections = text.split("\n== ").skip(1);
     let sections = sections.filter_map(|section| section.split_once('\n'));
     sections.map(|(title, rest)| (title.to_owned(), format!("{}\n", rest.trim_end_matches('\n')))).collect()
 }
 
-/// The fields of an entry, below the line of its call.
+/// Fields of an entry, below the line of its call.
 fn fields_of(entry: &str) -> Vec<Field> {
     let lines: Vec<&str> = entry.lines().skip(1).collect();
     let triples = lines.chunks_exact(3).filter_map(|triple| {

@@ -1,4 +1,5 @@
-//! Faults planted in memkube or at its door, each of which the table must notice: what is not noticed is not tested.
+//! Faults in memkube or in its transport, each of which the table must detect: a fault that is not detected shows a gap in the
+//! table.
 
 mod answer;
 mod door;
@@ -15,26 +16,26 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Plant {
-    /// What is wrong with a server that has it.
+    /// Description of the fault.
     pub name: &'static str,
-    /// The theme of the table that is played first: there it should be noticed.
+    /// Theme of the table that is played first, because it should detect the fault.
     pub theme: &'static str,
     kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// In the rules of the kinds.
+    /// Fault in the rules of the kinds.
     Rules(rules::Slip),
-    /// In what its watches and reads show.
+    /// Fault in what watches and reads show.
     Seen(watch::Slip),
-    /// In that it never forgets, where the others do.
+    /// The server never drops its history.
     Remembers,
-    /// In that it does not clean up as the others do.
+    /// The server does not clean up.
     Cleaning(Cleaning),
-    /// In what memkube takes of a request.
+    /// Fault in how memkube reads a request.
     Door(door::Change),
-    /// In what a client gets of its answer.
+    /// Fault in the answer that a client gets.
     Answer(answer::Change),
 }
 
@@ -45,25 +46,24 @@ enum Cleaning {
     LosesDeletions,
 }
 
-/// Faults of what cleans up.
+/// Faults of the controllers that clean up.
 const CLEANING: [(&str, Cleaning); 3] = [
     ("deleted namespaces stay", Cleaning::KeepsNamespaces),
     ("what has no owner stays", Cleaning::KeepsGarbage),
     ("what is cleaned up is not told", Cleaning::LosesDeletions),
 ];
 
-/// On which servers a fault is to be noticed.
+/// Servers on which a fault must be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// Those that run alone.
+    /// Servers that run alone.
     Usual,
-    /// Those that forget what was soon.
+    /// Servers that soon drop their history.
     Forgetful,
-    /// Those beside which controllers delete.
+    /// Servers beside which controllers delete objects.
     Cleaned,
 }
 
-/// All of them.
 #[must_use]
 pub fn all() -> Vec<Plant> {
     let rules = rules::ALL.iter().map(|(name, theme, slip)| Plant { name, theme, kind: Kind::Rules(*slip) });
@@ -76,7 +76,7 @@ pub fn all() -> Vec<Plant> {
 }
 
 impl Plant {
-    /// Where it is to be noticed.
+    /// Servers on which the table must detect it.
     #[must_use]
     pub fn servers(&self) -> Servers {
         match self.kind {
@@ -86,7 +86,7 @@ impl Plant {
         }
     }
 
-    /// What is changed, for people: memkube itself, or what goes through its door.
+    /// Part that has the fault, for messages: memkube itself, or its transport.
     #[must_use]
     pub fn place(&self) -> &'static str {
         match self.kind {
@@ -97,9 +97,6 @@ impl Plant {
     }
 
     /// A client of a memkube that has the fault.
-    ///
-    /// # Errors
-    /// Where memkube does not start.
     pub async fn client(&self) -> anyhow::Result<Client> {
         let server: MemKube = match self.kind {
             Kind::Cleaning(slip) => {

@@ -1,4 +1,4 @@
-//! One case on one server.
+//! Plays one case on one server.
 
 use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
@@ -14,35 +14,35 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// What a server answered to one step, as it came.
+/// Unchanged answer of a server to one step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// HTTP's; 0 for events that are read of an open watch.
+    /// HTTP status; 0 for events that are read from an open watch.
     pub code: u16,
-    /// All that a client can act on: `name: value`, by name.
+    /// Headers that a client can act on: `name: value`, by name.
     pub headers: Vec<String>,
     /// An object, a text, or an array of events.
     pub body: Value,
-    /// The body, as it came.
+    /// Bytes of the body.
     pub raw: Vec<u8>,
-    /// What the server's clock said when this came, in seconds since 1970; behind by no more than a second.
+    /// Time of the answer by the server's clock, in seconds since 1970; at most one second too early.
     pub at_seconds: i64,
 }
 
-/// What a server answered to a case.
+/// Answers of a server to a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// What the server's clock said when the case began, in whole seconds since 1970.
+    /// Time of the start by the server's clock, in whole seconds since 1970.
     pub began_seconds: i64,
-    /// One a step.
+    /// One answer for each step.
     pub answers: Vec<Answer>,
 }
 
-/// The code of what has no answer at all.
+/// Code if there is no answer at all.
 pub const NO_ANSWER: u16 = 1;
-/// The code of a look at an open watch that did not tell all that was asked for.
+/// Code if an open watch did not deliver all requested events.
 pub const CUT_SHORT: u16 = 2;
-/// Headers that are of the connection, or that no two answers share. Nobody asks for priority and fairness here.
+/// Headers that belong to the connection, or that differ on any two servers. Priority and fairness is not tested here.
 const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
 
 impl Answer {
@@ -62,10 +62,9 @@ struct Player<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Plays a case. The namespace is made first and is no part of the answers.
+/// Plays a case. The namespace is created first, and its answer is left out.
 ///
-/// # Errors
-/// Where there is no namespace. What else has no answer is an answer of code [`NO_ANSWER`].
+/// # Errors If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
 pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Played> {
     let mut player = Player { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
     let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);
@@ -141,7 +140,7 @@ impl Player<'_> {
         answer.map_err(|error| anyhow::anyhow!("{} {}: no answer: {error}", call.method, call.path))
     }
 
-    /// Writes in what the text speaks of: `{ns}`, `${kept.field}`, `{repeat:x:3}`.
+    /// Replaces `{ns}`, `${kept.field}` and `{repeat:x:3}` in the text.
     fn filled(&self, text: &str) -> anyhow::Result<String> {
         let mut text = written_out(text, self.namespace);
         while let Some(start) = text.find("${") {
@@ -162,7 +161,7 @@ impl Player<'_> {
         let (name, path) = reference.split_once('.').unwrap_or((reference, ""));
         let kept = self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))?;
         let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
-        // What a server did not answer is left empty: the next call then shows it.
+        // A missing field is left empty: the next call then shows it.
         Ok(match kept.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
@@ -189,7 +188,7 @@ fn told(headers: &HeaderMap) -> Vec<String> {
     let shared = headers.iter().filter(|(name, _)| !UNSHARED.contains(&name.as_str()) && !of_connection.contains(name));
     let mut told: Vec<String> =
         shared.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))).collect();
-    // Stable: those of one name stay in their order.
+    // Stable, so that headers of one name stay in their order.
     told.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
     told
 }

@@ -1,16 +1,16 @@
 //! Random cases from a seed, and the smallest part of a case that still differs.
 //!
-//! A watch is open all the time, and what it told is compared at the end.
+//! A watch is open all the time, and its events are compared at the end.
 //!
-//! A case plays with few names in few kinds, so that calls meet: creates of what is there, writes with an old
-//! resourceVersion, deletions that a finalizer holds.
+//! A case uses few names in few kinds, so that calls meet: creates of existing objects, writes with an old resourceVersion, and
+//! deletions that wait for a finalizer.
 
 use super::script::{Action, Call, Case, Step};
 use std::fmt::Write as _;
 
 /// Calls of one case.
 const CALLS: u64 = 14;
-/// The kinds that take part.
+/// Kinds that take part.
 const KINDS: [Kind; 5] = [
     Kind {
         path: "{cm}",
@@ -81,7 +81,7 @@ impl Dice {
     }
 }
 
-/// The case of a seed. Its steps keep their answers as `s<line>`, and later ones speak of them.
+/// Case of a seed. Its steps keep their answers as `s<line>`, and later steps use them.
 #[must_use]
 pub fn case(seed: u64) -> Case {
     let mut dice = Dice(seed);
@@ -90,7 +90,7 @@ pub fn case(seed: u64) -> Case {
     for line in 1..=CALLS {
         let line = usize::try_from(line).expect("a small number");
         let call = call(&mut dice, kind, &kept);
-        // A list's resourceVersion is moved on by others: no later step may speak of it.
+        // Other writers advance a list's resourceVersion, so no later step may use it.
         let is_list = call.method == "GET" && call.path.contains('?');
         let save = (!is_list).then(|| format!("s{line}"));
         kept.extend(save.clone());
@@ -101,7 +101,7 @@ pub fn case(seed: u64) -> Case {
     Case { theme: "random".to_owned(), title: format!("seed {seed}"), namespace, steps }
 }
 
-/// The watch that is open all the time, of all objects or of those with a label that calls give and take.
+/// Watch that is open all the time, of all objects or of those with a label that calls add and remove.
 fn open(dice: &mut Dice, kind: &Kind) -> Step {
     let selection = dice.pick(&["", "", "&labelSelector=q%3D1"]);
     let path = format!("{}?watch=1{selection}", kind.path);
@@ -109,7 +109,7 @@ fn open(dice: &mut Dice, kind: &Kind) -> Step {
     Step { line: 0, code: None, action: Action::Open("w".to_owned(), watch), save: None, differs: None }
 }
 
-/// An object that no call spoke of, and what the watch told until it came.
+/// Creates an object that no call uses, and reads the events of the watch until that object.
 fn read_to_the_end(kind: &Kind) -> [Step; 2] {
     let object = format!(r#"{{{}"metadata":{{"name":"end","labels":{{"q":"1"}}}},{}}}"#, kind.header, kind.bodies[0]);
     let create = Call::new("POST", kind.path, &object).expect("the verb is one");
@@ -127,7 +127,7 @@ fn call(dice: &mut Dice, kind: &Kind, kept: &[String]) -> Call {
         0..=3 => ("POST", kind.path.to_owned(), object),
         4 | 5 => ("PUT", item, object),
         6..=8 => ("MERGE", item, format!("{{{meta},{body}}}")),
-        // Metadata that a status patch says would be owned by it, which memkube does not keep account of.
+        // A status patch with metadata would own it, and memkube does not track ownership.
         9 => ("MERGE", format!("{item}/status"), format!("{{{body}}}")),
         10 => ("JSON", item, json_patch(dice)),
         11 | 12 => ("DELETE", item, delete_options(dice, kept)),
@@ -139,7 +139,7 @@ fn call(dice: &mut Dice, kind: &Kind, kept: &[String]) -> Call {
     Call::new(verb, &path, &body).expect("the verbs are written above")
 }
 
-/// A name with what a client may say beside it; resourceVersions and UIDs are those of an earlier answer.
+/// Name with other metadata that a client may send. resourceVersions and UIDs are those of an earlier answer.
 fn metadata(dice: &mut Dice, name: &str, kept: &[String]) -> String {
     let mut meta = format!(r#""metadata":{{"name":"{name}""#);
     if dice.below(3) == 0 {
@@ -195,7 +195,7 @@ fn with_parameter(dice: &mut Dice, path: &str) -> String {
     format!("{path}?{}", dice.pick(&["dryRun=All", "fieldValidation=Strict", "fieldValidation=Ignore"]))
 }
 
-/// The cases that are a step shorter than this one.
+/// Cases that are one step shorter.
 pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
     (0..case.steps.len()).rev().map(|left_out| {
         let mut case = case.clone();
@@ -204,7 +204,7 @@ pub fn shorter(case: &Case) -> impl Iterator<Item = Case> + '_ {
     })
 }
 
-/// A case as the table would have it.
+/// The case in the form of the table.
 #[must_use]
 pub fn as_table(case: &Case) -> String {
     let mut text = format!("== {}\n", case.title);

@@ -6,7 +6,7 @@
 //! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  and this is a part of it
 //!     accept: application/json                         a header of the line before
 //!     | ,"more of the body"                            more of its body
-//!     differs table-answers 406                        memkube's code, and where the docs tell why
+//!     differs table-answers 406                        memkube's code, and the name in the docs
 //! 200 AWAIT {widget}                                    read again until the code is that
 //! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends it
 //! 200 OPEN w {cm}?watch=1                              read later
@@ -15,83 +15,78 @@
 //!     READ w 1 => b                                    kept: `${b.0.object.metadata.resourceVersion}`
 //! ```
 //!
-//! The number is the code that the real server is known to answer. Each case has a namespace of its own, `{ns}`.
+//! The number is the known code of the real server. Each case has a namespace of its own, `{ns}`.
 
 use anyhow::{Context as _, bail, ensure};
 use std::fmt;
 
-/// Steps that build upon each other, in a namespace of their own.
+/// Steps that build on each other, in a namespace of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The file.
+    /// Name of its file.
     pub theme: String,
-    /// What it shows.
+    /// Behaviour that it shows.
     pub title: String,
-    /// The namespace.
     pub namespace: String,
-    /// In order.
     pub steps: Vec<Step>,
 }
 
-/// One call, or one look at a watch.
+/// One call, or one read of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// In its file, from 1.
+    /// Line in its file, from 1.
     pub line: usize,
-    /// What the real server is known to answer; none in random cases.
+    /// Known code of the real server; `None` in random cases.
     pub code: Option<u16>,
-    /// What is done.
     pub action: Action,
-    /// The name under which the answer is kept.
+    /// Name under which the answer is kept.
     pub save: Option<String>,
-    /// Where memkube differs.
+    /// Known difference of memkube.
     pub differs: Option<Difference>,
 }
 
-/// A difference that stays.
+/// A known difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name in the docs.
+    /// Name in the docs.
     pub name: String,
-    /// What memkube answers instead; none: the code is the same.
+    /// Code of memkube; `None` for the same code.
     pub code: Option<u16>,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A request, answered at once.
+    /// A request with one answer.
     Send(Call),
-    /// A request that is made again until it is answered with the code of the table: a server may need a moment for it.
+    /// A request that is repeated until its answer has the code of the table: a server may need a moment for it.
     Await(Call),
     /// A watch that is read until the server ends it.
     Watch(Call),
     /// A watch that is read later, by this name.
     Open(String, Call),
-    /// So many events of an open watch.
+    /// That many events of an open watch.
     Read(String, usize),
-    /// The events of an open watch up to the first about an object of that name.
+    /// Events of an open watch up to the first about an object of that name.
     ReadUntil(String, String),
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// HTTP's.
     pub method: &'static str,
-    /// With the query.
+    /// Path with the query.
     pub path: String,
-    /// Empty: none.
+    /// Empty for none.
     pub body: String,
-    /// By lower-case name.
+    /// Keyed by lower-case name.
     pub headers: Vec<(String, String)>,
 }
 
 impl Call {
-    /// A request with what its verb in the table stands for.
+    /// A request of a verb of the table.
     ///
-    /// # Errors
-    /// Where there is no such verb.
+    /// # Errors If there is no such verb.
     pub fn new(verb: &str, path: &str, body: &str) -> anyhow::Result<Self> {
         let (method, content_type) = match verb {
             "GET" | "AWAIT" | "WATCH" | "OPEN" => ("GET", ""),
@@ -111,7 +106,7 @@ impl Call {
     }
 }
 
-/// Paths that the table shortens.
+/// Abbreviated paths of the table.
 const SHORT: [(&str, &str); 9] = [
     ("{cm}", "/api/v1/namespaces/{ns}/configmaps"),
     ("{pod}", "/api/v1/namespaces/{ns}/pods"),
@@ -124,17 +119,16 @@ const SHORT: [(&str, &str); 9] = [
     ("{crd}", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
 ];
 
-/// Writes out what the table shortens.
+/// Expands the abbreviations of the table.
 #[must_use]
 pub fn written_out(text: &str, namespace: &str) -> String {
     let long = SHORT.iter().fold(text.to_owned(), |text, (short, long)| text.replace(short, long));
     long.replace("{ns}", namespace)
 }
 
-/// Reads the cases of a theme.
+/// Parses the cases of a theme.
 ///
-/// # Errors
-/// Where a line cannot be read.
+/// # Errors If a line is malformed.
 pub fn parse(theme: &str, text: &str) -> anyhow::Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {

@@ -1,4 +1,4 @@
-//! The two servers, with the custom kinds that the table speaks of.
+//! Both servers, with the custom kinds that the table uses.
 
 use super::normal::normal;
 use super::play::play;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 
-/// Custom kinds that show what a schema can say.
+/// Custom kinds that cover the features of schemas.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
-/// Cases at once on the real server: most of their time is waiting for watches to end.
+/// Cases at once on the real server: most of their time they wait for watches to end.
 const AT_ONCE: usize = 16;
 const MASTERS: &str = "system:masters";
-/// Of the admin, as [`ControlPlane`] makes it.
+/// Token of the admin, as [`ControlPlane`] creates it.
 const TOKEN: &str = "token-of-admin";
-/// When memkube's clock begins.
+/// Start of memkube's clock.
 const EPOCH: &str = "2026-06-01T12:00:00Z";
 
 fn documents() -> Vec<String> {
@@ -32,22 +32,18 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
-/// Between two compactions of a server that forgets soon. What is asked of the last moment must come within it.
+/// Interval of compactions of a server that soon drops its history. A case must read recent history within it.
 pub const COMPACTION: Duration = Duration::from_secs(5);
 
-/// A real server with the custom kinds, for one test at a time. What a test leaves there is in namespaces of its own.
+/// A real server with the custom kinds, for one test at a time. Each test uses namespaces of its own.
 pub struct Real {
-    /// The server.
     pub server: Arc<ControlPlane>,
     _cleaners: Option<Process>,
-    // The last field: the next test's turn comes when all else of this one is gone.
+    // Last field: the next test gets its turn when all else of this one is dropped.
     _turn: Turn,
 }
 
 /// The real server that all tests share.
-///
-/// # Errors
-/// Where it does not come up.
 pub async fn real() -> anyhow::Result<Real> {
     static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
     static TURN: Mutex<()> = Mutex::const_new(());
@@ -56,20 +52,14 @@ pub async fn real() -> anyhow::Result<Real> {
     Ok(Real { server: Arc::clone(server), _cleaners: None, _turn: turn })
 }
 
-/// The same, and beside it what empties deleted namespaces and collects garbage, for this one test.
-///
-/// # Errors
-/// Where one of the two does not come up.
+/// The same for one test, with the controllers that empty deleted namespaces and collect garbage.
 pub async fn real_cleaned() -> anyhow::Result<Real> {
     let real = real().await?;
     let cleaners = real.server.start_cleaners().await?;
     Ok(Real { _cleaners: Some(cleaners), ..real })
 }
 
-/// Starts a real server that forgets soon.
-///
-/// # Errors
-/// Where it does not come up.
+/// Starts a real server that soon drops its history.
 pub async fn real_forgetful() -> anyhow::Result<Real> {
     let turn = Turn::with_own_servers().await;
     Ok(Real { server: real_with(Some(COMPACTION)).await?, _cleaners: None, _turn: turn })
@@ -82,13 +72,13 @@ async fn real_with(compaction_interval: Option<Duration>) -> anyhow::Result<Arc<
     Ok(Arc::new(server))
 }
 
-/// Who plays, on both servers.
+/// User who plays, on both servers.
 #[must_use]
 pub fn admin() -> User {
     User::new(ADMIN).with_groups(vec![MASTERS.to_owned()])
 }
 
-/// Who is in the group of masters may do everything, and nobody else anything, as on a real server without roles.
+/// Policy that allows the group of masters everything and other users nothing, as on a real server without roles.
 struct OfMasters;
 
 impl OfMasters {
@@ -111,28 +101,19 @@ impl Policy for OfMasters {
     }
 }
 
-/// Starts memkube with the custom kinds. It must be on a runtime of one thread whose time is paused: then watches end at
-/// once and answers depend on nothing but the calls.
-///
-/// # Errors
-/// Where it refuses a definition.
+/// Starts memkube with the custom kinds. It must be on a runtime of one thread whose time is paused: then watches end at once,
+/// and answers depend on the calls alone.
 pub async fn ours() -> anyhow::Result<MemKube> {
     // The real server runs without kube-controller-manager.
     ours_cleaned_by(false, false).await
 }
 
-/// Starts memkube as [`ours`] does, with what empties deleted namespaces and collects garbage.
-///
-/// # Errors
-/// Where it refuses a definition.
+/// Starts memkube as [`ours`] does, with the controllers that empty deleted namespaces and collect garbage.
 pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
     ours_cleaned_by(true, true).await
 }
 
-/// Starts memkube as [`ours`] does, with either of the two that clean up or without.
-///
-/// # Errors
-/// Where it refuses a definition.
+/// Starts memkube as [`ours`] does, with these controllers.
 pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool) -> anyhow::Result<MemKube> {
     let clock = memkube::clock::TokioClock::starting_at(EPOCH.parse()?);
     let mut options = memkube::Options::new(Arc::new(clock), 1);
@@ -147,15 +128,12 @@ pub async fn ours_cleaned_by(namespace_controller: bool, garbage_collector: bool
     Ok(server)
 }
 
-/// Starts memkube as [`ours`] does, and it forgets soon.
-///
-/// # Errors
-/// Where it refuses a definition.
+/// Starts memkube as [`ours`] does, with a short history.
 pub async fn ours_forgetful() -> anyhow::Result<MemKube> {
     Ok(forgetting(ours().await?))
 }
 
-/// Makes a memkube forget soon.
+/// Shortens the history of a memkube.
 #[must_use]
 pub fn forgetting(server: MemKube) -> MemKube {
     let forgetful = server.clone();
@@ -177,18 +155,12 @@ async fn define(client: &Client, document: &str) -> anyhow::Result<()> {
 }
 
 /// Plays cases on the real server, many at once.
-///
-/// # Errors
-/// Where one has no answer.
 pub async fn play_real(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let played = futures::stream::iter(cases).map(|case| play_one(client, case));
     played.buffered(AT_ONCE).try_collect().await
 }
 
 /// Plays cases one after the other.
-///
-/// # Errors
-/// Where one has no answer.
 pub async fn play_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     let mut played = Vec::new();
     for case in cases {
@@ -197,19 +169,13 @@ pub async fn play_ours(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Ve
     Ok(played)
 }
 
-/// Plays one case; the answers are normal.
-///
-/// # Errors
-/// Where it has no answer.
+/// Plays one case. Returns the normal answers.
 pub async fn play_one(client: &Client, case: &Case) -> anyhow::Result<Vec<Value>> {
     let played = play(client, case).await.with_context(|| format!("{} ({})", case.title, case.theme))?;
     Ok(normal(case, &played))
 }
 
-/// Runs something on a runtime of one thread whose time is paused.
-///
-/// # Errors
-/// Where there is no such runtime, or what is run fails.
+/// Runs a future on a runtime of one thread whose time is paused.
 pub fn paused<T>(run: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(run)

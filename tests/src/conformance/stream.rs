@@ -1,28 +1,28 @@
-//! The events of a watch, one JSON document a line.
+//! Events of a watch, one JSON document on each line.
 
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What has come of a watch and was not taken yet.
+/// Part of a watch that has arrived and is not read yet.
 pub(super) struct Events {
     body: Body,
     read: Vec<u8>,
 }
 
-/// What was taken of a watch.
+/// Events that were read from a watch.
 #[derive(Default)]
 pub(super) struct Taken {
-    /// In order. Where fewer came than were asked for, the last says why.
+    /// Events in order. If some are missing, the last says why.
     pub(super) events: Vec<Value>,
-    /// As they came.
+    /// Bytes of the events.
     pub(super) raw: Vec<u8>,
-    /// Whether all came that were asked for.
+    /// True if all requested events came.
     pub(super) whole: bool,
 }
 
-/// An event, and the line that it came in.
+/// An event, and the bytes of its line.
 type Line = (Value, Vec<u8>);
 
 impl Events {
@@ -30,7 +30,7 @@ impl Events {
         Self { body, read: Vec::new() }
     }
 
-    /// All until the server ends it. A connection that breaks is shown as an event of its own.
+    /// Reads events until the server ends the watch. A broken connection becomes an event of its own.
     pub(super) async fn rest(&mut self, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -42,7 +42,7 @@ impl Events {
         }
     }
 
-    /// So many, or fewer where no more come in time.
+    /// Reads that many events, or fewer if no more come in time.
     pub(super) async fn take(&mut self, count: usize, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         while taken.events.len() < count {
@@ -55,7 +55,7 @@ impl Events {
         Taken { whole: true, ..taken }
     }
 
-    /// All up to the first about an object of that name.
+    /// Reads events up to the first about an object of that name.
     pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// The next event, none at the end, or why there is neither.
+    /// Next event; `None` at the end; or the reason why there is neither.
     async fn next_in(&mut self, patience: Duration) -> Result<Option<Line>, String> {
         match tokio::time::timeout(patience, self.next()).await {
             Ok(Ok(line)) => Ok(line),
@@ -89,7 +89,7 @@ impl Events {
                 return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
-                // What is no watch need not end in a line's end.
+                // An answer that is no watch need not end in a line end.
                 let rest = std::mem::take(&mut self.read);
                 return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };

@@ -1,5 +1,5 @@
-//! The table notices faults: each that is planted in memkube changes at least one answer. And it has none without: on
-//! memkube alone it has the codes that it says, and the same bytes each time.
+//! The table detects faults: each one in memkube changes at least one answer. Without faults memkube alone gives the codes of
+//! the table, and the same bytes each time.
 
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
@@ -50,7 +50,7 @@ fn two_runs_of_the_table_are_the_same_to_the_byte() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The bytes of the answers with their codes and headers, and when they came.
+/// Bytes, codes, headers and times of the answers.
 async fn raw(client: &Client, cases: &[Case]) -> anyhow::Result<Vec<Played>> {
     let mut played = Vec::new();
     for case in cases {
@@ -83,7 +83,7 @@ fn each_planted_fault_makes_the_table_fail() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Cases, and what a memkube without faults answers to them.
+/// Cases, and the answers of a memkube without faults.
 type Healthy = (Vec<Case>, Vec<Vec<Value>>);
 
 fn healthy() -> anyhow::Result<Healthy> {
@@ -106,8 +106,8 @@ fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKub
     Ok((cases, answers))
 }
 
-/// The first step at which the suite would fail, were the healthy answers those of the real server: as there, steps that
-/// are marked do not count. Nor does it count that there is no answer.
+/// First step at which the suite would fail if the answers without faults were those of the real server. Marked steps and
+/// missing answers do not count.
 async fn noticed(plant: &Plant, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
     let client: Client = plant.client().await?;
     let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == plant.theme);

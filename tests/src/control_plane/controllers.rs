@@ -5,45 +5,36 @@ use crate::process::Process;
 use std::ffi::OsString;
 use xtask::controlplane::Program;
 
-/// How long one that works under a Lease holds it without renewing it, how long it tries to, and how often: so long that
-/// one that has no processor for some seconds keeps it.
+/// Lease duration, renew deadline and retry period under a Lease: long enough for a process that gets no processor time for
+/// some seconds.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=10s",
     "--leader-elect-renew-deadline=8s",
     "--leader-elect-retry-period=300ms",
 ];
-/// The controllers that empty deleted namespaces and delete what has lost its owners.
+/// Controllers that empty deleted namespaces and delete objects without owners.
 const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controller"];
 
 impl ControlPlane {
-    /// Lets kube-controller-manager finish the deletion of namespaces and collect garbage here, as it does in every cluster.
-    /// It ends with the control plane. For one that was started without controllers: the garbage collector looks for new
-    /// kinds every 30 s only, so this comes after the definitions.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
+    /// Starts kube-controller-manager to finish the deletion of namespaces and to collect garbage, as in every cluster. It ends
+    /// with the control plane, which was started without controllers. Call this after the CRDs are applied: the garbage
+    /// collector looks for new kinds only every 30 s.
     pub async fn clean_up(&mut self) -> anyhow::Result<()> {
         self.controller_manager = Some(self.start_cleaners().await?);
         Ok(())
     }
 
     /// The same for as long as the process is kept.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
     pub async fn start_cleaners(&self) -> anyhow::Result<Process> {
-        // By default its clients ask 20 times a second, and a namespace costs two requests for each kind.
+        // By default its clients are limited to 20 requests a second, and a namespace costs two requests for each kind.
         let unhurried = [("--kube-api-qps", "1000"), ("--kube-api-burst", "1000")];
         self.start_controller_manager(&CLEANERS, &unhurried).await
     }
 
-    /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it: it works
-    /// under its Lease in kube-system, and each controller as its own service account. The control plane must have been
-    /// started with the user [`CONTROLLER_MANAGER`].
-    ///
-    /// # Errors
-    /// Where it cannot be started.
+    /// Starts another kube-controller-manager, with controllers by upstream's names, as installers start it. It works under its
+    /// Lease in kube-system, and each controller under its own service account. The control plane must have been started with
+    /// the user [`CONTROLLER_MANAGER`].
     pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let mut arguments = self.controller_manager_arguments(&controllers.join(","));
         arguments.extend(ELECTION.map(OsString::from));
@@ -52,11 +43,8 @@ impl ControlPlane {
         start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
     }
 
-    /// Starts another kube-controller-manager, with controllers by upstream's names and more flags, that works as the admin
-    /// and asks for no Lease.
-    ///
-    /// # Errors
-    /// Where it cannot be started.
+    /// Starts another kube-controller-manager, with controllers by upstream's names and more flags. It works as the admin and
+    /// without a Lease.
     pub async fn start_controller_manager(
         &self,
         controllers: &[&str],
@@ -71,10 +59,10 @@ impl ControlPlane {
 
     fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {
         vec![
-            // Nothing listens: nobody asks it anything.
+            // It needs no port, because nobody sends it requests.
             "--secure-port=0".into(),
             format!("--controllers={controllers}").into(),
-            // What the tokens that it puts into Secrets are signed with, and the authority that it puts beside them.
+            // Key that signs the tokens that it puts into Secrets, and the authority that it adds.
             "--service-account-private-key-file".into(),
             self.folder.join("certificates/apiserver.key").into_os_string(),
             "--root-ca-file".into(),

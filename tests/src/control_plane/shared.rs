@@ -1,15 +1,12 @@
-//! The control plane of tests that need a server but no fleet.
+//! Control plane of tests that need a server but no fleet.
 
 use super::{ControlPlane, Options};
 use tokio::sync::OnceCell;
 
-/// Users of [`shared`] who may do nothing until a test binds a role to them; each belongs to one test.
+/// Users of [`shared`], which have no rights until a test binds a role to them. Each belongs to one test.
 pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
 
-/// The control plane that all tests share which need a server but no fleet. Namespaces go once they are deleted.
-///
-/// # Errors
-/// Where it cannot be started.
+/// Control plane that all tests share that need a server but no fleet. Its deleted namespaces are emptied.
 pub async fn shared() -> anyhow::Result<&'static ControlPlane> {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     let options = || Options {

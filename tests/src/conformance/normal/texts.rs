@@ -1,4 +1,4 @@
-//! What texts say that no two servers share.
+//! Values in texts that differ on any two servers.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -8,14 +8,14 @@ use std::sync::LazyLock;
 pub(super) struct Patterns {
     pub(super) uid: Regex,
     pub(super) time: Regex,
-    /// A version that a client said or an object has.
+    /// A version from a client or an object.
     pub(super) version: Regex,
-    /// The server's newest, or one in a YAML document, which may be that of a list.
+    /// The server's newest version, or one in a YAML document, which may be that of a list.
     pub(super) current: Regex,
-    /// What a client said, and the oldest that there still is.
+    /// A client's version, and the oldest that the server still has.
     pub(super) too_old: Regex,
     pub(super) quoted: Regex,
-    /// Of the table's one generateName that is refused, so that no object shows the name.
+    /// Name from the only generateName of the table that is rejected, so that no object has the name.
     pub(super) refused_name: Regex,
 }
 
@@ -32,7 +32,7 @@ pub(super) static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     }
 });
 
-/// An object that a message quotes, with its fields in order. Values that are quoted as texts are escaped once more.
+/// An object that a message quotes, with its fields in order. Values that are quoted as text are escaped twice.
 pub(super) fn ordered(found: &Captures<'_>) -> String {
     let unescaped = serde_json::from_str::<String>(&format!("\"{}\"", &found[1])).ok();
     let value = unescaped.as_deref().unwrap_or(&found[1]);

@@ -1,31 +1,31 @@
-//! Times: not which they are, but whether they can be.
+//! Times: only their plausibility is compared.
 
 use super::super::play::Played;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Between two clocks that are read in whole seconds, and for the way of an answer.
+/// Tolerance for two clocks that are read in whole seconds, and for the way of an answer.
 const SLACK_SECONDS: i64 = 2;
-/// Nothing is older than a server, which is started for the table alone.
+/// Greatest age of anything on a server, which is started for the table alone.
 const OLDEST_SECONDS: i64 = 3_600;
 
-/// In seconds since 1970; none where the text is no time.
+/// Seconds since 1970; `None` if the text is no time.
 pub(in super::super) fn seconds(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }
 
-/// What is known of the times of a case.
+/// Known times of a case.
 #[derive(Default)]
 pub(super) struct Times {
     began_seconds: i64,
-    /// When the answer came that is looked at.
+    /// Time of the current answer.
     now_seconds: i64,
-    /// The first creationTimestamp that was seen of a UID.
+    /// First creationTimestamp of each UID.
     created: BTreeMap<String, String>,
-    /// The UIDs of what the case itself created.
+    /// UIDs of objects that the case itself created.
     own: BTreeSet<String>,
-    /// The first deletionTimestamp that was seen of a UID and a grace period.
+    /// First deletionTimestamp of each UID and grace period.
     deleted: BTreeMap<(String, i64), String>,
 }
 
@@ -38,12 +38,12 @@ impl Times {
         times
     }
 
-    /// From here on, what is looked at came then.
+    /// Sets the time of the answers that follow.
     pub(super) fn at(&mut self, seconds: i64) {
         self.now_seconds = seconds;
     }
 
-    /// What a time anywhere stands for.
+    /// Placeholder for a time in any place.
     pub(super) fn form(&self, text: &str, with_micros: bool) -> &'static str {
         match seconds(text) {
             Some(at) if at > self.now_seconds + SLACK_SECONDS => "<time to come>",
@@ -53,7 +53,7 @@ impl Times {
         }
     }
 
-    /// Puts what they stand for in the place of an object's own times. What only would have happened is not remembered.
+    /// Replaces an object's own times by placeholders. Times of a dry run are not remembered.
     pub(super) fn stamp(&mut self, meta: &Value, written: &mut Map<String, Value>, dry_run: bool) {
         let Some(uid) = meta["uid"].as_str() else { return };
         if let Some(created) = meta["creationTimestamp"].as_str() {

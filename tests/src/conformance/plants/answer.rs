@@ -1,4 +1,4 @@
-//! Faults in what a client gets of memkube's answers: a header that is not there, a time or a text that is another.
+//! Faults in the answers that a client gets from memkube: a missing header, another time or another text.
 
 use super::BoxError;
 use bytes::Bytes;
@@ -11,19 +11,19 @@ use memkube::Service;
 use regex::{Captures, Regex};
 use std::task::{Context, Poll};
 
-/// An answer as far as faults change it.
+/// Part of an answer that faults change.
 pub(super) struct Answered {
-    /// Of the request.
+    /// Method of the request.
     method: Method,
     headers: HeaderMap,
-    /// The whole body, or an event of a watch.
+    /// Whole body, or one event of a watch.
     text: String,
 }
 
-/// What is wrong: an answer is given as another.
+/// Changes an answer.
 pub(super) type Change = fn(&mut Answered);
 
-/// A fault, with the theme that should notice it.
+/// Faults, each with the theme that should detect it.
 pub(super) const ALL: [(&str, &str, Change); 6] = [
     ("updates move creationTimestamp", "verbs", |answered| {
         if answered.method == Method::PUT || answered.method == Method::PATCH {
@@ -58,7 +58,7 @@ impl Answered {
     }
 }
 
-/// The body of what a client gets.
+/// Body that a client gets.
 type Seen = UnsyncBoxBody<Bytes, BoxError>;
 
 /// memkube behind a fault.

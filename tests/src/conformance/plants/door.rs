@@ -1,4 +1,4 @@
-//! Faults in what memkube takes of a request: a parameter, a header or a member of the body that it would not heed.
+//! Faults in how memkube reads a request: it ignores a parameter, a header or a member of the body.
 
 use super::BoxError;
 use futures::future::BoxFuture;
@@ -8,21 +8,21 @@ use memkube::Service;
 use serde_json::Value;
 use std::task::{Context, Poll};
 
-/// A request as far as faults change it.
+/// Part of a request that faults change.
 pub(super) struct Asked {
     method: http::Method,
     headers: http::HeaderMap,
     path: String,
     /// `name=value`, encoded.
     query: Vec<String>,
-    /// Null where there is none, or none that is JSON.
+    /// Null if there is no body, or one that is not JSON.
     body: Value,
 }
 
-/// What is wrong: a request is taken for another.
+/// Changes a request.
 pub(super) type Change = fn(&mut Asked);
 
-/// A fault, with the theme that should notice it.
+/// Faults, each with the theme that should detect it.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are not heeded", "selectors", |asked| asked.forget("labelSelector")),
     ("field selectors are not heeded", "selectors", |asked| asked.forget("fieldSelector")),
@@ -65,7 +65,7 @@ impl Asked {
         }
     }
 
-    /// Takes what is asked of all namespaces, in a list or in a watch, for asked of one.
+    /// Turns a list or watch of all namespaces into one of a single namespace.
     fn take_one_namespace(&mut self, watches: bool) {
         let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
         for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {
@@ -127,7 +127,7 @@ impl Door {
         };
         let body = asked.body.clone();
         (self.change)(&mut asked);
-        // Written anew, a body loses what JSON only allows: members that are given twice.
+        // An unchanged body is passed on as it is: encoding it again would lose duplicate members.
         let bytes = if asked.body == body { bytes.to_vec() } else { serde_json::to_vec(&asked.body)? };
         parts.uri = Uri::try_from(format!("{}?{}", asked.path, asked.query.join("&")))?;
         (parts.method, parts.headers) = (asked.method, asked.headers);

@@ -1,4 +1,4 @@
-//! Faults in the rules of the kinds: one rule of a kind, left out.
+//! Faults in the rules of the kinds: one rule of a kind is left out.
 
 use memkube::object::Object;
 use memkube::status::FieldError;
@@ -7,7 +7,7 @@ use memkube::strategy::{Effect, Findings, Generation, ListMerge, Undecodable};
 use memkube::{Context, Definition, Status, Strategy};
 use serde_json::Value;
 
-/// What is left out, of all kinds.
+/// Rule that is left out, for all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slip {
     Decoding,
@@ -33,7 +33,7 @@ pub(super) enum Slip {
     Dependents,
 }
 
-/// A fault, with the theme that should notice it.
+/// Faults, each with the theme that should detect it.
 pub(super) const ALL: [(&str, &str, Slip); 21] = [
     ("bodies are not decoded", "verbs", Slip::Decoding),
     ("defaults are not set", "builtin", Slip::Defaults),
@@ -58,7 +58,7 @@ pub(super) const ALL: [(&str, &str, Slip); 21] = [
     ("a delete does not ask what becomes of what is owned", "deletion", Slip::Dependents),
 ];
 
-/// The rules of a kind with a slip.
+/// Rules of a kind without that rule.
 pub(super) fn slipping(slip: Slip, _: &Definition, rules: Box<dyn Strategy>) -> Box<dyn Strategy> {
     Box::new(Slipping { slip, rules })
 }

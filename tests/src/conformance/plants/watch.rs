@@ -4,14 +4,14 @@ use memkube::Call;
 use memkube::faults::{Fate, Fault, Faults, State, WatchFaults, WatchedEvent};
 use memkube::store::ChangeKind;
 
-/// What is wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slip {
-    /// Deletions are not told.
+    /// Watches omit deletions.
     LosesDeletions,
-    /// The second event is not told.
+    /// Watches omit the second event.
     LosesSecond,
-    /// Each event is told twice.
+    /// Watches deliver each event twice.
     RepeatsAll,
     /// Reads do not see the last change.
     ReadsThePast,
@@ -19,7 +19,7 @@ pub(super) enum Slip {
     Breaks,
 }
 
-/// A fault, with the theme that should notice it.
+/// Faults, each with the theme that should detect it.
 pub(super) const ALL: [(&str, &str, Slip); 5] = [
     ("watches do not tell of deletions", "watches", Slip::LosesDeletions),
     ("watches lose an event", "watches", Slip::LosesSecond),
