@@ -1,4 +1,4 @@
-//! The hub agent's command line: that of the Go hub manager (spec 4.1), and our own.
+//! Command line of the hub agent: the flags of the Go hub manager and our own.
 
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
@@ -40,7 +40,7 @@ pub struct Flags {
     pub force_delete_wait_time: Option<Duration>,
 }
 
-/// [`NamespacePolicy`] as it is written.
+/// Value of the flag for [`NamespacePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NamespacePolicyFlag {
     /// Namespaces decide.

@@ -1,6 +1,7 @@
-//! The hub agent: resolves the exports of all members and distributes their slices to importers.
+//! Hub agent: resolves the exports of all members and distributes their slices to importers.
 //!
-//! The rules are `fleetnet_core::{resolve, claims, distribute, handshake}`; this crate watches, writes and answers for them.
+//! The rules are in `fleetnet_core::{resolve, claims, distribute, handshake}`. This crate runs their watches, writes and
+//! probes.
 
 mod flags;
 mod logic;
@@ -18,14 +19,14 @@ use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The Go binary that has what we leave out.
+/// Go binary for the parts that this version does not replace.
 const GO_BINARY: &str = "hub-net-controller-manager";
-/// The Lease of the Go hub manager (spec 4.1), so that old and new never act at once.
+/// Lease of the Go hub manager, so that the Go manager and this agent never act at the same time.
 const LEASE: &str = "2bf2b407.hub.networking.fleet.azure.com";
 /// Name of the hub in metrics, logs and probes.
 const CLUSTER: &str = "hub";
 
-/// Runs the agent with a command line; the first argument is the program.
+/// Runs the agent with a command line, whose first argument is the program.
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let (flags, ignored) = match common::parse::<Flags>(arguments) {
         Parsed::Flags(flags, ignored) => (flags, ignored),
@@ -69,12 +70,12 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     })
 }
 
-/// Names of the Leases to hold.
+/// Returns the names of the Leases to hold.
 pub fn leases() -> Vec<String> {
     vec![LEASE.to_owned()]
 }
 
-/// What the hub agent watches, in all namespaces of the hub.
+/// Returns the sources of the hub agent, in all namespaces of the hub.
 pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hub>> {
     let mut sources: Vec<SourceSpec<Hub>> = [
         Kind::InternalServiceExport,
@@ -85,10 +86,11 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     ]
     .map(|kind| glue::source(kind, hub, None))
     .into();
-    // Members of Go agents have none, and nothing is announced then.
+    // Optional: a fleet whose members run Go agents has no MemberAgent objects, and then no peer announces features.
     sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
-    // Say who may export and import, and wake what was refused for want of a namespace. Without the right to read them nothing
-    // is granted anew, unless nobody asks them; such keys then wait for their back-off.
+    // Annotations of Namespaces decide who may export and import, and a new Namespace requeues keys that were denied without
+    // it. Without the right to read Namespaces nothing new is granted, unless the policy is off. Denied keys then wait for
+    // their back-off.
     let optional = policy == NamespacePolicy::Off;
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..glue::source(Kind::Namespace, hub, None) });
     sources

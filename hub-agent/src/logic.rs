@@ -1,4 +1,4 @@
-//! The hub agent as the runtime sees it: core's view and plans.
+//! The hub agent as [`fleetnet_runtime`] sees it: the view and the plans of `fleetnet_core`.
 
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_agent::hindrances::Hindrances;
@@ -15,17 +15,17 @@ use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
 
-/// The hub agent's view.
+/// View of the hub agent.
 pub struct Hub {
     view: View,
     hindrances: Hindrances<Key>,
 }
 
 impl Hub {
-    /// Knows nothing yet.
+    /// Returns an empty view.
     ///
     /// # Errors
-    /// If the registry has its metric already.
+    /// If the registry already has its metric.
     pub fn new(namespace_policy: NamespacePolicy, registry: &Registry) -> Result<Self, prometheus::Error> {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
@@ -34,7 +34,7 @@ impl Hub {
         Ok(Self { view, hindrances: Hindrances::new(registry)? })
     }
 
-    /// The object whose user should hear of what happens to a key.
+    /// Returns the object whose user must learn what happens to a key.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
         match key {
             Key::Service(service) => {
@@ -74,7 +74,7 @@ impl Logic for Hub {
         glue::plan(plan)
     }
 
-    /// One lane for each member that slices come from, and for each namespace of Services.
+    /// Returns one flow for each member that slices come from, and one for each namespace of Services.
     fn lane(&self, key: &Key) -> LaneId {
         match key {
             Key::Service(service) => LaneId::of(&service.namespace),
@@ -109,7 +109,7 @@ impl Logic for Hub {
         glue::fight_event(self.about(key), fight, COMPONENT)
     }
 
-    /// What was refused for want of a namespace is tried again as soon as there is one.
+    /// A new Namespace retries writes that were denied without it.
     fn clears_backoff(&self, source: Kind) -> bool {
         source == Kind::Namespace
     }
@@ -125,7 +125,7 @@ mod tests {
     };
     use fleetnet_runtime::{Change, Fight};
 
-    /// The export of a slice of the Service `work/app`.
+    /// Returns the exported slice of the Service `work/app`.
     fn slice_export() -> HubSlice {
         let meta = Meta {
             name: ObjectName::new("fleet-member-a", "a-work-app-1"),
@@ -154,7 +154,7 @@ mod tests {
         HubSlice { meta, spec, observed_generation: None, misnamed: false }
     }
 
-    /// A fight over the import of that slice in another member's namespace.
+    /// Returns a fight over the distributed slice in another member's namespace.
     fn fight(by: Option<&str>) -> Fight<Kind> {
         Fight {
             source: Kind::EndpointSliceImport,

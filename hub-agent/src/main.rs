@@ -1,4 +1,4 @@
-//! The hub agent's process.
+//! Process of the hub agent.
 
 use std::process::ExitCode;
 

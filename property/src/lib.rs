@@ -10,16 +10,19 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
-/// That many cases. Nothing is kept between runs: a failure names its seed.
+/// Returns a configuration with this number of cases. It keeps nothing between runs, because a failure names its seed.
 #[must_use]
 pub fn cases(number: u32) -> ProptestConfig {
     ProptestConfig { cases: number, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Runs `property` for random inputs. It returns each class by name, and if its case belongs to the class. Each class must
-/// occur in at least `least` cases.
+/// Runs `property` for random inputs.
 ///
-/// # Panics If the property panics for an input, or a class is too rare. Both messages have the seed.
+/// `property` returns each class by name, with true if its case belongs to it. Each class must occur in at least `least` cases.
+///
+/// # Panics
+///
+/// If the property panics for an input, or a class is too rare. Both messages have the seed.
 pub fn for_any<S: Strategy, C: IntoIterator<Item = (bool, &'static str)>>(
     config: ProptestConfig,
     least: usize,
@@ -51,7 +54,7 @@ mod tests {
     use proptest::prelude::any;
     use std::panic::{UnwindSafe, catch_unwind};
 
-    /// Message of a property that fails.
+    /// Returns the message of a property that fails.
     fn failure(property: impl FnOnce() + UnwindSafe) -> String {
         *catch_unwind(property).expect_err("it fails").downcast::<String>().expect("with a message")
     }

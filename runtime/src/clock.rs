@@ -1,8 +1,8 @@
-//! Time as the agents see it: wall-clock timestamps that move with tokio's clock, and the only reader of the system clock.
+//! Time as the agents see it: wall-clock timestamps that move with tokio's clock. Only this module reads the system clock.
 //!
-//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. A wall clock is needed only for what is
-//! written down or compared with what others wrote down. Here it is an offset on tokio's clock, so a simulation that
-//! pauses tokio's time controls both at once.
+//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. Only times that are written, or compared with times
+//! that others wrote, need a wall clock. Here it is an offset on tokio's clock, so a simulation that pauses tokio's time
+//! controls both.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::limits::CLOCK_REBASE_SECONDS;
 
-/// Processor time that this thread has taken: it stands still while others have the processor, and is never paused.
+/// Processor time that this thread has used. It does not advance while other threads run, and no test pauses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessorTime(Duration);
 
@@ -27,7 +27,7 @@ impl ProcessorTime {
         Self(Duration::try_from(taken).unwrap_or_default())
     }
 
-    /// What this thread took since then; only on the same thread, and across no await, does it say anything.
+    /// Returns the processor time since then. Valid only on the same thread and without an await in between.
     pub(crate) fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
@@ -35,43 +35,39 @@ impl ProcessorTime {
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// A point in time: microseconds since the Unix epoch, UTC.
+/// Point in time: microseconds since the Unix epoch, UTC.
 ///
-/// Arithmetic saturates: a nonsensical time read from an object must not bring an agent down.
+/// Arithmetic saturates, so that an absurd time in an object cannot crash an agent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The Unix epoch.
     pub const EPOCH: Timestamp = Timestamp(0);
 
-    /// A timestamp from microseconds since the epoch.
     pub const fn from_microseconds(microseconds: i64) -> Self {
         Self(microseconds)
     }
 
-    /// A timestamp from whole seconds since the epoch.
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
     }
 
-    /// Microseconds since the epoch.
     pub const fn as_microseconds(self) -> i64 {
         self.0
     }
 
-    /// Time that passed from `earlier` to this; zero when `earlier` is in fact later.
+    /// Returns the time from `earlier` to this. Zero if `earlier` is in fact later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The same moment on a clock that was set by so many microseconds.
+    /// Returns the same moment on a clock that was moved by this many microseconds.
     #[must_use]
     pub fn set_by(self, microseconds: i64) -> Self {
         Self(self.0.saturating_add(microseconds))
     }
 
-    /// The same as `jiff` sees it; what lies outside its range (years -9999 to 9999) is clamped to it.
+    /// Returns the same time as a `jiff` value, clamped to its range (years -9999 to 9999).
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -103,7 +99,7 @@ impl std::ops::Sub<Duration> for Timestamp {
     }
 }
 
-/// RFC 3339 in UTC with six decimals, the form of Kubernetes' `MicroTime`.
+/// Formats as RFC 3339 in UTC with six decimals, the form of Kubernetes' `MicroTime`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:.6}", self.to_jiff())
@@ -116,25 +112,25 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// Tells the time. Clones share their state.
+/// Wall clock. Clones share their state.
 ///
-/// It is tokio's clock plus an offset. In production the offset is taken anew from the system clock every
-/// [`CLOCK_REBASE_SECONDS`], so time may step, back too, when the system clock was set. A virtual clock never looks at
-/// the system: with tokio's time paused it moves only as the test or the simulation moves tokio's clock.
+/// The time is tokio's clock plus an offset. In production the offset is read from the system clock every
+/// [`CLOCK_REBASE_SECONDS`], so time may step, also backwards, after the system clock was set. A virtual clock never reads the
+/// system clock: while tokio's time is paused, it moves only with tokio's clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Inner>);
 
 struct Inner {
-    /// The reading of tokio's clock that `offset` belongs to.
+    /// Reading of tokio's clock that `offset` belongs to.
     origin: Instant,
     /// Wall time at `origin`, in microseconds since the epoch.
     offset: AtomicI64,
-    /// When to take the offset anew, in microseconds after `origin`; absent in a virtual clock.
+    /// Time of the next read of the system clock, in microseconds after `origin`. `None` in a virtual clock.
     next_rebase: Option<AtomicI64>,
 }
 
 impl Clock {
-    /// The system's wall clock. For production; under paused tokio time it would jump.
+    /// Returns the system's wall clock, for production. While tokio's time is paused it would jump.
     pub fn system() -> Self {
         Self(Arc::new(Inner {
             origin: Instant::now(),
@@ -143,18 +139,19 @@ impl Clock {
         }))
     }
 
-    /// A clock that reads `start` now and from here on moves with tokio's clock alone.
+    /// Returns a clock that shows `start` now and from here on moves with tokio's clock only.
     pub fn virtual_at(start: Timestamp) -> Self {
         Self(Arc::new(Inner { origin: Instant::now(), offset: AtomicI64::new(start.0), next_rebase: None }))
     }
 
-    /// Sets a virtual clock forward, or back, by so many microseconds: what setting the system's clock does to a system clock
-    /// within [`CLOCK_REBASE_SECONDS`]. Tokio's clock goes on as before.
+    /// Moves a virtual clock, forwards or backwards, by this many microseconds.
+    ///
+    /// A step of the system clock has the same effect on a system clock within [`CLOCK_REBASE_SECONDS`]. Tokio's clock does not
+    /// change.
     pub fn set_by(&self, microseconds: i64) {
         self.0.offset.fetch_add(microseconds, Ordering::Relaxed);
     }
 
-    /// The time now.
     pub fn now(&self) -> Timestamp {
         let elapsed = saturating_microseconds(self.0.origin.elapsed());
         self.rebase_if_due(elapsed);
@@ -167,7 +164,7 @@ impl Clock {
         if elapsed < due {
             return;
         }
-        // Only one of several racing callers takes the new offset; the others go on with the old one for this reading.
+        // Only one of several racing callers reads the new offset. The others use the old one for this reading.
         let won = next_rebase
             .compare_exchange(due, elapsed.saturating_add(rebase_interval()), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
@@ -177,7 +174,7 @@ impl Clock {
     }
 }
 
-/// Notices that the wall clock was set, against tokio's clock. What a clock is adjusted by gradually adds up to steps too.
+/// Detects steps of the wall clock, by comparing it with tokio's clock. Gradual adjustments add up to steps too.
 #[derive(Debug)]
 pub(crate) struct Steps {
     instant: Instant,
@@ -185,12 +182,13 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// None so far.
+    /// Starts without a step.
     pub(crate) fn of(clock: &Clock) -> Self {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// By how many microseconds the clock was set since the last call: a second or more, below zero where it was set back.
+    /// Returns the step of the clock since the last call in microseconds, negative if it was set back. `None` if it is less
+    /// than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
@@ -254,7 +252,7 @@ mod tests {
         let clock = Clock::system();
         let before = clock.now();
 
-        // Paused time runs ahead of the system's: until the next rebase the clock follows it, then it falls back.
+        // Paused time runs ahead of the system's. The clock follows it until the next rebase, and then falls back.
         tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
         let ahead = clock.now();
         tokio::time::advance(Duration::from_millis(1)).await;

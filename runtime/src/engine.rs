@@ -1,4 +1,4 @@
-//! The owner loop: the one task that owns the agent's view, plans what is dirty and hands writes to the writer.
+//! Engine: the single task that owns the agent's view, plans the keys that changed and passes writes to the writer.
 //!
 //! ```text
 //! watches --message--> versions --change--> Logic::observe --keys--> dirty queue --plan--> held back? suppressed? slot? --> writer
@@ -6,8 +6,8 @@
 //!                         '------------------------------- outcome: the answer is an observation -----------------------------'
 //! ```
 //!
-//! Everything here is a function of the order of the inputs: maps are ordered, inputs are taken in a fixed order of
-//! precedence, and what is random is seeded.
+//! The result depends only on the order of the inputs: maps are ordered, inputs have a fixed order of precedence, and random
+//! numbers have a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,23 +35,23 @@ use crate::versions::Versions;
 use crate::watch::{WatchEvent, WatchMessage};
 use crate::writer;
 
-/// The engine's state. [`crate::turns`] drives it.
+/// State of the engine. [`crate::turns`] drives it.
 pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) dirty: FairQueue<L::Key>,
-    /// While another leads: keys that there would be something to do for.
+    /// Keys with work left, while another process leads.
     left_to_leader: BTreeSet<L::Key>,
     pub(crate) leads: bool,
-    /// The oldest news that a key is to be planned for; forgotten with the plan.
+    /// Oldest news for which a key will be planned. Dropped after the plan.
     news: BTreeMap<L::Key, News>,
-    /// When plans asked to be made again. Monotonic: a wall clock that is set moves none of them.
+    /// Times at which plans asked to be made again. Monotonic, so a step of the wall clock moves none of them.
     pub(crate) again: Timers<L::Key, Instant>,
     pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Who is on the other side of fights that have begun.
+    /// Lookups of the other writers in fights that have begun.
     pub(crate) inquiries: Inquiries<L>,
     /// Keys with creates in flight, and how many.
     pub(crate) creating: BTreeMap<L::Key, usize>,
@@ -68,32 +68,32 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
     pub(crate) demand: Demand,
-    /// How the agent reads it ([`Logic::reading`]).
+    /// Relist epoch of the source ([`Logic::reading`]).
     pub(crate) reading: u64,
-    /// The list under way, or the next, tells everything once more.
+    /// True if the current or next list reports every object again.
     pub(crate) is_retold: bool,
-    /// The kind was served at some time, so that its absence is a loss.
+    /// True if the kind was served before, so its absence is a loss.
     pub(crate) was_complete: bool,
-    /// Its watch follows the server, or has not failed yet.
+    /// True if the watch follows the server, or has not failed yet.
     in_touch: bool,
 }
 
-/// How news came.
+/// Arrival of news.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) at: Timestamp,
-    /// Processor time that decoding them took.
+    /// Processor time that decoding took.
     pub(crate) decoding: Duration,
 }
 
-/// What a key is to be planned for.
+/// Reason to plan a key.
 struct News {
     at: Timestamp,
-    /// Processor time that decoding it and taking it into the view took.
+    /// Processor time of decoding it and taking it into the view.
     spent: Duration,
 }
 
-/// What an engine needs besides its logic and its sources.
+/// Inputs of an engine besides its logic and its sources.
 pub(crate) struct Surroundings {
     pub(crate) recorder: Recorder,
     pub(crate) clock: Clock,
@@ -122,7 +122,7 @@ impl<L: Logic> Source<L> {
         if wanted { WatchState::Incomplete } else { WatchState::Unwatched }
     }
 
-    /// Whether anything may be held of it.
+    /// True if the view of this source may have objects.
     pub(crate) fn is_wanted(&self) -> bool {
         self.demand.is_wanted()
     }
@@ -165,7 +165,7 @@ impl<L: Logic> Engine<L> {
         engine
     }
 
-    /// Takes in what a watch brings.
+    /// Takes a message of a watch.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
         let begun = Instant::now();
         self.take_in(message);
@@ -176,7 +176,7 @@ impl<L: Logic> Engine<L> {
         message.log();
         let WatchMessage { source: id, round, at, decoding, event } = message;
         self.follow_clock();
-        // What was seen before the clock was set back was not seen in the future.
+        // An event from before the clock was set back must not lie in the future.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
@@ -219,7 +219,7 @@ impl<L: Logic> Engine<L> {
                 self.set_in_touch(id, false, at);
                 return self.on_not_served(id, status, at);
             }
-            // The watch has said so in the log; what is held stays the best knowledge there is.
+            // The watch has logged it. The view stays the best knowledge there is.
             WatchEvent::Failed { .. } => return self.set_in_touch(id, false, at),
             WatchEvent::Resumed => return self.set_in_touch(id, true, at),
         }
@@ -235,7 +235,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// What is held stays the best knowledge there is, except where the whole kind has vanished.
+    /// Handles a kind that is not served. The view stays the best knowledge there is, unless the whole kind has vanished.
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {
@@ -279,7 +279,7 @@ impl<L: Logic> Engine<L> {
         self.status.send_replace(statuses);
     }
 
-    /// A wall clock that was set makes nobody wait longer or less: what the agent remembers moves with it.
+    /// Handles a step of the wall clock. The agent's remembered times move with it, so no wait becomes longer or shorter.
     pub(crate) fn follow_clock(&mut self) {
         let Some(by) = self.steps.take(&self.clock) else { return };
         #[allow(clippy::cast_precision_loss, reason = "for people")]
@@ -291,7 +291,7 @@ impl<L: Logic> Engine<L> {
         self.logic.clock_set(by);
     }
 
-    /// Brings news into the view.
+    /// Takes news into the view.
     pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, arrival: Arrival) {
         let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
         let mut keys = Vec::new();
@@ -321,14 +321,16 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Plans one key and begins what may begin.
+    /// Plans one key and starts its writes as far as possible.
     ///
-    /// Not while it is making an object: a plan that took what is under way for not there would clean up nothing, and
-    /// leave behind what then comes into being. Other writes in flight hold up their own targets only, so that a cluster
-    /// that hangs does not hold up another. The outcome marks the key dirty, so the next plan comes with it.
+    /// Does nothing while a create of the key is in flight. Such a plan would not see the new object, would not clean it up,
+    /// and would leave it behind.
+    ///
+    /// Other writes in flight block only their own targets, so one cluster that hangs does not block another. The outcome of a
+    /// create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
         if self.creating.contains_key(key) {
-            // A slot that was reserved for it goes to the next: its creates may take long.
+            // Its reserved slot goes to the next key, because its creates may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();
@@ -359,7 +361,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Plans one key while another leads, so that only what that one has not done yet is remembered, however long it takes.
+    /// Plans one key while another process leads. Only the work that the other has not done yet is remembered.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
         let plan = self.logic.plan(key, self.clock.now());
@@ -375,7 +377,7 @@ impl<L: Logic> Engine<L> {
         self.left_to_leader.len()
     }
 
-    /// What the one that led before has not done.
+    /// Starts to lead, and requeues the work that the previous leader has not done.
     pub(crate) fn take_over(&mut self) {
         if !std::mem::replace(&mut self.leads, true) {
             let mut keys = Vec::new();
@@ -386,7 +388,7 @@ impl<L: Logic> Engine<L> {
         self.mark_dirty(left);
     }
 
-    /// Begins a write, or says until when it is held back. Where something else must come first, the key waits for it.
+    /// Starts a write. Returns until when it is delayed, if it is. If something else must come first, the key waits for it.
     fn begin(
         &mut self,
         key: &L::Key,

@@ -1,4 +1,4 @@
-//! The engine's rules, each by name, with exact numbers of requests. Time is virtual.
+//! Tests of the engine's rules, with exact numbers of requests. Time is virtual.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
 }
 
-/// The lengths of some queues.
+/// Returns the lengths of some queues.
 fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_queue_depth").expect("it is registered");
@@ -78,7 +78,7 @@ async fn who_begins_to_lead_is_told_once_before_any_plan_that_is_carried_out() {
     assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
 }
 
-/// Count and sum of seconds of a histogram.
+/// Returns count and sum of seconds of a histogram.
 fn observed(world: &World, name: &str) -> (u64, f64) {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == format!("fleetnet_{name}_duration_seconds"));
@@ -392,7 +392,7 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     world.hub.put(Source::Copy, "a", "stranger");
     world.unwish("a").await;
     world.pass(1).await;
-    // The first delete names the old UID and is refused; the second names the one that is there.
+    // The first delete has the old UID and fails. The second has the UID of the existing object.
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
@@ -492,7 +492,7 @@ async fn a_success_starts_anew_also_where_the_next_write_follows_at_once() {
     assert!(times[1] - times[0] <= 21, "{times:?}");
 }
 
-/// When a request came, in milliseconds since the start.
+/// Returns the times of a request, in milliseconds since the start.
 fn of(server: &Server, line: &str) -> Vec<u128> {
     server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
 }
@@ -585,7 +585,7 @@ async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
     assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
 }
 
-/// Somebody else undoes what is written, within 10 ms, for so long. Returns when the agent has written, in seconds.
+/// Another writer undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes, in seconds.
 async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u128> {
     world.hub.forget_log();
     let mut written = 0;
@@ -601,7 +601,7 @@ async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u
     writes(&world.hub).into_iter().map(|at| at / 1_000).collect()
 }
 
-/// When the agent has written, in milliseconds.
+/// Returns the times of the agent's writes, in milliseconds.
 fn writes(hub: &Server) -> Vec<u128> {
     hub.timed_log().into_iter().filter(|(_, line)| !line.starts_with("GET")).map(|(at, _)| at).collect()
 }
@@ -623,14 +623,14 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         let mut world = World::new().await;
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
-        // The first change of what was made is no repair yet: another write had made it.
+        // The first change after the create is not a repair yet, because another write created the object.
         let at_once = times.iter().filter(|second| **second < 50).count();
         assert!((11..=12).contains(&at_once), "{how}: {times:?}");
         assert_eq!(times[at_once..], [60, 120, 180, 240], "{how}: {times:?}");
         assert_eq!(world.record().fights, [format!("a: hub Copy ns/a with {by}")], "{how}");
         assert_eq!(world.hub.log().len(), times.len() + 1, "one look at who it is: {how}");
 
-        // Something new does not wait.
+        // New content does not wait.
         let before = world.hub.log().len();
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "2") }).await;
         world.pass(10).await;
@@ -638,7 +638,7 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     }
 }
 
-/// Somebody else undoes what is written of so many wishes, every second, for so long.
+/// Another writer undoes the writes for this many objects, every second, for this many seconds.
 async fn fight_over(world: &mut World, wishes: usize, seconds: u64) {
     for number in 0..wishes {
         world.wish(&format!("a{number:03}"), "1").await;
@@ -672,7 +672,7 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_it_was_asked_about_is_not_told() {
     let mut world = World::new().await;
-    // Each GET takes longer than a request may: five fights wait for two minutes and more.
+    // Each GET takes longer than a request may: five fights wait for more than two minutes.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -707,7 +707,7 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // Two contents in turn, and another writes to the object each time, as an importer does.
+        // Two contents in turn, and another client writes to the object each time, as an importer does.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.wish("a", value).await;
         world.pass(25).await;
@@ -831,7 +831,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// Each way in which a write can fail for long, told a millisecond after it was asked.
+/// Each way in which a write can fail for long, with its answer a millisecond later.
 fn failures() -> Vec<(&'static str, Fault)> {
     let about = |code, reason, of| {
         let (status, body) = failure(code, reason, "no", of);
@@ -865,7 +865,7 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
                 world.pass(10).await;
             }
             world.hub.forget_log();
-            // A 404 says that the object is gone: what is patched first is made then.
+            // A 404 means that the object is gone, so the next plan creates the object that it patched.
             world.hub.fault(Method::POST, "copies/a", usize::MAX, fault.clone());
             world.hub.fault(method.clone(), "copies/a", usize::MAX, fault);
             world.wish_thing(wish("1")).await;
@@ -895,7 +895,7 @@ async fn the_agent_is_told_of_each_try_that_fails_and_users_of_the_first_in_a_ro
     assert_eq!(world.record().failed.len(), 1);
 }
 
-/// As `--help` says of `--v`.
+/// Checks the description of `--v` in `--help`.
 #[tokio::test(start_paused = true)]
 async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     let mut found = Vec::new();

@@ -1,12 +1,13 @@
-//! Records Kubernetes Events (core/v1): best effort and bounded. Each is a line of the log and counts in a metric too, with the
-//! same reason.
+//! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a metric,
+//! with the same reason.
 //!
-//! What a write brought about is told as often as that happens, within a limit. Plans are level-triggered and say the same
-//! again and again, and so does a write that fails: their equal events are left out for a while here. One of a write that
-//! failed has a name that follows from what it says, so that the server leaves it out after a restart. What does not fit into
-//! the queue or is refused by the server is dropped and counted.
+//! The result of a successful write is recorded as often as it happens, within a limit. Plans are level-triggered and repeat
+//! their Events, and so does a failing write. Equal Events of both are suppressed for a while.
 //!
-//! Each cluster has a queue of its own, so that a cluster that does not answer delays only its own Events.
+//! The name of an Event about a failed write is derived from its content, so after a restart the server rejects the repetition.
+//! Events that do not fit into the queue or that the server denies are dropped and counted.
+//!
+//! Each cluster has its own queue, so a cluster that does not answer delays only its own Events.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,33 +27,33 @@ use crate::limits::{
 use crate::logic::{EventRecord, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
 
-/// What an event comes of.
+/// Origin of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// A write was carried out: something changed.
+    /// A write succeeded, so something changed.
     Done,
-    /// A plan says so, and may say it again.
+    /// A plan, which may repeat the Event.
     Planned,
-    /// A write was not carried out, and may fail again.
+    /// A write failed, and may fail again.
     NotDone,
 }
 
-/// Takes events in, without waiting.
+/// Queues Events without waiting.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// By the name of the cluster.
     queues: BTreeMap<String, mpsc::Sender<Posting>>,
-    /// Since when each event was recorded, and how often, by a hash of all that makes it up.
+    /// First time and count of each recorded Event, by a hash of its identity.
     recorded: BTreeMap<u64, (Instant, u32)>,
-    /// This process, such as its host name.
+    /// Name of this process, such as its host name.
     instance: String,
     clock: Clock,
     metrics: Metrics,
-    /// Tells apart the names of events of the same microsecond.
+    /// Distinguishes the names of Events of the same microsecond.
     sequence: u64,
 }
 
-/// An event on its way to the server.
+/// Event on its way to the server.
 pub(crate) struct Posting {
     client: kube::Client,
     cluster: String,
@@ -61,7 +62,7 @@ pub(crate) struct Posting {
 }
 
 impl Recorder {
-    /// A recorder for these clusters, and the queues that [`post`] empties.
+    /// Returns a recorder for these clusters, and the queues that [`post`] empties.
     pub(crate) fn new<'a>(
         clusters: impl IntoIterator<Item = &'a str>,
         instance: String,
@@ -80,7 +81,7 @@ impl Recorder {
         (Self { queues, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
     }
 
-    /// Records an event, unless the same was recorded a short while ago, or too often.
+    /// Records an Event, unless the same one was recorded recently, or too often.
     pub(crate) fn record<L: Logic>(
         &mut self,
         spec: &SourceSpec<L>,
@@ -132,7 +133,7 @@ impl Recorder {
         true
     }
 
-    /// The same in the log and in a metric, in the same words.
+    /// Logs and counts the Event, with the same reason.
     fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
         let EventRecord { namespace, name, reason, message, .. } = record;
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
@@ -143,13 +144,13 @@ impl Recorder {
         }
     }
 
-    /// A number that differs each time, as client-go has one.
+    /// Returns a number that differs each time, as client-go does.
     fn number(&self, now: Timestamp) -> u64 {
         now.as_microseconds().unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }
 }
 
-/// All that makes an event up; the same in each process.
+/// Returns a hash of the Event's identity, the same in each process.
 fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let about = (&spec.cluster.name, spec.resource.kind, &record.uid, &record.namespace, &record.name);
@@ -157,7 +158,7 @@ fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> 
     hasher.finish()
 }
 
-/// Posts what is recorded, one after the other in each cluster, until the recorder is gone and the queues are empty.
+/// Posts the queued Events, one after the other in each cluster, until the recorder is gone and the queues are empty.
 pub(crate) async fn post(postings: Vec<mpsc::Receiver<Posting>>, metrics: Metrics) {
     join_all(postings.into_iter().map(|of_cluster| post_in_order(of_cluster, &metrics))).await;
 }
@@ -182,7 +183,7 @@ async fn send(posting: Posting) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
     match response.status() {
-        // One of that name says the same, and was told before this process began.
+        // An Event of that name has the same content and was posted before this process started.
         status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
         status => Err(format!("the server answered {status}")),
     }
@@ -223,7 +224,8 @@ fn event<S>(
     })
 }
 
-/// As client-go names events: the object's name, a dot, and a number in hex. A name is at most 253 long (RFC 1123 subdomain).
+/// Returns a name as client-go forms it: the object's name, a dot, and a number in hex. A name has at most 253 characters (RFC
+/// 1123 subdomain).
 fn event_name(about: &str, number: u64) -> String {
     let suffix = format!(".{number:x}");
     let cut = about.floor_char_boundary(about.len().min(253 - suffix.len()));

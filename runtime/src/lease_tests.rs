@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 const NAMESPACE: &str = "fleet-system";
 const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// What the server does with a request instead of answering it.
+/// Fault of the server, in place of an answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     /// 500, nothing done.
@@ -33,9 +33,9 @@ type Hook = Box<dyn FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send>;
 struct State {
     leases: BTreeMap<String, Value>,
     version: u64,
-    /// Of writes, or of everything.
+    /// Fault, and true if it also applies to reads.
     fault: Option<(Fault, bool)>,
-    /// How long an answer is under way.
+    /// Duration of an answer.
     delay: Duration,
     /// Runs before each request.
     before: Option<Hook>,
@@ -102,7 +102,7 @@ impl Server {
         self.lease(name).map_or_else(String::new, |lease| lease["spec"]["holderIdentity"].as_str().unwrap().to_owned())
     }
 
-    /// As somebody else would write it.
+    /// Writes the Lease as another client.
     fn put(&self, name: &str, spec: Value) {
         let mut state = self.0.lock().unwrap();
         state.version += 1;
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// A candidate and the ways to stop it.
+/// Candidate, and the ways to stop it.
 struct Candidate {
     state: watch::Receiver<Leadership>,
     task: JoinHandle<Result<(), LeaseError>>,
@@ -312,7 +312,8 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         }
         assert_eq!(server.holder("one"), "a");
 
-        // Its holder is gone: the other has it when it has seen it unchanged for its duration, and not before.
+        // The holder is gone. The other candidate takes the Lease once it has seen it unchanged for its duration, and not
+        // before.
         leader.task.abort();
         clock.set_by(hour);
         tokio::time::sleep(Duration::from_secs(12)).await;
@@ -323,7 +324,7 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
         let acquired: jiff::Timestamp = acquired.parse().unwrap();
         let after = acquired.as_second() - renewed;
-        // It looks every 2 to 4.4 s: that late it may see the last renewal, and that it has expired.
+        // The candidate looks every 2 to 4.4 s, so it may see the last renewal, and the expiry, that late.
         assert!((14..=24).contains(&after), "taken {after} s after it was last renewed");
     }
 }
@@ -549,7 +550,7 @@ async fn of_two_candidates_for_several_leases_one_has_all_and_the_other_none_and
         assert!(holders.iter().all(|holder| *holder == holders[0]), "{holders:?}");
         assert!(first.is_leading() != second.is_leading());
 
-        // The leader stops and comes back as a candidate.
+        // The leader stops and returns as a candidate.
         if first.is_leading() {
             first.stop().await;
             second.leads().await;

@@ -1,4 +1,4 @@
-//! The engine's Prometheus metrics, `fleetnet_…`. Labels are small and fixed: clusters, kinds, verbs, results.
+//! Prometheus metrics of the engine, `fleetnet_…`. Labels are few and fixed: clusters, kinds, verbs, results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
-/// Bounds for work in memory, so from a microsecond, and close to each other up to a millisecond: a percentile of our own
-/// share of a change is read from them.
+/// Bounds for work in memory: from a microsecond, and close to each other up to a millisecond. A percentile of our own share of
+/// a change is read from them.
 const OWN_SECONDS: [f64; 16] =
     [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
 /// Bounds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
 const WRITE_SECONDS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
 
-/// The engine's metrics. Clones share their state.
+/// Metrics of the engine. Clones share their state.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -43,10 +43,10 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Makes the metrics and registers them.
+    /// Creates the metrics and registers them.
     ///
     /// # Errors
-    /// If the registry has one of these names already, as it has when it is used for a second engine.
+    /// If the registry already has one of these names, for example from a second engine.
     pub fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let inner = Inner {
             queue_depth: gauges("fleetnet_queue_depth", "Keys or writes in a queue of the engine.", &["queue"])?,
@@ -106,23 +106,22 @@ impl Metrics {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Metrics that nobody scrapes, for tests and simulations.
+    /// Returns metrics that nobody scrapes, for tests and simulations.
     #[must_use]
     pub fn unregistered() -> Self {
         Self::new(&Registry::new()).expect("an empty registry takes every name")
     }
 
-    /// The server was heard on a watch: an event, a bookmark, a list or a clean end.
+    /// Counts contact with the server on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, cluster: &str, kind: &str) {
         self.0.watch_age.heard(cluster, kind);
     }
 
-    /// A kind is not watched any more: it has no age.
+    /// Removes the age of a kind that is no longer watched.
     pub fn unwatched(&self, cluster: &str, kind: &str) {
         self.0.watch_age.forget(cluster, kind);
     }
 
-    /// The view of a kind has this state now.
     pub fn watch_state(&self, cluster: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
             let value = i64::from(each == state);
@@ -130,68 +129,66 @@ impl Metrics {
         }
     }
 
-    /// A watch was begun anew. `reason` is one of a few fixed words.
+    /// Counts a restart of a watch. `reason` is one of a few fixed words.
     pub fn watch_restarted(&self, cluster: &str, kind: &str, reason: &str) {
         self.0.watch_restarts.with_label_values(&[cluster, kind, reason]).inc();
     }
 
-    /// An object was seen that could not be read.
+    /// Counts an undecodable object.
     pub fn unreadable(&self, cluster: &str, kind: &str) {
         self.0.unreadable.with_label_values(&[cluster, kind]).inc();
     }
 
-    /// The length of one of the engine's queues.
     pub fn queue_depth(&self, queue: &str, length: usize) {
         self.0.queue_depth.with_label_values(&[queue]).set(i64::try_from(length).unwrap_or(i64::MAX));
     }
 
-    /// Decoding one object of a watch took so long.
+    /// Observes the time to decode one object of a watch.
     pub fn decoded(&self, took: Duration) {
         self.0.decode_duration.observe(took.as_secs_f64());
     }
 
-    /// Taking one watch message into the view took so long.
+    /// Observes the time to take one watch message into the view.
     pub fn viewed(&self, took: Duration) {
         self.0.view_duration.observe(took.as_secs_f64());
     }
 
-    /// So much processor time went into a change that a write came of.
+    /// Observes the processor time that a change took before its write.
     pub fn shared(&self, took: Duration) {
         self.0.own_share_duration.observe(took.as_secs_f64());
     }
 
-    /// So long after its news a key's first write began.
+    /// Observes the time from a key's news to its first write.
     pub fn reacted(&self, took: Duration) {
         self.0.reaction_duration.observe(took.as_secs_f64());
     }
 
-    /// Planning one key took so long.
+    /// Observes the time to plan one key.
     pub fn planned(&self, took: Duration) {
         self.0.plan_duration.observe(took.as_secs_f64());
     }
 
-    /// A write has ended.
     pub fn wrote(&self, cluster: &str, kind: &str, verb: &str, result: &str, took: Duration) {
         self.0.writes.with_label_values(&[cluster, kind, verb, result]).inc();
         self.0.write_duration.with_label_values(&[cluster, kind, verb]).observe(took.as_secs_f64());
     }
 
-    /// A write was left out as a repetition.
+    /// Counts a write that was skipped as a repetition.
     pub fn suppressed(&self, cluster: &str, kind: &str, verb: &str) {
         self.0.writes_suppressed.with_label_values(&[cluster, kind, verb]).inc();
     }
 
-    /// Whether this process holds a Lease.
+    /// Sets whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
         self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
     }
 
-    /// Users were told something of an object.
+    /// Counts an Event for users.
     pub fn told(&self, cluster: &str, kind: &str, reason: &str) {
         self.0.events.with_label_values(&[cluster, kind, reason]).inc();
     }
 
-    /// A Kubernetes Event was not recorded.
+    /// Counts a Kubernetes Event that was not recorded.
     pub fn event_dropped(&self) {
         self.0.events_dropped.inc();
     }
@@ -224,15 +221,15 @@ impl Inner {
     }
 }
 
-/// Adds the process metrics (CPU, memory, file descriptors, start time) of this process to a registry.
+/// Adds the process metrics (CPU, memory, file descriptors, start time) to a registry.
 ///
 /// # Errors
-/// If the registry has them already.
+/// If the registry already has them.
 pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::Error> {
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
 }
 
-/// A histogram of work in memory.
+/// Returns a histogram of work in memory.
 fn own(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
     Histogram::with_opts(HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec()))
 }
@@ -245,11 +242,11 @@ fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, pr
     IntCounterVec::new(Opts::new(name, help), labels)
 }
 
-/// How long ago each watch heard from its server, told at the time of the scrape: a gauge that somebody has to set
-/// would stand still exactly when the watch does.
+/// Age of the last contact of each watch, computed at the time of the scrape. A gauge that the watch itself sets would stop
+/// exactly when the watch does.
 #[derive(Clone)]
 struct WatchAge {
-    /// When each was heard, in seconds after `origin`; turned into its age on the way out.
+    /// Time of the last contact, in seconds after `origin`. The scrape turns it into an age.
     heard: GaugeVec,
     origin: Instant,
 }
@@ -260,7 +257,7 @@ impl WatchAge {
         Ok(Self { heard: GaugeVec::new(opts, &["cluster", "kind"])?, origin: Instant::now() })
     }
 
-    /// One that was never heard has no age either.
+    /// Removes the age of a watch that stopped.
     fn forget(&self, cluster: &str, kind: &str) {
         let _ = self.heard.remove_label_values(&[cluster, kind]);
     }

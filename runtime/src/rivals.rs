@@ -1,4 +1,4 @@
-//! Other writers of an object, as far as its `metadata.managedFields` names them: who undoes what this agent writes.
+//! Other writers of an object, according to its `metadata.managedFields`: those who undo what this agent writes.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -16,13 +16,13 @@ use crate::logic::{Fight, Logic, SourceSpec};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer;
 
-/// A fight that has begun, its cluster, and the other side.
+/// Fight that has begun, its cluster, and the other writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// A fight whose other side is not known yet.
+/// Fight whose other writer is not known yet.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
-/// GETs of objects that are fought over. Each cluster has a limit, since each GET takes a connection.
+/// GETs of objects in a fight. Each cluster has a limit, because each GET takes a connection.
 pub(crate) struct Inquiries<L: Logic> {
     under_way: JoinSet<Inquired<L>>,
     of_clusters: Vec<OfCluster<L>>,
@@ -40,7 +40,7 @@ impl<L: Logic> Inquiries<L> {
         Self { under_way: JoinSet::new(), of_clusters: (0..clusters).map(of_cluster).collect() }
     }
 
-    /// Finds out who is on the other side of a fight, now or when it is its turn.
+    /// Looks up the other writer in a fight, now or when its turn comes.
     pub(crate) fn ask(&mut self, cluster: ClusterIndex, spec: Arc<SourceSpec<L>>, turn: Turn<L::Key, L::Source>) {
         self.of_clusters[cluster].waiting.insert(turn.target, (spec, turn.key));
         self.begin(cluster);
@@ -59,13 +59,13 @@ impl<L: Logic> Inquiries<L> {
         });
     }
 
-    /// A GET of this cluster has ended: the next one begins.
+    /// Starts the next GET of this cluster after one has ended.
     fn ended(&mut self, cluster: ClusterIndex) {
         self.of_clusters[cluster].under_way -= 1;
         self.begin(cluster);
     }
 
-    /// A fight is over. True if it still waited: nobody was told that it had begun.
+    /// Cancels the lookup of a fight that is over. Returns true if it still waited, so its start was never reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -93,7 +93,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Tells of fights that are over, if their begin was told.
+    /// Reports the end of fights whose start was reported.
     pub(crate) fn fights_are_over(&mut self, over: Vec<Turn<L::Key, L::Source>>) {
         for turn in over {
             let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
@@ -103,7 +103,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Tells of a fight that has begun, with whom, or that is over.
+    /// Reports a fight that has begun, with its other writer, or that is over.
     fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, namespace, name } = target;
@@ -136,7 +136,7 @@ impl<L: Logic> Engine<L> {
     }
 }
 
-/// One entry of `metadata.managedFields`.
+/// Entry of `metadata.managedFields`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Managed {
@@ -149,8 +149,8 @@ struct Managed {
 /// Field managers of the agents. The other agent sets finalizers on the same objects, so it is seldom the one that undoes.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
-/// Names the field managers other than `own` and what they set, the latest first. The other agent is named only if nobody
-/// else is left.
+/// Names the field managers other than `own` and the fields that they set, the latest first. The other agent is named only if
+/// no other manager is left.
 pub(crate) fn of(object: &Value, own: &str) -> String {
     let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let read = entries.iter().filter_map(|entry| serde_json::from_value::<Managed>(entry.clone()).ok());
@@ -199,7 +199,7 @@ fn said(other: &Managed) -> String {
     }
 }
 
-/// Quotes a field manager's name. Its writer chooses it, so it is cut.
+/// Quotes the name of a field manager. Its writer chooses it, so it is cut.
 fn quoted(manager: &str) -> String {
     let mut quoted = format!("{manager:?}");
     if quoted.len() > RIVAL_NAME_BYTES + 2 {
@@ -209,12 +209,12 @@ fn quoted(manager: &str) -> String {
     quoted
 }
 
-/// True for what can be the name of a field of a Kubernetes object. A writer can put other texts into `managedFields`.
+/// True if this can be the name of a field of a Kubernetes object. A writer can put other texts into `managedFields`.
 fn is_field(name: &str) -> bool {
     name.len() <= RIVAL_FIELD_BYTES && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Fields of a set in the form FieldsV1: `f:endpoints` is the field `endpoints`.
+/// Returns the fields of a set in the form FieldsV1: `f:endpoints` is the field `endpoints`.
 fn entries(fields: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let fields = fields.as_object().into_iter().flatten();
     fields.filter_map(|(name, below)| Some((name.strip_prefix("f:")?, below)))

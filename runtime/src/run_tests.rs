@@ -1,4 +1,4 @@
-//! A whole agent in one process: watches, Lease, engine and writes over one server that the test plays.
+//! A whole agent in one process: watches, Lease, engine and writes, against one server that the test plays.
 
 #![expect(
     clippy::disallowed_types,
@@ -21,7 +21,7 @@ use super::*;
 use crate::client::Cluster;
 use crate::toy::{Copier, START, Source, decode, failure};
 
-/// What the server was asked: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
+/// Requests to the server: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn ends_list(version: &str) -> Value {
@@ -36,7 +36,7 @@ fn wish() -> Value {
 
 type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// A watch that shows these events and then stays open.
+/// Returns a watch that shows these events and then stays open.
 fn open_watch(events: &[Value]) -> AnyBody {
     let lines: Vec<Result<Frame<Bytes>, std::io::Error>> =
         events.iter().map(|event| Ok(Frame::data(Bytes::from(format!("{event}\n"))))).collect();
@@ -49,7 +49,7 @@ fn json_body(body: &Value) -> AnyBody {
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
-/// What is unusual about the server.
+/// Deviations of the server from a normal one.
 #[derive(Clone, Copy, Default)]
 struct Unusual {
     lease_holder: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Bearer tokens from a file: late, rotating, and read again when the server refuses them.
+//! Bearer tokens from a file, which may appear late and rotate. A token that the server rejects is read again.
 
 use std::{
     io,
@@ -16,38 +16,28 @@ use tower::{BoxError, Layer, Service};
 
 use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
 
-/// A token that cannot be had now. The request was not sent and may be tried again.
+/// Reason why there is no token now. The request was not sent and may be retried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// The file cannot be read, most often because it is not there yet.
+    /// The file is not readable, most often because it does not exist yet.
     #[error(
         "the bearer token file {path} cannot be read: {cause}; the request is tried again, check that the token is mounted there",
         path = path.display()
     )]
-    Unreadable {
-        /// The token file.
-        path: PathBuf,
-        /// Why.
-        cause: io::Error,
-    },
-    /// The file's content is no token.
+    Unreadable { path: PathBuf, cause: io::Error },
+    /// The content of the file is not a token.
     #[error("the bearer token file {path} holds no token: {why}", path = path.display())]
-    Malformed {
-        /// The token file.
-        path: PathBuf,
-        /// What is wrong.
-        why: &'static str,
-    },
+    Malformed { path: PathBuf, why: &'static str },
 }
 
-/// The token of one file, shared by all requests to a cluster.
+/// Token of one file, shared by all requests to a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenFile(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// Held while the file is read, so that many requests at once cost one read.
+    /// Locked while the file is read, so that many requests at once cost one read.
     held: Mutex<Option<Held>>,
 }
 
@@ -59,18 +49,18 @@ struct Held {
 }
 
 impl TokenFile {
-    /// A token file. It need not exist yet.
+    /// Returns a token file, which need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self(Arc::new(Shared { path, held: Mutex::new(None) }))
     }
 
-    /// The `Authorization` header to send now.
+    /// Returns the current `Authorization` header.
     async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut held = self.0.held.lock().await;
         match &*held {
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
-                // A token that is being replaced may be missing for a moment; the old one is still the best guess.
+                // A token that is being replaced may be missing for a moment. The old one is still the best guess.
                 let header = match read_token(&self.0.path).await {
                     Ok(header) => header,
                     Err(error) => {
@@ -89,13 +79,13 @@ impl TokenFile {
         }
     }
 
-    /// What to send instead of a token that the server refused; `None` where the file holds nothing else.
+    /// Returns the header to send after the server rejected this one. `None` if the file has no other token.
     async fn header_after(&self, refused: &HeaderValue) -> Option<HeaderValue> {
         let mut held = self.0.held.lock().await;
         if let Some(current) = &*held
             && current.header != refused
         {
-            // Another request has been refused and has read the file since.
+            // Another request has failed with this token and has read the file since.
             return Some(current.header.clone());
         }
         match read_token(&self.0.path).await {
@@ -142,8 +132,7 @@ fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
     Ok(header)
 }
 
-/// Adds the token of a file to every request, and sends a request that was answered 401 once more if the file holds
-/// another token by then.
+/// Adds the token of a file to every request. After a 401 it sends the request once more if the file then has another token.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLayer(TokenFile);
 
@@ -219,7 +208,7 @@ where
     })
 }
 
-/// A request to send once more; `None` where its body is a stream, which this crate never sends.
+/// Returns a copy of a request to send once more. `None` if its body is a stream, which this crate never sends.
 fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();
@@ -241,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that takes one token only, and remembers what it was shown and sent.
+    /// Server that accepts one token only, and remembers the tokens and bodies it received.
     #[derive(Clone, Default)]
     struct Server(Arc<StdMutex<ServerState>>);
 

@@ -1,5 +1,5 @@
-//! For tests of the engine: an agent that copies wishes, two servers in memory that can be told to misbehave, and a world
-//! that ties them to an engine. Watches are played by the test, so that it decides which event comes when.
+//! Parts for tests of the engine: an agent that copies objects, two servers in memory with faults, and a world that connects
+//! them to an engine. The test plays the watches, so it decides which event comes when.
 
 #![expect(
     clippy::disallowed_types,
@@ -39,7 +39,7 @@ use crate::watch::{WatchEvent, WatchMessage};
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// What is watched: wishes and local copies in the member, copies and Namespaces in the hub.
+/// Watched sources: requested copies and local copies in the member, copies and Namespaces in the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Wish,
@@ -71,13 +71,13 @@ pub(crate) struct Thing {
     pub(crate) version: u64,
     pub(crate) value: String,
     pub(crate) deleting: bool,
-    /// Wishes: a local copy is wanted too.
+    /// Requested copy: true if it also has a local copy.
     pub(crate) local: bool,
-    /// Wishes: the name of the copy where it is not the wish's.
+    /// Requested copy: name of the copy, if it differs.
     pub(crate) into: Option<String>,
-    /// Wishes: when to plan again.
+    /// Requested copy: when to plan again.
     pub(crate) again: Option<Timestamp>,
-    /// Wishes: what is written contains the time.
+    /// Requested copy: true if its writes contain the time.
     pub(crate) stamped: bool,
 }
 
@@ -96,7 +96,7 @@ impl Thing {
         }
     }
 
-    /// Equal but for the version.
+    /// True if both are equal except for the version.
     fn says_the_same(&self, other: &Self) -> bool {
         Self { version: 0, ..self.clone() } == Self { version: 0, ..other.clone() }
     }
@@ -119,7 +119,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Unreadable> {
     Ok(thing.observed())
 }
 
-/// What the toy agent has been through.
+/// Calls that the toy agent has received.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) plans: Vec<String>,
@@ -127,35 +127,35 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
     pub(crate) failed: Vec<String>,
-    /// Every write that was not carried out, with its status.
+    /// Failed writes, with their status.
     pub(crate) not_done: Vec<String>,
-    /// By how many microseconds the wall clock was set.
+    /// Steps of the wall clock, in microseconds.
     pub(crate) clock_set: Vec<i64>,
     /// Fights that have begun, `… with somebody`, and `… is over`.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
-    /// What the agent does not want. Set by the test; the engine sees it at its next turn.
+    /// Sources without a subscription. Set by the test; the engine sees it at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
-    /// How the agent reads each source, and what it was told once more of.
+    /// Relist epoch of each source, and the finished relists.
     pub(crate) readings: BTreeMap<Source, u64>,
     pub(crate) read_anew: Vec<Source>,
-    /// Names of what was told to be there, each time.
+    /// Names in `Applied` changes, each time.
     pub(crate) applied: Vec<String>,
-    /// Writes that have left, and how they have ended; and how many objects had been told by then.
+    /// Writes that were sent, and how they ended, with the number of objects reported by then.
     pub(crate) begun: Vec<String>,
     pub(crate) ended: Vec<(String, WriteEnd, usize)>,
-    /// How many plans had been made each time that it was told that it leads.
+    /// Number of plans made before each call that reports leadership.
     pub(crate) led_after_plans: Vec<usize>,
-    /// What it then asks for.
+    /// Key that the agent requests to plan then.
     pub(crate) to_plan_when_it_leads: Option<String>,
-    /// What it was told of each watch: whether it is in touch.
+    /// Connection states that it received for each watch.
     pub(crate) touch: Vec<(Source, bool)>,
-    /// What its last write says, if it has a last word.
+    /// Content of its final write, if it has one.
     pub(crate) last_word: Option<&'static str>,
 }
 
-/// Keeps in the hub, and in the member where asked, a copy of each wish.
+/// Keeps a copy of each requested object in the hub, and in the member if requested.
 #[derive(Default)]
 pub(crate) struct Copier {
     things: BTreeMap<(Source, String), Thing>,
@@ -164,7 +164,7 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// One that never wants this.
+    /// Returns an agent that never subscribes to this source.
     pub(crate) fn without(source: Source) -> Self {
         let copier = Self::default();
         lock(&copier.record).unwanted.insert(source);
@@ -386,34 +386,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a server misbehaves.
+/// Fault of a server.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// Answers this and does nothing.
     Answer(u16, &'static [(&'static str, &'static str)], Value),
     /// Does nothing and never answers.
     Hang,
-    /// Does it and never answers.
+    /// Executes the request and never answers.
     DoAndHang,
     /// Does nothing and cuts the connection.
     Cut,
-    /// Does it and cuts the connection.
+    /// Executes the request and cuts the connection.
     DoAndCut,
-    /// Does it and answers 500.
+    /// Executes the request and answers 500.
     DoAndFail,
     /// No connection.
     Refuse,
-    /// Does it at once and answers so much later.
+    /// Executes the request at once and answers after this time.
     Late(Duration),
-    /// Misbehaves in that way so much later.
+    /// Shows the fault after this time.
     After(Duration, Box<Fault>),
-    /// Forgets `spec.value`.
+    /// Drops `spec.value`.
     Prune,
     /// Answers deletes with an object that a finalizer keeps.
     Linger,
 }
 
-/// A server in memory. Clones are the same server.
+/// Server in memory. Clones are the same server.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Mutex<State>>);
 
@@ -421,10 +421,10 @@ struct State {
     revision: u64,
     uids: u64,
     objects: BTreeMap<String, Value>,
-    /// What a watch would bring and has not brought yet.
+    /// Events that the test has not yet taken for the watches.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
-    /// GETs that are not answered yet, and the most that were so at once.
+    /// GETs without an answer yet, and the highest number of them at once.
     gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,
@@ -450,7 +450,7 @@ impl Server {
         kube::Client::new(service, "default")
     }
 
-    /// The next `times` requests of this method to a path that contains this text meet the fault.
+    /// Applies the fault to the next `times` requests of this method to a path that contains this text.
     pub(crate) fn fault(&self, method: Method, path: &str, times: usize, fault: Fault) {
         lock(&self.0).faults.push((method, path.to_owned(), times, fault));
     }
@@ -459,17 +459,18 @@ impl Server {
         lock(&self.0).faults.clear();
     }
 
-    /// What was asked so far: `POST copies/a = value`, `PATCH copies/a@version = value`, `DELETE copies/a uid`, `GET copies/a`.
+    /// Returns the requests so far: `POST copies/a = value`, `PATCH copies/a@version = value`, `DELETE copies/a uid`, `GET
+    /// copies/a`.
     pub(crate) fn log(&self) -> Vec<String> {
         lock(&self.0).log.iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// The same with the milliseconds since the start.
+    /// Returns the same with the milliseconds since the start.
     pub(crate) fn timed_log(&self) -> Vec<(u128, String)> {
         lock(&self.0).log.iter().map(|(at, line)| (at.as_millis(), line.clone())).collect()
     }
 
-    /// When the requests so far came, in milliseconds since the start.
+    /// Returns the times of the requests so far, in milliseconds since the start.
     pub(crate) fn times(&self) -> Vec<u128> {
         self.timed_log().into_iter().map(|(at, _)| at).collect()
     }
@@ -482,7 +483,7 @@ impl Server {
         lock(&self.0).objects.get(path).map(|object| object["spec"]["value"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Another client makes or changes an object.
+    /// Creates or changes an object as another client.
     pub(crate) fn put(&self, source: Source, name: &str, value: &str) -> u64 {
         let mut state = lock(&self.0);
         let path = path_of(source, name);
@@ -498,12 +499,12 @@ impl Server {
         state.revision
     }
 
-    /// Another client deletes an object.
+    /// Deletes an object as another client.
     pub(crate) fn delete(&self, source: Source, name: &str) {
         lock(&self.0).remove(source, &path_of(source, name));
     }
 
-    /// Takes what the watch would bring.
+    /// Takes the events for the watches.
     pub(crate) fn take_events(&self) -> Vec<(Source, WatchEvent<Thing>)> {
         lock(&self.0).events.drain(..).collect()
     }
@@ -512,7 +513,7 @@ impl Server {
         lock(&self.0).revision
     }
 
-    /// The most GETs that were under way at once.
+    /// Returns the highest number of GETs in flight at once.
     pub(crate) fn most_gets(&self) -> usize {
         lock(&self.0).gets.1
     }
@@ -717,7 +718,7 @@ impl State {
     }
 }
 
-/// An engine with its two servers. Time is virtual and moves only in [`World::pass`].
+/// Engine with its two servers. Time is virtual and moves only in [`World::pass`].
 pub(crate) struct World {
     pub(crate) hub: Server,
     pub(crate) member: Server,
@@ -733,7 +734,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world whose engine leads and has complete and empty views.
+    /// Returns a world whose engine leads and has complete and empty views.
     pub(crate) async fn new() -> Self {
         let mut world = Self::start(Leadership::Leading);
         world.complete().await;
@@ -789,13 +790,13 @@ impl World {
         self.send_of_round(1, source, event).await;
     }
 
-    /// From a watch that began when the source was wanted for that time.
+    /// Sends an event from a watch of this subscription round.
     pub(crate) async fn send_of_round(&self, round: u64, source: Source, event: WatchEvent<Thing>) {
         let message = WatchMessage { source, round, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");
     }
 
-    /// Every source has an empty list.
+    /// Sends an empty list for every source.
     pub(crate) async fn complete(&mut self) {
         for source in Source::ALL {
             self.send(source, WatchEvent::ListStarted).await;
@@ -803,7 +804,7 @@ impl World {
         }
     }
 
-    /// The watch of wishes shows this wish, in this version.
+    /// Sends this requested copy as an event, with the next version.
     pub(crate) async fn wish_thing(&mut self, wish: Thing) {
         self.wish_version += 1;
         let version = self.wish_version + 1;
@@ -821,14 +822,14 @@ impl World {
         self.send(Source::Wish, WatchEvent::Deleted { namespace, name, uid, resource_version }).await;
     }
 
-    /// The watches bring what has happened in both servers since they last did.
+    /// Sends the events of both servers since the last call.
     pub(crate) async fn bring_events(&self) {
         for (source, event) in self.hub.take_events().into_iter().chain(self.member.take_events()) {
             self.send(source, event).await;
         }
     }
 
-    /// Lets so many milliseconds of virtual time pass; whatever can happen in them happens.
+    /// Lets this many milliseconds of virtual time pass, with all that happens in them.
     pub(crate) async fn pass(&self, milliseconds: u64) {
         sleep(Duration::from_millis(milliseconds)).await;
     }

@@ -1,5 +1,5 @@
-//! Tables and properties of `versions.rs`. In the properties a small server makes a history, and its watch, its lists
-//! and the answers of writes reach `Versions` in every order that real ones can.
+//! Tables and properties of `versions.rs`. In the properties a small server makes a history. Its watch, its lists and the
+//! answers to writes reach `Versions` in every order that is possible with a real server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn unread(name: &str) -> Change<u64> {
     Change::Unreadable { namespace: "ns".into(), name: name.into() }
 }
 
-/// What a step of the table brings.
+/// Input of a step of the table.
 enum Step {
     Seen(&'static str, &'static str, u64),
     Unreadable(&'static str, &'static str, u64),
@@ -106,7 +106,7 @@ fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
 
 #[test]
 fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
-    // Found by the property below: the replacement is gone again before the watch shows the life of the first.
+    // Found by the property below: the replacement is gone again before the watch shows the events of the first object.
     let news = news_of(&[
         Answered("a", "1", 3),
         Answered("a", "2", 5),
@@ -264,7 +264,7 @@ fn a_server_that_went_back_in_time_wins_and_says_so() {
 
 #[test]
 fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins() {
-    // The server went back and then far enough forward again that the list's version alone does not show it.
+    // The server went back, and then forward so far that the list's version alone does not show it.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
     assert_eq!(news, [applied(90), applied(50)]);
 }
@@ -315,23 +315,22 @@ fn an_echo_is_known_for_the_version_that_it_was_answered_with_alone() {
     assert!(!versions.echoed("ns", "a", 7));
 }
 
-/// One move in a history of a server, its watch and a client that writes.
+/// Move in a history of a server, its watch and a client that writes.
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// Another client makes, changes or deletes an object.
+    /// Another client creates, changes or deletes an object.
     Make(usize),
     Change(usize),
     Delete(usize),
-    /// Our own write is carried out; its answer is under way from here on.
+    /// The server executes an own write, whose answer is on its way from here on.
     OwnMake(usize),
     OwnChange(usize),
     OwnDelete(usize),
     Get(usize),
-    /// The answer arrives.
     Answer(usize),
-    /// The watch, or the list under way, brings its next event.
+    /// The watch, or the list in progress, delivers its next event.
     Bring,
-    /// The watch breaks and a list begins (its snapshot is taken a `Bring` later).
+    /// The watch breaks and a list begins. Its snapshot is taken at the next `Bring`.
     Relist,
 }
 
@@ -371,7 +370,7 @@ enum Watch {
     #[default]
     Live,
     Begun,
-    /// Listed objects that are still to be brought, and the version of the list.
+    /// Listed objects that are still to be delivered, and the version of the list.
     Listing(Vec<(usize, String, u64)>, u64),
 }
 
@@ -385,10 +384,10 @@ struct World {
     watch: Watch,
     pending: BTreeMap<usize, Pending>,
     versions: Versions<u64>,
-    /// What an agent would hold: built from the news alone.
+    /// View of an agent, built from the news alone.
     view: BTreeMap<String, u64>,
     ended: BTreeSet<String>,
-    /// What has happened.
+    /// Classes of events that have happened.
     seen: BTreeSet<&'static str>,
 }
 
@@ -455,7 +454,7 @@ impl World {
         Some(Pending::Gone(uid))
     }
 
-    /// The engine has one write in flight per target.
+    /// Starts an own write, unless one is in flight: the engine has one write in flight per target.
     fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
         if !self.pending.contains_key(&name)
             && let Some(answer) = write(self)
@@ -562,7 +561,7 @@ impl World {
     }
 }
 
-/// Plays 2,000 histories. `end` settles them; each thing that can happen does so in 100 of them at least.
+/// Plays 2,000 histories. `end` settles them. Each class of events occurs in at least 100 of them.
 fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     for_any(cases(2_000), 100, &moves(), |history| {
         let mut world = World::default();
@@ -578,14 +577,14 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     });
 }
 
-/// Any interleaving of watch events, lists and own-write answers ends in the newest state, on the way to which nothing goes
-/// back, comes back, or is removed while it exists.
+/// Any interleaving of watch events, lists and own-write answers ends in the newest state. On the way nothing goes back, comes
+/// back, or is removed while it exists.
 #[test]
 fn every_order_of_observations_ends_in_the_newest_state() {
     histories_end_in_the_newest_state(World::settle);
 }
 
-/// The same when the answers come last, however late they are.
+/// Same, with the answers last, however late.
 #[test]
 fn answers_that_come_last_change_nothing() {
     histories_end_in_the_newest_state(|world| {

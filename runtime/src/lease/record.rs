@@ -106,7 +106,7 @@ impl Lease {
 
     /// Returns the identity of another holder that blocks taking the Lease. `None` if the Lease is free, expired or ours.
     ///
-    /// It has expired when this process has seen it unchanged for the lease duration that its holder wrote.
+    /// The Lease has expired when this process has seen it unchanged for the lease duration that its holder wrote.
     pub(super) fn held_by_another(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
