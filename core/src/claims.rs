@@ -207,7 +207,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
                 // A new claim is granted only with exporters. A recorded claim stays recorded, also while its finalizer is
-                // missing: finalizers and record are separate writes, and a plan may see some of them before the others.
+                // missing. Finalizers and record are separate writes, and a plan may see some of them before the others.
                 // fault C1.1: is_marked && ~>
                 // fault C6.1: granted || ~>
                 // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()

@@ -119,7 +119,7 @@ impl Verdict {
         Self::new("True", Reason::WritesUndone, message)
     }
 
-    /// Another writer stopped to undo our writes.
+    /// Another writer has stopped undoing our writes.
     pub fn writes_stand() -> Self {
         Self::new("False", Reason::WritesStand, "no other writer undoes what the agents write")
     }

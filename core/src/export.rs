@@ -18,7 +18,7 @@ use crate::reasons::Reason;
 pub use service::plan_service;
 pub use slice::plan_slice;
 
-/// What may be done about the export of a Service.
+/// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Eligibility<'a> {
     /// The Service does not exist or is being deleted.

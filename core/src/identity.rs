@@ -1,14 +1,14 @@
 //! Ownership of a cluster id: of two clusters with one id, one acts in the hub and the other waits.
 //!
-//! The MemberAgent names the cluster that owns the id by the UID of its namespace `kube-system`. Three rules keep two clusters
-//! from acting at one time:
+//! The MemberAgent names the owner of the id by the UID of the owner's namespace `kube-system`. Three rules keep two clusters
+//! from acting at the same time:
 //!
-//! - A cluster acts in the hub only while the MemberAgent that it sees carries its own UID.
+//! - A cluster acts in the hub only while the MemberAgent that it sees has its own UID.
 //! - Each change of that UID is a write with the resourceVersion as the precondition. Of two clusters that write at once, one
 //!   wins, and the other sees it.
-//! - The owner stops after half of `takeover_after` without a renewal, and another cluster may take over only after the whole.
-//!   Both count on their own clocks, the owner from when it sent the renewal and the other from when it first saw it, so wrong
-//!   clocks do not matter.
+//! - The owner stops after half of `takeover_after` without a renewal. Another cluster may take over only after the whole time.
+//!   Both use their own clocks, so wrong clocks have no effect. The owner counts from when it sent the renewal, the other
+//!   cluster from when it first saw it.
 
 use crate::ids::{Text, Timestamp};
 use crate::limits::RESTART_MICROS;

@@ -43,7 +43,7 @@ pub(crate) use stamps::Stamps;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub cluster: Text,
-    /// Its member namespace in the hub.
+    /// Member namespace of this cluster in the hub.
     pub hub_namespace: Text,
     /// Namespace of derived Services and imported slices in the member.
     pub fleet_system_namespace: Text,

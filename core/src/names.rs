@@ -82,8 +82,8 @@ pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// Returns the name to use if [`joined`] is taken or too long (B3 in docs/behaviour.md): cut, with 5 hex digits of the UID at
-/// the end.
+/// Returns the name to use if [`joined`] is taken or not valid (B3 in docs/behaviour.md). It is cut and ends in 5 hex digits of
+/// the UID.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };

@@ -13,7 +13,7 @@ pub struct Range {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// It does not start with an IPv4 or IPv6 address.
+    /// No IPv4 or IPv6 address at the start.
     Address(String),
     /// The length is missing, or not a number that fits the address family.
     Length(String),

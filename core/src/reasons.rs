@@ -105,7 +105,7 @@ reasons! {
     Warning WriteDenied,
     /// Another writer undoes an agent's writes.
     Warning WritesUndone,
-    /// Another writer stopped to undo an agent's writes.
+    /// Another writer has stopped undoing an agent's writes.
     Normal WritesStand,
 }
 

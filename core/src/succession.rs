@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// True while the replacement slice does not yet serve the endpoints of the slice being removed. `wanted` is the desired
-/// content of the replacement, `held` its present content (`None` if it does not exist), and `going` the content of the slice
+/// content of the replacement. `held` is its present content, `None` if it does not exist. `going` is the content of the slice
 /// being removed.
 pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceContent, going: &'a SliceContent) -> bool {
     // fault F10.1: || going.address_type != wanted.address_type ~>

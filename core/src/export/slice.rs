@@ -193,8 +193,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the export to keep among those of this slice, under any name (B1b and B2 in docs/behaviour.md): the newest one that
-/// is not being deleted.
+/// Returns the export to keep among those of this slice, under any name: the newest one that is not being deleted (B1b and B2
+/// in docs/behaviour.md).
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))

@@ -12,7 +12,7 @@ use crate::watches::WatchState;
 /// Namespace whose UID identifies a cluster, since it exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// What is known of the owner of this cluster's id.
+/// Known owners and leaders of this cluster's id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
     own: Option<Text>,

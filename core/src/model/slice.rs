@@ -56,8 +56,8 @@ pub struct EndpointSlice {
     /// True if another writer edited that label; [`crate::member::View`] sets it.
     pub relabelled: bool,
     pub content: SliceContent,
-    /// Excess of an imported slice: hash of the fields that we own, if they have more than the content (hints, endpoints that
-    /// are not ready); 0 without excess. Another writer edited them, or a webhook changed our write.
+    /// Excess of an imported slice: a hash of the fields that we own; 0 if they have only the content. Excess is a hint or an
+    /// endpoint that is not ready, for example. Another writer edited them, or a webhook changed our write.
     pub excess: u64,
     /// Source generation whose latency was observed with the last write; on imported slices only.
     pub observed_generation: Option<i64>,
