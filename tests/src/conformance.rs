@@ -1,7 +1,7 @@
 //! The conformance suite: the same calls on memkube and on a real kube-apiserver, and the differences of their answers.
 //!
 //! ```text
-//! table/*.calls ──> script (cases of steps) ──> play (one case on one server) ──> normal (without server-specific values) ──> compare
+//! table/*.calls ──> script (cases of steps) ──> play (one case on one server) ──> normal (comparable) ──> compare
 //! random (cases from a seed, and the smallest that still differs) ─┘
 //! ```
 

@@ -1,5 +1,5 @@
-//! What is played on a fleet and must come of it, wherever that stands. A target that plays the scenes lists none of them:
-//! it calls the macro that does, so that no scene is played on one ground only by mistake.
+//! Scenarios for any fleet: actions and their expected results. A target that plays the scenarios calls the macro that lists
+//! them, so that no scenario is played in one environment only by mistake.
 
 pub mod actions;
 pub mod announced;
@@ -14,10 +14,10 @@ pub mod rich;
 pub mod succession;
 pub mod trusted;
 
-/// Makes a test of each scene of the main job: `$play` is given what the scene asks for, and the scene.
+/// Makes a test of each scenario of the main job. `$play` gets the scenario and the fleet that it needs.
 #[macro_export]
 macro_rules! play_the_main_job {
-    // All of them in a row, as statements; `$play` is also given that and the scene's name.
+    // All of them in a row, as statements. `$play` also gets the given expression and the scenario's name.
     (in a row: $play:path, $with:expr) => {
         $crate::play_the_main_job! { @list [in a row: $play, $with] }
     };
@@ -39,7 +39,7 @@ macro_rules! play_the_main_job {
     };
 }
 
-/// The same of each scene about the rules of a fleet: what agents announce, what is carried, who wins, and who may do what.
+/// The same for each scenario about the rules of a fleet: announcements, features, conflicts and rights.
 #[macro_export]
 macro_rules! play_the_rules_of_the_fleet {
     ($play:path) => {
@@ -77,7 +77,7 @@ macro_rules! play_the_rules_of_the_fleet {
     };
 }
 
-/// Makes what the macros above ask for of a list of scenes: each with the number of members, and what else its cast has.
+/// Makes the tests of a list of scenarios, each with its number of members and other needs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! play_scenes {
@@ -97,8 +97,8 @@ macro_rules! play_scenes {
     };
 }
 
-/// Makes a test of each scene about the definitions: `$play` is given the scene, which wants a client of a server that
-/// [`definitions::upgrade`] was called for.
+/// Makes a test of each scenario about the CRDs. `$play` gets the scenario, which needs a client of a server after
+/// [`definitions::upgrade`].
 #[macro_export]
 macro_rules! play_the_definitions {
     ($play:path) => {

@@ -1,5 +1,5 @@
-//! A fleet with its agents and users as scenes see it, whatever it stands on: control planes in processes of their own
-//! here, memkube in one process in `sim`'s tests.
+//! A fleet with its agents and users, as scenarios see it, in any environment: control planes in processes of their own here,
+//! memkube in one process in `sim`'s tests.
 
 mod on_processes;
 
@@ -14,64 +14,58 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-/// What a scene asks for.
+/// Fleet that a scenario needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Cast {
-    /// How many members the fleet has.
     pub members: usize,
-    /// How long a derived Service outlives its last exporter; `None`: as long as by default.
+    /// Time that a derived Service outlives its last exporter; `None` for the default.
     pub derived_service_grace: Option<Duration>,
-    /// Where the endpoints of the first member lie, as CIDRs, as importers are told; `None`: anywhere.
+    /// CIDRs of the first member's endpoints, as importers have them in their settings; `None` for no limit.
     pub source_ranges: Option<&'static str>,
 }
 
 impl Cast {
-    /// So many members with agents as they are by default.
+    /// That many members, with agents with default settings.
     #[must_use]
     pub const fn of(members: usize) -> Self {
         Self { members, derived_service_grace: None, source_ranges: None }
     }
 
-    /// The same where a derived Service outlives its last exporter for so long.
+    /// The same with this time that a derived Service outlives its last exporter.
     #[must_use]
     pub const fn with_grace(self, grace: Duration) -> Self {
         Self { derived_service_grace: Some(grace), ..self }
     }
 
-    /// The same where the endpoints of the first member are said to lie there.
+    /// The same with these ranges of the first member's endpoints.
     #[must_use]
     pub const fn with_source_ranges(self, ranges: &'static str) -> Self {
         Self { source_ranges: Some(ranges), ..self }
     }
 }
 
-/// Where an agent runs.
+/// Cluster of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In the hub.
     Hub,
-    /// In the member of that index, from 0.
+    /// The member of that index, from 0.
     Member(usize),
 }
 
-/// A fleet to play on.
+/// Environment of a fleet.
 pub trait Ground: Sized {
-    /// The families of which Services in members can have addresses, the usual one first.
+    /// Address families that Services in members can have, the default first.
     const FAMILIES: &'static [&'static str];
 
-    /// Makes a fleet; its agents do not run yet.
-    ///
-    /// # Errors
-    /// Where a server cannot be had; so of all that follows.
+    /// Creates a fleet whose agents do not run yet.
     fn set(cast: Cast) -> impl Future<Output = anyhow::Result<Self>>;
 
-    /// A client of the hub that may do everything.
+    /// Client of the hub with all rights.
     fn hub(&self) -> Client;
 
-    /// The members, in their order.
     fn members(&self) -> Vec<Member>;
 
-    /// Makes a namespace for users everywhere and tells its name, which begins with this.
+    /// Creates a namespace for users in each cluster. Returns its name, which begins with `name`.
     #[allow(clippy::missing_errors_doc)]
     fn namespace(&self, name: &str) -> impl Future<Output = anyhow::Result<String>>;
 
@@ -81,8 +75,7 @@ pub trait Ground: Sized {
 
     /// Stops all agents as an operator does.
     ///
-    /// # Errors
-    /// Where one ends otherwise than well.
+    /// # Errors If one ends with an error.
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Starts the agent of a place and waits until it is ready.
@@ -91,11 +84,10 @@ pub trait Ground: Sized {
 
     /// Stops the agent of a place as an operator does.
     ///
-    /// # Errors
-    /// Where none runs, or it ends otherwise than well.
+    /// # Errors If none runs, or it ends with an error.
     fn stop_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
 
-    /// The metrics of a member's agent, as text.
+    /// Metrics of a member's agent, as text.
     #[allow(clippy::missing_errors_doc)]
     fn metrics(&self, member: usize) -> impl Future<Output = anyhow::Result<String>>;
 
@@ -103,45 +95,36 @@ pub trait Ground: Sized {
     #[allow(clippy::missing_errors_doc)]
     fn mark(&self) -> impl Future<Output = anyhow::Result<FleetMark>>;
 
-    /// What was written since a mark, by whomever.
+    /// Writes of all users since a mark.
     #[allow(clippy::missing_errors_doc)]
     fn since(&self, mark: &FleetMark) -> impl Future<Output = anyhow::Result<FleetLedger>>;
 }
 
-/// A member of a fleet to play on.
+/// A member of a fleet.
 #[derive(Clone)]
 pub struct Member {
-    /// A client that may do everything.
+    /// Client with all rights.
     pub client: Client,
-    /// Its id in the fleet.
     pub cluster_id: String,
-    /// Its namespace in the hub.
     pub hub_namespace: String,
 }
 
 /// A fleet whose agents run, with a namespace for its users.
 pub struct Stage<G> {
-    /// What it stands on.
+    /// Environment of the fleet.
     pub ground: G,
-    /// The users' namespace, everywhere.
+    /// Namespace of users, in each cluster.
     pub namespace: String,
-    /// The members, in their order.
     pub members: Vec<Member>,
 }
 
 impl<G: Ground> Stage<G> {
-    /// Sets the stage.
-    ///
-    /// # Errors
-    /// Where a server cannot be had or an agent is not ready; so of all that follows.
+    /// Creates a fleet and starts its agents.
     pub async fn set(cast: Cast) -> anyhow::Result<Self> {
         Self::on(G::set(cast).await?).await
     }
 
-    /// Sets the stage on a fleet whose agents do not run yet.
-    ///
-    /// # Errors
-    /// Where an agent is not ready.
+    /// Starts the agents of an existing fleet.
     pub async fn on(mut ground: G) -> anyhow::Result<Self> {
         let namespace = ground.namespace("work").await?;
         ground.start_agents().await?;
@@ -183,14 +166,14 @@ impl<G: Ground> Stage<G> {
         self.user(1).sees_import("app", "True").await
     }
 
-    /// What the agents wrote since then, in the hub and in each member, Leases and Events apart.
+    /// Writes of the agents since then, in the hub and in each member, without Leases and Events.
     #[allow(clippy::missing_errors_doc)]
     pub async fn ledger(&self, mark: &FleetMark) -> anyhow::Result<Vec<BTreeMap<String, usize>>> {
         let ledger = self.ground.since(mark).await?.objects();
         Ok(ledger.clusters().map(Ledger::counts).collect())
     }
 
-    /// Waits until the hub holds nothing that a member has to do with the users' namespace.
+    /// Waits until the hub has no objects of a member for the users' namespace.
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_is_empty(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;
@@ -199,7 +182,7 @@ impl<G: Ground> Stage<G> {
         self.nothing_of(&self.hub::<InternalServiceImport>(namespace)).await
     }
 
-    /// Waits until the hub holds no slices of the users' namespace that a member exports or is given.
+    /// Waits until the hub has no slices of the users' namespace that a member exports or imports.
     #[allow(clippy::missing_errors_doc)]
     pub async fn hub_has_no_slices(&self, member: usize) -> anyhow::Result<()> {
         let namespace = &self.members[member].hub_namespace;

@@ -1,4 +1,4 @@
-//! What users do in a member cluster, and what they see there.
+//! Actions of users in a member cluster, and what they see there.
 
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
@@ -19,7 +19,7 @@ pub struct User {
     namespace: String,
 }
 
-/// How an import is to be consumed.
+/// Type of an import.
 #[derive(Clone, Copy, Debug)]
 pub enum Consume {
     /// `spec.type` left out: LoadBalancer.
@@ -44,10 +44,7 @@ impl User {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Makes a Service with port 80 (`http`), without selector: its slices are written by hand.
-    ///
-    /// # Errors
-    /// Where the server refuses; so of all that follows.
+    /// Creates a Service with port 80 (`http`) and without selector: the test writes its slices.
     pub async fn create_service(&self, name: &str) -> anyhow::Result<Service> {
         self.create_service_with_port(name, 80).await
     }
@@ -62,15 +59,12 @@ impl User {
         .await
     }
 
-    /// Makes a slice of a Service with ready endpoints.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Creates a slice of a Service with ready endpoints.
     pub async fn create_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<EndpointSlice> {
         self.create(slice(service, name, addresses)).await
     }
 
-    /// The same where the pods listen on another port.
+    /// The same for pods that listen on another port.
     #[allow(clippy::missing_errors_doc)]
     pub async fn create_slice_with_port(
         &self,
@@ -85,18 +79,12 @@ impl User {
     }
 
     /// Replaces the endpoints of a slice.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub async fn set_endpoints(&self, slice: &str, addresses: &[&str]) -> anyhow::Result<()> {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }
 
-    /// Writes a slice anew under its old name and UID, as kube-controller-manager does when it recycles one: what others
-    /// put on it (annotations, foreign labels) is wiped.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Rewrites a slice under its old name and UID, as kube-controller-manager does when it reuses one. Annotations and labels
+    /// of other writers are lost.
     pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
         let anew: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
         self.api::<EndpointSlice>().replace(name, &PostParams::default(), &anew).await?;
@@ -104,17 +92,11 @@ impl User {
     }
 
     /// Exports the Service of that name.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub async fn export(&self, service: &str) -> anyhow::Result<ServiceExport> {
         self.create(json!({"metadata": {"name": service}})).await
     }
 
-    /// Imports a Service of the fleet under a MultiClusterService of that name.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Imports a Service of the fleet with a MultiClusterService of that name.
     pub async fn import(&self, name: &str, service: &str, consume: Consume) -> anyhow::Result<MultiClusterService> {
         let mut spec = json!({"serviceImport": {"name": service}});
         if matches!(consume, Consume::ClusterIp) {
@@ -123,10 +105,6 @@ impl User {
         self.create(json!({"metadata": {"name": name}, "spec": spec})).await
     }
 
-    /// Deletes an object.
-    ///
-    /// # Errors
-    /// Where the server refuses.
     pub async fn delete<K>(&self, name: &str) -> anyhow::Result<()>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -135,10 +113,7 @@ impl User {
         Ok(())
     }
 
-    /// Patches an object.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Applies a merge patch to an object.
     pub async fn merge<K>(&self, name: &str, patch: Value) -> anyhow::Result<()>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -147,10 +122,7 @@ impl User {
         Ok(())
     }
 
-    /// Patches the status of an object.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Applies a merge patch to the status of an object.
     pub async fn merge_status<K>(&self, name: &str, status: Value) -> anyhow::Result<K>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -159,10 +131,7 @@ impl User {
         Ok(self.api::<K>().patch_status(name, &PatchParams::default(), &patch).await?)
     }
 
-    /// Waits until the imported slices of the Service derived for a MultiClusterService hold exactly these addresses.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until the imported slices of a MultiClusterService's derived Service have exactly these addresses.
     pub async fn sees(&self, wish: &str, addresses: &[&str]) -> anyhow::Result<BTreeMap<String, EndpointSlice>> {
         let expected: BTreeSet<&str> = addresses.iter().copied().collect();
         let are_imported = |held: &BTreeMap<String, EndpointSlice>| {
@@ -172,18 +141,12 @@ impl User {
         self.sees_slices(wish, &format!("to have the addresses {expected:?}"), are_imported).await
     }
 
-    /// Waits until there is no imported slice at all for a MultiClusterService.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until a MultiClusterService has no imported slice.
     pub async fn sees_no_slice(&self, wish: &str) -> anyhow::Result<()> {
         self.sees_slices(wish, "to be gone", BTreeMap::is_empty).await.map(drop)
     }
 
-    /// Waits until the imported slices of the Service derived for a MultiClusterService fulfil `condition` together.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until the imported slices of a MultiClusterService's derived Service fulfil `condition` together.
     pub async fn sees_slices(
         &self,
         wish: &str,
@@ -196,28 +159,19 @@ impl User {
         eventually::objects(&api, &selection, &format!("the slices of {derived} {what}"), condition).await
     }
 
-    /// The Service derived for a MultiClusterService.
-    ///
-    /// # Errors
-    /// If it does not come.
+    /// Waits for the derived Service of a MultiClusterService.
     pub async fn derived_service(&self, wish: &str) -> anyhow::Result<Service> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
         eventually::there(&api, &self.derived_name(wish)).await
     }
 
     /// Waits until it is gone.
-    ///
-    /// # Errors
-    /// If it stays.
     pub async fn no_derived_service(&self, wish: &str) -> anyhow::Result<()> {
         let api: Api<Service> = Api::namespaced(self.client.clone(), FLEET_SYSTEM);
         eventually::gone(&api, &self.derived_name(wish)).await
     }
 
-    /// Waits until the Service derived for a MultiClusterService has this one port.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until the derived Service of a MultiClusterService has this port and no other.
     pub async fn sees_derived_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
         let has_it = |service: &Service| {
             let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
@@ -226,10 +180,7 @@ impl User {
         self.sees_derived(wish, &format!("to have the port {port}"), has_it).await.map(drop)
     }
 
-    /// Waits until the Service derived for a MultiClusterService is there and fulfils `condition`.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until the derived Service of a MultiClusterService exists and fulfils `condition`.
     pub async fn sees_derived(
         &self,
         wish: &str,
@@ -241,10 +192,7 @@ impl User {
         eventually::object(&api, &name, &format!("{name} {what}"), condition).await
     }
 
-    /// Waits until every imported slice of a MultiClusterService, of which there is at least one, has this one port.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until a MultiClusterService has imported slices, and each has this port and no other.
     pub async fn sees_slice_port(&self, wish: &str, port: i32) -> anyhow::Result<()> {
         let have_it = |held: &BTreeMap<String, EndpointSlice>| {
             let mut ports = held.values().map(|slice| slice.ports.iter().flatten().filter_map(|it| it.port));
@@ -254,9 +202,6 @@ impl User {
     }
 
     /// Waits until a condition of a ServiceExport has that status and reason.
-    ///
-    /// # Errors
-    /// If that does not come.
     pub async fn sees_export(&self, service: &str, condition: &str, status: &str, reason: &str) -> anyhow::Result<()> {
         let says = |export: &ServiceExport| {
             let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -267,9 +212,6 @@ impl User {
     }
 
     /// Waits until the `Valid` condition of a MultiClusterService has that status.
-    ///
-    /// # Errors
-    /// If that does not come.
     pub async fn sees_import(&self, wish: &str, status: &str) -> anyhow::Result<()> {
         let says = |wish: &MultiClusterService| {
             let conditions = wish.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -279,19 +221,13 @@ impl User {
         eventually::object(&self.api::<MultiClusterService>(), wish, &what, says).await.map(drop)
     }
 
-    /// Waits until an agent's Event in the user's namespace tells that about an object of that kind, and tells how many
-    /// Events do. The message holds `text`.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits for an agent's Event in the user's namespace about an object of that kind, with that reason and a message that
+    /// contains `text`. Returns the number of such Events.
     pub async fn is_told(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
         self.is_told_again(kind, reason, text, 1).await
     }
 
-    /// The same until at least so many Events do.
-    ///
-    /// # Errors
-    /// If they do not come.
+    /// The same until there are at least that many Events.
     pub async fn is_told_again(&self, kind: &str, reason: &str, text: &str, times: usize) -> anyhow::Result<usize> {
         let tells = |event: &&Event| {
             event.involved_object.kind.as_deref() == Some(kind)
@@ -304,7 +240,7 @@ impl User {
         Ok(told.values().filter(tells).count())
     }
 
-    /// Watches what is routed to the Service derived for a MultiClusterService, from now on.
+    /// Watches the routes of a MultiClusterService's derived Service, from now on.
     #[must_use]
     pub fn routes(&self, wish: &str) -> Routes {
         Routes::watch(&self.client, FLEET_SYSTEM, &self.derived_name(wish))
@@ -314,10 +250,7 @@ impl User {
         format!("{}-{wish}", self.namespace)
     }
 
-    /// Makes an object of that JSON, without `apiVersion` and `kind`.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Creates an object of that JSON, without `apiVersion` and `kind`.
     pub async fn create<K>(&self, object: Value) -> anyhow::Result<K>
     where
         K: eventually::Shown + kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
@@ -326,7 +259,7 @@ impl User {
     }
 }
 
-/// The addresses of a slice, ready or not.
+/// Addresses of a slice, ready or not.
 pub fn addresses_of(slice: &EndpointSlice) -> impl Iterator<Item = &str> {
     slice.endpoints.iter().flatten().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str))
 }

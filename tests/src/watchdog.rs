@@ -1,7 +1,7 @@
-//! A time limit for each test. It fails the test and says what the test waited for.
+//! A time limit for each test. A test that exceeds it fails, and the message shows its waits.
 //!
-//! The limit counts the time of the test itself: not that in which it waits for its turn, and not that in which Cargo
-//! builds a program for it. A test that does not even let its runtime see the time ends the process.
+//! The limit does not count the time in which the test waits for its turn, or in which Cargo builds a program for it. A test
+//! that blocks its runtime ends the process.
 
 use crate::agent;
 use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
@@ -12,16 +12,16 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The tests that run.
+/// Running tests.
 static RUNNING: Mutex<Vec<Arc<Watched>>> = Mutex::new(Vec::new());
-/// The file that each test adds its time to, as `<seconds> <name>`, for `cargo xtask test`.
+/// File that each test adds its time to, as `<seconds> <name>`, for `cargo xtask test`.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
 tokio::task_local! {
     static WATCHED: Arc<Watched>;
 }
 
-/// A test that runs.
+/// A running test.
 struct Watched {
     name: String,
     limit: Duration,
@@ -30,11 +30,11 @@ struct Watched {
 
 struct State {
     clock: Clock,
-    /// What the test waited for, and when it began to, the last one last.
+    /// Waits of the test with their starts, the latest last.
     waits: VecDeque<(Instant, String)>,
 }
 
-/// The time of a test. It stands still while anything pauses it.
+/// Clock of a test. It stops while anything pauses it.
 #[derive(Debug)]
 struct Clock {
     pauses: usize,
@@ -68,7 +68,7 @@ impl Watched {
         self.state.lock().clock.elapsed(Instant::now())
     }
 
-    /// What the test waits for, for messages.
+    /// Waits of the test, for messages.
     fn waits(&self) -> String {
         let (now, state) = (Instant::now(), self.state.lock());
         let shown = state.waits.iter().rev();
@@ -90,8 +90,7 @@ impl Watched {
 
 /// Runs a test within its limit.
 ///
-/// # Panics
-/// After the limit, with what the test waited for.
+/// # Panics After the limit, with the waits of the test.
 pub(crate) async fn watched<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     static GUARD: Once = Once::new();
     GUARD.call_once(guard);
@@ -112,7 +111,7 @@ async fn within_limit<T>(watched: &Watched, test: impl Future<Output = T>) -> T 
     }
 }
 
-/// Says what this test begins to wait for. Outside of a test it does nothing.
+/// Records what this test starts to wait for. Outside of a test it does nothing.
 pub(crate) fn waits_for(what: impl FnOnce() -> String) {
     // An error means that this is not a test: the bench and the sandbox use the harness too.
     let _ = WATCHED.try_with(|watched| {
@@ -144,7 +143,7 @@ impl Drop for Pause {
     }
 }
 
-/// A test as one of those that run, until this is dropped.
+/// A registered test, until this is dropped.
 struct Registered(Arc<Watched>);
 
 impl Registered {
@@ -166,14 +165,14 @@ impl Drop for Registered {
     }
 }
 
-/// Looks after tests that block their thread, so that nothing can fail them.
+/// Ends the process if a test blocks its thread, because nothing else can make it fail.
 fn guard() {
     let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
     std::thread::spawn(move || {
         loop {
             std::thread::park_timeout(WATCH);
             if let Some(watched) = stuck() {
-                // Not `eprintln`: that is kept until the test ends.
+                // Not `eprintln`, whose output is kept until the test ends.
                 let _ = writeln!(std::io::stderr(), "{}", watched.complaint());
                 std::process::exit(STUCK_EXIT_CODE);
             }
@@ -181,7 +180,7 @@ fn guard() {
     });
 }
 
-/// That of a test binary whose tests failed.
+/// Exit code of a test binary whose tests failed.
 const STUCK_EXIT_CODE: i32 = 101;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What users do, for tests in which something goes wrong meanwhile.
+//! Actions of users, for tests in which faults happen meanwhile.
 
 use crate::scenes::succession::{make_slices_anew, slices_are_left_in_the_hub};
 use crate::scenes::{rich, trusted};
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
-/// What users do, after what.
+/// Actions of users, each with its preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Action {
@@ -29,7 +29,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Those of the main job.
+    /// Actions of the main job.
     pub const ALL: [Self; 7] = [
         Self::Export,
         Self::Import,
@@ -40,7 +40,7 @@ impl Action {
         Self::DeleteImport,
     ];
 
-    /// Those that need what fleetnet adds to the Go agents' form, and who may do what.
+    /// Actions that need features beyond the Go form, and changes of rights.
     pub const OF_RULES: [Self; 6] = [
         Self::Enrich,
         Self::TurnHeadless,
@@ -50,10 +50,7 @@ impl Action {
         Self::AllowImport,
     ];
 
-    /// Does what has to be done before; it has settled once the agents are quiet.
-    ///
-    /// # Errors
-    /// Where a server refuses, or what should come does not; so of all that follows.
+    /// Prepares the action. The fleet has settled once the agents are quiet.
     pub async fn prepare(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
         match self {
             Self::Export => Ok(()),
@@ -68,7 +65,6 @@ impl Action {
         }
     }
 
-    /// Does it.
     #[allow(clippy::missing_errors_doc)]
     pub async fn act(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
         let (exporter, importer) = (stage.user(0), stage.user(1));
@@ -93,7 +89,7 @@ impl Action {
         }
     }
 
-    /// Waits until it has come to what it was done for, as a user sees it.
+    /// Waits until a user sees the result.
     #[allow(clippy::missing_errors_doc)]
     pub async fn came_true(self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
         let (exporter, importer) = (stage.user(0), stage.user(1));
@@ -143,7 +139,7 @@ impl Action {
     }
 }
 
-/// Kubernetes cannot turn a Service: its user makes it anew.
+/// A Service cannot become headless, so its user deletes it and creates it again.
 async fn turn_headless(exporter: &User) -> anyhow::Result<()> {
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.delete::<Service>("app").await?;

@@ -1,4 +1,4 @@
-//! What member and hub say of themselves in a MemberAgent, and what follows from it.
+//! Announcements of member and hub in a MemberAgent, and their effects.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -16,19 +16,18 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 const IMPORTER: Place = Place::Member(1);
-/// Of the agents, and of this crate with them.
+/// Version of the agents and of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 
-/// Services, slices and endpoints that a member exports, Services and slices that it imports.
+/// Services, slices and endpoints that a member exports, then Services and slices that it imports.
 pub type Shares = [i64; 5];
 
-/// The MemberAgents of a member's namespace in the hub.
 pub fn member_agents<G: Ground>(stage: &Stage<G>, member: usize) -> Api<MemberAgent> {
     stage.hub(&stage.members[member].hub_namespace)
 }
 
-/// What the hub has counted of a member.
+/// Counts of the hub for a member.
 #[must_use]
 pub fn shares(agent: &MemberAgent) -> Option<Shares> {
     let status = agent.status.as_ref()?;
@@ -41,7 +40,7 @@ pub fn shares(agent: &MemberAgent) -> Option<Shares> {
     ])
 }
 
-/// Waits until a member says that it runs, and the hub that it shares so much.
+/// Waits until the member announces that it runs, and the hub announces these counts.
 pub async fn sees_shares(stage: &Stage<impl Ground>, member: usize, expected: Shares) -> anyhow::Result<MemberAgent> {
     let says = |agent: &MemberAgent| agent.spec.planned_stop_time.is_none() && shares(agent) == Some(expected);
     let name = &stage.members[member].cluster_id;
@@ -90,7 +89,7 @@ pub async fn what_the_hub_announces_no_more_is_taken_back_and_comes_again_with_i
     rich::is_exported(&stage, &rich::in_hub()).await?;
     offers_affinity(&stage, true).await?;
 
-    // As a hub agent does that understands nothing beside the Go form.
+    // As a hub agent that supports nothing beyond the Go form.
     stage.ground.stop_agent(Place::Hub).await?;
     let mark = stage.ground.mark().await?;
     let in_hub = User::new(stage.ground.hub(), &from);
@@ -110,7 +109,7 @@ pub async fn what_the_hub_announces_no_more_is_taken_back_and_comes_again_with_i
     offers_affinity(&stage, true).await
 }
 
-/// Waits until the export of `app` says in the hub that the Service has session affinity, or that it has none.
+/// Waits until the export of `app` in the hub has session affinity, or has none.
 async fn offers_affinity(stage: &Stage<impl Ground>, offers: bool) -> anyhow::Result<()> {
     let exports = stage.hub::<InternalServiceExport>(&stage.members[0].hub_namespace);
     let says = |export: &InternalServiceExport| {
@@ -133,7 +132,7 @@ pub async fn what_an_importer_announces_no_more_is_taken_back_and_comes_again_wi
     let mut routes = importer.routes("app");
     routes.are(&["10.1.0.1:8080", "fd00:1::1:8080"]).await?;
 
-    // As an importer's agent does that understands nothing beside the Go form.
+    // As an importer's agent that supports nothing beyond the Go form.
     stage.ground.stop_agent(IMPORTER).await?;
     let mark = stage.ground.mark().await?;
     let in_hub = User::new(stage.ground.hub(), &to);

@@ -1,4 +1,4 @@
-//! What is carried between clusters arrives, and between whom nothing is announced in the Go agents' form.
+//! Fields that pass between clusters, and the Go form between agents that announce no features.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -50,7 +50,7 @@ pub async fn all_that_is_carried_arrives_and_each_change_of_it_costs_what_a_chan
     Ok(())
 }
 
-/// Each of the changes costs the same, and what is not carried nothing.
+/// Each of the changes costs the same, and a change of other fields costs nothing.
 async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let six = |addresses: &[&str]| {
         let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
@@ -73,7 +73,7 @@ async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &U
     now(rich::SLICE, in_zone("zone-2", "node-2")).await?;
     let four = |zone: &str| rich::slice("IPv4", json!([{"addresses": ["10.1.0.2"], "zone": zone}]));
     rich::arrives(importer, &[four("zone-2"), sixes_at_first.clone()]).await?;
-    now(rich::SLICE, in_zone("zone-2", "node-3")).await?; // which is not carried
+    now(rich::SLICE, in_zone("zone-2", "node-3")).await?; // this field is not exported
     now(rich::SLICE, in_zone("zone-3", "node-3")).await?;
     rich::arrives(importer, &[four("zone-3"), sixes_at_first]).await?;
 
@@ -84,7 +84,7 @@ async fn slices_change(stage: &Stage<impl Ground>, exporter: &User, importer: &U
     Ok(())
 }
 
-/// One write for each object that says so on the way.
+/// One write for each object with that field on the way.
 async fn session_affinity_changes(stage: &Stage<impl Ground>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let mark = stage.ground.mark().await?;
@@ -127,7 +127,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
 
     exporter.merge::<ServiceExport>("app", rich::export_headless()).await?;
     exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
-    // A load balancer is what it asks for; nobody makes one of a headless Service.
+    // It asks for a load balancer, and a headless Service cannot be one.
     importer.import("app", "app", Consume::LoadBalancer).await?;
     let named =
         json!([{"addresses": ["10.1.0.1"], "hostname": "db-0"}, {"addresses": ["10.1.0.2"], "hostname": "db-1"}]);
@@ -140,7 +140,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     let import = serde_json::to_value(imports.get("app").await?)?;
     assert_eq!(import["status"]["type"], "Headless");
 
-    // Kubernetes cannot turn a Service: its user makes it anew, and so do we.
+    // A headless Service cannot get an address later, so its user and the agent delete it and create it again.
     exporter.delete::<Service>("app").await?;
     exporter.create_service("app").await?;
     let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);
@@ -149,7 +149,7 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     importer.sees("app", &["10.1.0.1", "10.1.0.2"]).await.map(drop)
 }
 
-/// Over definitions that know none of it. The marks of a fleet at peace are the caller's to look for.
+/// For CRDs without the new fields. The caller checks that a settled fleet makes no writes.
 pub async fn what_the_go_form_has_of_a_rich_service_arrives(stage: &Stage<impl Ground>) -> anyhow::Result<()> {
     let (exporter, importer) = (stage.user(0), stage.user(1));
     rich::create(&exporter).await?;

@@ -1,4 +1,4 @@
-//! Several clusters export one Service: who wins is told, and a conflict ends with its cause.
+//! Several clusters export one Service: users see the winner, and a conflict ends with its cause.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -31,14 +31,14 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.sees("app", &["10.1.0.1"]).await?;
     assert_eq!(stage.ledger(&mark).await?, conflict(&stage));
 
-    // The loser gives way: it offers what the winner does.
+    // The loser gives way: it changes to the winner's port.
     let offer = |port: u16| json!({"spec": {"ports": [{"name": "http", "port": port, "targetPort": 8080}]}});
     second.merge::<Service>("app", offer(80)).await?;
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // Who changes last is in conflict, until the other leaves. (A mark lets time pass where that stands
-    // still: who changed in one moment would tie.)
+    // The export that changed last is in conflict until the other is removed. The mark lets time pass on a paused clock: two
+    // changes at the same moment would tie.
     let _ = stage.ground.mark().await?;
     first.merge::<Service>("app", offer(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;
@@ -49,7 +49,7 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.sees_derived_port("app", 82).await?;
     second.sees("app", &["10.1.0.1"]).await?;
 
-    // Whether a Service is headless must be agreed upon too.
+    // Exports of a headless and of another Service conflict too.
     second.delete::<Service>("app").await?;
     let mut headless = rich::headless_service("app");
     headless["spec"]["ports"][0]["port"] = json!(82);
@@ -65,7 +65,7 @@ pub async fn a_conflict_is_told_with_its_winner_and_clears_on_the_event_that_end
     second.sees("app", &["10.2.0.1"]).await.map(drop)
 }
 
-/// What an export costs that is in conflict from the beginning.
+/// Costs of an export that is in conflict from the start.
 fn conflict<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let (loser, user) = (&stage.members[1].hub_namespace, &stage.namespace);
     let of_hub = counts(&[

@@ -1,5 +1,4 @@
-//! The CustomResourceDefinitions of `deploy/crds`: a server takes them, also over those of the Go agents, and refuses
-//! what they forbid.
+//! CRDs of `deploy/crds`: a server accepts them, also over those of the Go agents, and rejects objects that they forbid.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -19,11 +18,7 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
 
-/// Makes of a new server one that had the Go form and was then given the full one, as a fleet that is upgraded has. It
-/// holds a valid object of each kind.
-///
-/// # Errors
-/// Where the server refuses any of it.
+/// Gives a new server the Go form and then the full form of the CRDs, as in an upgrade, and a valid object of each kind.
 pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
     for definition in crds::all(Form::Go) {
         apply(client, &definition).await?;
@@ -41,7 +36,7 @@ pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates a definition, or changes the one that is there, as kubectl's apply does.
+/// Creates a CRD or changes the existing one, as `kubectl apply` does.
 async fn apply(client: &Client, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = definition.metadata.name.as_deref().context("a definition has a name")?;
@@ -57,7 +52,7 @@ async fn apply(client: &Client, definition: &CustomResourceDefinition) -> anyhow
     eventually::usable(client, name).await
 }
 
-/// The files of `deploy/crds`.
+/// Contents of `deploy/crds`.
 fn committed() -> anyhow::Result<Vec<String>> {
     let folder = xtask::root().join("deploy/crds");
     let mut paths = Vec::new();
@@ -68,7 +63,7 @@ fn committed() -> anyhow::Result<Vec<String>> {
     paths.iter().map(|path| std::fs::read_to_string(path).with_context(|| path.display().to_string())).collect()
 }
 
-/// A server takes a moment to heed a definition that replaces another.
+/// Waits until the server uses the new CRDs, which takes a moment.
 async fn heeded(client: &Client) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while let Err(error) = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await {
@@ -102,7 +97,7 @@ async fn create(client: &Client, kind: &Kind, value: Value) -> kube::Result<()> 
     client.request::<Value>(request).await.map(drop)
 }
 
-/// Tries each change of the kind's valid object, and compares why it is refused.
+/// Tries each change of the kind's valid object, and compares the server's errors.
 async fn refuses(client: Client, kind: &Kind, cases: &[cases::Case]) -> anyhow::Result<()> {
     assert!(cases.len() >= 5, "at least five bad objects per kind");
     let mut surprises = Vec::new();

@@ -1,5 +1,5 @@
-//! Deletions that Kubernetes carries out itself: of namespaces with all that is in them, and of objects with what they own.
-//! kube-controller-manager does it on real servers, memkube does it at once.
+//! Deletions that Kubernetes carries out itself: of namespaces with all their objects, and of objects with those that they own.
+//! On real servers kube-controller-manager does it; memkube does it at once.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -16,8 +16,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// So many writes at most are refused while a namespace goes, which takes up to half a minute on a real server: more is a loop
-/// without back-off.
+/// Limit of writes that fail while a namespace is being deleted, which takes up to half a minute on a real server. More would
+/// be a loop without back-off.
 const REFUSED_AT_MOST: usize = 10;
 
 /// Deletes a namespace and waits until it is gone.
@@ -33,7 +33,7 @@ async fn begin(client: Client, namespace: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The agents' writes since then that were refused are few.
+/// Checks that few of the agents' writes since then failed.
 async fn few_were_refused(stage: &Stage<impl Ground>, mark: &FleetMark) -> anyhow::Result<()> {
     let told = stage.ground.since(mark).await?;
     let told = told.objects();
@@ -111,7 +111,7 @@ pub async fn an_exporting_members_namespace_that_goes_in_the_hub_is_gone_and_its
     eventually::gone(&stage.hub::<ServiceImport>(&stage.namespace), "app").await
 }
 
-/// The copies that the hub gave it carry the finalizer of its agent, which may not take it away any more.
+/// The distributed slices have the finalizer of the member's agent, which may no longer remove it.
 pub async fn an_importing_members_namespace_that_goes_in_the_hub_is_gone(
     mut stage: Stage<impl Ground>,
 ) -> anyhow::Result<()> {
@@ -129,8 +129,8 @@ pub async fn an_importing_members_namespace_that_goes_in_the_hub_is_gone(
     eventually::object(&imports, "app", "the ServiceImport without claims", is_unclaimed).await.map(drop)
 }
 
-/// A MultiClusterService is gone with all that was made for it, however its deletion is to propagate, and a new one of its
-/// name imports as ever.
+/// Checks that a MultiClusterService is deleted with all that was created for it, for each propagation policy, and that a new
+/// one of its name imports again.
 async fn is_unimported(stage: &Stage<impl Ground>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
     let wishes = importer.api::<MultiClusterService>();
     let mark = stage.ground.mark().await?;
@@ -171,7 +171,7 @@ pub async fn a_service_export_is_gone_however_its_deletion_propagates(stage: Sta
     Ok(())
 }
 
-/// The slices of a Service with a selector are its own: the garbage collector deletes them after it, or before it is gone.
+/// The slices of a Service with a selector belong to it: the garbage collector deletes them after it, or before it is gone.
 pub async fn a_service_that_goes_takes_its_slices_with_it_and_their_exports(
     stage: Stage<impl Ground>,
 ) -> anyhow::Result<()> {

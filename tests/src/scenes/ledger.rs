@@ -1,15 +1,15 @@
-//! What scenes expect in ledgers.
+//! Expected ledgers of scenarios.
 
 use crate::stage::Stage;
 use std::collections::BTreeMap;
 
-/// Lines of a ledger with their numbers, as [`crate::audit::Ledger::counts`] gives them.
+/// Lines of a ledger with their counts, in the form of [`crate::audit::Ledger::counts`].
 pub(super) fn counts(lines: &[(usize, String)]) -> BTreeMap<String, usize> {
     lines.iter().map(|(count, line)| (line.clone(), *count)).collect()
 }
 
-/// What so many changes of slices cost that the first member exports and the second imports: in the hub, in the exporter,
-/// in the importer.
+/// Costs of that many changes of slices that the first member exports and the second imports: in the hub, in the exporter, in
+/// the importer.
 pub(super) fn changes<G>(stage: &Stage<G>, count: usize) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     [

@@ -1,5 +1,5 @@
-//! The main job: Services exported in one member stand in others, at the price in writes that the design states. Every
-//! write of an agent is in an audit log, so the ledgers here are exact.
+//! The main job: Services exported in one member are imported in others, at the number of writes in ARCHITECTURE.md. An audit
+//! log has every write of an agent, so the ledgers here are exact.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -213,7 +213,7 @@ pub async fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_ser
     eventually::gone(&imports, "app").await?;
     assert_eq!(stage.ledger(&mark).await?, unexport(&stage));
 
-    // Exported again, it is imported again.
+    // A new export is imported again.
     stage.user(0).export("app").await?;
     stage.user(1).sees("app", &["10.1.0.1"]).await?;
     stage.user(1).sees_import("app", "True").await
@@ -233,7 +233,7 @@ pub async fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_i
     stage.hub_is_empty(1).await?;
     assert_eq!(stage.ledger(&mark).await?, unimport(&stage));
 
-    // Imported again, also while nothing of the old import has to be waited for.
+    // A new import works too, also right after the old one.
     stage.user(1).import("app", "app", Consume::LoadBalancer).await?;
     stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
@@ -253,7 +253,7 @@ pub async fn a_service_deleted_and_made_again_is_exported_again(stage: Stage<imp
     let told = stage.ground.since(&mark).await?.objects();
     assert_eq!(told.clusters().map(refused).sum::<usize>(), 0, "{told}");
 
-    // In one go: the agents may never see it gone.
+    // In one go: the agents may never see that it was deleted.
     exporter.delete::<Service>("app").await?;
     exporter.create_service_with_port("app", 82).await?;
     let has_port_82 = |service: &Service| {
@@ -265,8 +265,8 @@ pub async fn a_service_deleted_and_made_again_is_exported_again(stage: Stage<imp
     stage.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
 
-/// Waits until the agents' Events of the user's namespace have exactly these reasons, each once. (The API server tells of
-/// its own repairs there too.)
+/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. The API server writes Events
+/// of its own there too.
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_told = |held: &BTreeMap<String, Event>| {

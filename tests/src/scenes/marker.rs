@@ -5,9 +5,8 @@ use crate::stage::{Ground, Stage};
 use crate::user::{Consume, User};
 use anyhow::ensure;
 
-/// What it is called.
 pub const MARKER: &str = "marker";
-/// What a change costs: one write in the hub for the export, one for the import, one in the importer.
+/// Writes of a change: one in the hub for the export, one in the hub for the import, one in the importer.
 const CHANGE: usize = 3;
 
 /// The Service, exported by the first member and imported by the second.
@@ -18,10 +17,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// Makes it in the users' namespace.
-    ///
-    /// # Errors
-    /// Where a server refuses or it is not imported; so of all that follows.
+    /// Creates it in the users' namespace.
     pub async fn make(stage: &Stage<impl Ground>) -> anyhow::Result<Self> {
         let (exporter, importer) = (stage.user(0), stage.user(1));
         exporter.create_service(MARKER).await?;
@@ -42,12 +38,9 @@ impl Marker {
         self.importer.sees(MARKER, &[&address]).await.map(drop)
     }
 
-    /// That a change costs what a change costs, and nothing else is written meanwhile.
-    ///
-    /// # Errors
-    /// Where something is.
+    /// Checks that a change makes its own writes and no others.
     pub async fn at_peace(&mut self, stage: &Stage<impl Ground>) -> anyhow::Result<()> {
-        // What came before may still have an end that nobody waits for: it is over once a change has overtaken it.
+        // Effects of earlier actions may still be under way: they are over once a change has come after them.
         self.change().await?;
         let mark = stage.ground.mark().await?;
         self.change().await?;

@@ -1,4 +1,4 @@
-//! A Service with all that is carried between clusters, and what arrives of it.
+//! A Service that uses every feature, and the fields of it that arrive.
 
 use crate::eventually;
 use crate::stage::{Ground, Stage};
@@ -14,14 +14,11 @@ use std::collections::BTreeMap;
 pub const SLICE: &str = "app-4";
 /// Its slice of IPv6 addresses.
 pub const SIXES: &str = "app-6";
-/// For how long a client comes to the same endpoint.
+/// Timeout of its session affinity.
 pub const AFFINITY_SECONDS: i32 = 600;
 
-/// Makes `app` with session affinity and a slice of each family: with a ready endpoint that has a host name and a zone, one
-/// that drains, and one that does not serve.
-///
-/// # Errors
-/// Where the server refuses; so of all that follows.
+/// Creates `app` with session affinity and a slice of each family. Each slice has a ready endpoint with a host name and a zone,
+/// one that drains, and one that does not serve.
 pub async fn create(exporter: &User) -> anyhow::Result<()> {
     let mut service = sticky();
     service["metadata"] = json!({"name": "app"});
@@ -45,7 +42,7 @@ fn sticky() -> Value {
     json!({"spec": {"sessionAffinity": "ClientIP", "sessionAffinityConfig": config}})
 }
 
-/// Whether a Service has its session affinity.
+/// True if a Service has its session affinity.
 #[must_use]
 pub fn is_sticky(service: &Service) -> bool {
     let Some(spec) = &service.spec else { return false };
@@ -66,7 +63,6 @@ fn sixes() -> Value {
     json!([{"addresses": ["fd00:1::1"], "conditions": ready(), "zone": "zone-1"}])
 }
 
-/// A headless Service, as its user makes it.
 #[must_use]
 pub fn headless_service(name: &str) -> Value {
     json!({
@@ -75,13 +71,13 @@ pub fn headless_service(name: &str) -> Value {
     })
 }
 
-/// What asks for its export, on its ServiceExport.
+/// Annotation that asks for the export of a headless Service.
 #[must_use]
 pub fn export_headless() -> Value {
     json!({"metadata": {"annotations": {"networking.fleet.azure.com/export-headless": "true"}}})
 }
 
-/// Makes a slice of `app`.
+/// Creates a slice of `app`.
 #[allow(clippy::missing_errors_doc)]
 pub async fn create_slice(exporter: &User, name: &str, family: &str, endpoints: Value) -> anyhow::Result<()> {
     let slice = json!({
@@ -93,19 +89,18 @@ pub async fn create_slice(exporter: &User, name: &str, family: &str, endpoints: 
     exporter.create::<EndpointSlice>(slice).await.map(drop)
 }
 
-/// The conditions of an endpoint that is ready.
 #[must_use]
 pub fn ready() -> Value {
     json!({"ready": true, "serving": true, "terminating": false})
 }
 
-/// Those of one that drains: it serves whom it has, and takes nobody new.
+/// Conditions of a draining endpoint: it serves existing clients and gets no new ones.
 #[must_use]
 pub fn draining() -> Value {
     json!({"ready": false, "serving": true, "terminating": true})
 }
 
-/// What stands in the hub of its slices.
+/// Contents of its slices in the hub.
 #[must_use]
 pub fn in_hub() -> Vec<Value> {
     vec![
@@ -123,13 +118,13 @@ pub fn in_hub() -> Vec<Value> {
     ]
 }
 
-/// What of that the Go agents' form has.
+/// Part of them that is in the Go form.
 #[must_use]
 pub fn in_go_form() -> Vec<Value> {
     vec![slice("IPv4", json!([{"addresses": ["10.1.0.1"]}]))]
 }
 
-/// Its slices in an importer.
+/// Contents of its slices in an importer.
 #[must_use]
 pub fn imported() -> Vec<Value> {
     vec![
@@ -144,7 +139,7 @@ pub fn imported() -> Vec<Value> {
     ]
 }
 
-/// A slice with its ports, as it is compared.
+/// A slice with its ports, in the form in which slices are compared.
 #[must_use]
 pub fn slice(family: &str, endpoints: Value) -> Value {
     json!({"addressType": family, "endpoints": endpoints, "ports": ports()})
@@ -170,13 +165,13 @@ pub async fn is_exported(stage: &Stage<impl Ground>, expected: &[Value]) -> anyh
     stands(stage, &stage.hub::<EndpointSliceExport>(&stage.members[0].hub_namespace), expected).await
 }
 
-/// Waits until the second member is given exactly these slices of the users' namespace, by family.
+/// Waits until the distributed slices of the second member in the users' namespace are exactly these, by family.
 #[allow(clippy::missing_errors_doc)]
 pub async fn is_given(stage: &Stage<impl Ground>, expected: &[Value]) -> anyhow::Result<()> {
     stands(stage, &stage.hub::<EndpointSliceImport>(&stage.members[1].hub_namespace), expected).await
 }
 
-/// What is going does not count.
+/// Slices that are being deleted do not count.
 async fn stands<K: eventually::Shown>(
     stage: &Stage<impl Ground>,
     api: &Api<K>,
@@ -198,7 +193,7 @@ fn by_family(slices: impl Iterator<Item = Value>) -> Vec<Value> {
     slices
 }
 
-/// What a slice says, without what it is called and where it comes from. Conditions that say nothing are none.
+/// Content of a slice, without its name and origin. Default conditions are left out.
 fn content(of: &Value) -> Value {
     let mut content = Value::Object(Default::default());
     for field in ["addressType", "endpoints", "drainingEndpoints", "ports"] {

@@ -1,4 +1,4 @@
-//! Make before break: slices are made anew, and importers have somewhere to go at every moment.
+//! Make before break: slices are replaced, and importers have endpoints at every moment.
 
 use crate::eventually;
 use crate::stage::{Ground, Stage};
@@ -10,21 +10,15 @@ use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Makes the slices of `app` anew, as kube-controller-manager does when pods are replaced by others that listen on another
-/// port: new slices with the new ports first, then the old ones go.
-///
-/// # Errors
-/// Where the server refuses.
+/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port: new slices with the new
+/// ports come first, then the old ones go.
 pub async fn make_slices_anew(exporter: &User, old: &str, new: &str, address: &str, port: u16) -> anyhow::Result<()> {
     exporter.create_slice_with_port("app", new, &[address], port).await?;
     exporter.delete::<EndpointSlice>(old).await
 }
 
-/// Slices are made anew after a change of the pods' named port, which the Service does not see, and then of the Service's
-/// port too; then the endpoints move to a slice beside, and the emptied one stays.
-///
-/// # Errors
-/// Where importers have nowhere to go at some moment, or something is left over.
+/// Replaces slices after a change of the pods' named port, which the Service does not show, and then of the Service's port too.
+/// Then the endpoints move to another slice, and the empty one stays.
 pub async fn slices_made_anew_leave_no_moment_without_endpoints(stage: Stage<impl Ground>) -> anyhow::Result<()> {
     stage.export_and_import(&["10.1.0.1"]).await?;
     let (exporter, importer) = (stage.user(0), stage.user(1));
@@ -48,10 +42,7 @@ pub async fn slices_made_anew_leave_no_moment_without_endpoints(stage: Stage<imp
     slices_are_left_in_the_hub(&stage, 2).await
 }
 
-/// Waits until the hub has so many slices of the first member and gives as many to the second.
-///
-/// # Errors
-/// If that does not come.
+/// Waits until the hub has that many slices of the first member and distributes as many to the second.
 pub async fn slices_are_left_in_the_hub(stage: &Stage<impl Ground>, count: usize) -> anyhow::Result<()> {
     let ours = format!("-{}-", stage.namespace);
     let what = format!("{count} slices of {}", stage.namespace);

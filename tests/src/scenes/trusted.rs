@@ -1,4 +1,4 @@
-//! How far a member is trusted: who may export from a namespace and who may import, and what is taken from whom.
+//! Limits of trust in a member: who may export from a namespace and who may import from it.
 
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the name of a scene says what must hold")]
 
@@ -18,7 +18,8 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Says in the hub who may export from the users' namespace, or import; `None`: everybody.
+/// Sets the annotation of the hub namespace that says who may export from the users' namespace, or import. `None` allows
+/// everybody.
 pub async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{whom}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -27,12 +28,12 @@ pub async fn name(stage: &Stage<impl Ground>, whom: &str, clusters: Option<&str>
     Ok(())
 }
 
-/// Who looks at what a member has in the hub.
+/// User with access to a member's objects in the hub.
 fn in_hub(stage: &Stage<impl Ground>, member: usize) -> User {
     User::new(stage.ground.hub(), &stage.members[member].hub_namespace)
 }
 
-/// Waits until the InternalServiceExport of `app` says that.
+/// Waits until the InternalServiceExport of `app` has this status and reason.
 async fn hub_says(stage: &Stage<impl Ground>, status: &str, reason: &str) -> anyhow::Result<InternalServiceExport> {
     let says = |export: &InternalServiceExport| {
         let conditions = export.status.iter().flat_map(|it| it.conditions.iter().flatten());
@@ -92,7 +93,7 @@ pub async fn an_exporter_that_is_not_named_gives_nothing_and_is_told_why(
     Ok(())
 }
 
-/// What it costs where the only exporter of an imported Service with one slice may not export it any more.
+/// Costs if the only exporter of an imported Service with one slice may no longer export it.
 fn exporter_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let user = &stage.namespace;
@@ -161,7 +162,7 @@ pub async fn an_importer_that_is_not_named_is_given_nothing_and_is_told_why(
     Ok(())
 }
 
-/// What it costs where the only importer of a Service with one slice may not import it any more.
+/// Costs if the only importer of a Service with one slice may no longer import it.
 fn importer_refused<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let user = &stage.namespace;
@@ -204,7 +205,7 @@ pub async fn what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_i
     assert_eq!(stage.ledger(&mark).await?, changes(&stage, 2));
     assert_eq!(told("10.2.0.1").await?, 1, "it is no news the second time");
 
-    // What only changes outside is given and changes nothing here.
+    // A change of addresses outside the ranges only arrives in the hub and changes nothing here.
     let mark = stage.ground.mark().await?;
     exporter.set_endpoints("app-1", &["10.1.0.3", "10.2.0.2"]).await?;
     let outside = rich::slice("IPv4", endpoints(&["10.1.0.3", "10.2.0.2"]));
@@ -218,7 +219,7 @@ pub async fn what_lies_outside_of_the_declared_ranges_is_not_imported_and_that_i
     Ok(())
 }
 
-/// Whoever has the credentials of the second member, whose agent does not run, writes there.
+/// Somebody with the credentials of the second member, whose agent does not run, writes there.
 pub async fn what_a_member_forges_is_refused_and_told_and_changes_nothing(
     mut stage: Stage<impl Ground>,
 ) -> anyhow::Result<()> {

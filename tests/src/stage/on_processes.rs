@@ -1,4 +1,4 @@
-//! A fleet on control planes and agents in processes of their own.
+//! A fleet on control planes, with agents in processes of their own.
 
 use super::{Cast, Ground, Member, Place};
 use crate::agent::{Agent, AgentSpec};
@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The fleet that the tests of a process share, for as long as one has it.
+/// The fleet that the tests of a process share, for as long as one of them uses it.
 #[derive(Debug)]
 pub struct OnProcesses {
     fleet: Fleet,
@@ -25,22 +25,16 @@ pub struct OnProcesses {
 
 impl OnProcesses {
     /// A stage on a fleet that no other test uses ([`Fleet::own`]).
-    ///
-    /// # Errors
-    /// Where a control plane cannot be started.
     pub async fn set_apart(cast: Cast) -> anyhow::Result<Self> {
         Ok(Self { fleet: Fleet::own(cast.members).await?, cast, agents: BTreeMap::new() })
     }
 
-    /// All places where agents belong.
+    /// All places of agents.
     pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
         std::iter::once(Place::Hub).chain((0..self.fleet.members.len()).map(Place::Member))
     }
 
-    /// How to start the agent of a place, over proxies where there is a line.
-    ///
-    /// # Errors
-    /// As [`Fleet::hub_agent_over`] and [`Fleet::member_agent_over`].
+    /// Settings of the agent of a place, over proxies if there is a line.
     pub async fn spec(&self, place: Place, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let index = match place {
             Place::Hub => return self.fleet.hub_agent_over(line).await,
@@ -56,58 +50,39 @@ impl OnProcesses {
         Ok(spec)
     }
 
-    /// How a member's agent reaches the hub, with a token of its own.
-    ///
-    /// # Errors
-    /// Where the hub gives no token.
+    /// Access of a member's agent to the hub, with a token of its own.
     pub async fn hub_access(&self, member: usize) -> anyhow::Result<Access> {
         self.fleet.hub.access(&self.fleet.members[member].hub_user).await
     }
 
-    /// The audit log of the hub.
     #[must_use]
     pub fn hub_audit(&self) -> &Audit {
         self.fleet.hub.audit()
     }
 
-    /// A kubeconfig file of who may do everything in the hub.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
+    /// Kubeconfig file with all rights in the hub.
     pub fn hub_kubeconfig(&self) -> anyhow::Result<PathBuf> {
         self.fleet.hub.admin_kubeconfig()
     }
 
-    /// The same of a member.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
+    /// Kubeconfig file with all rights in a member.
     pub fn member_kubeconfig(&self, member: usize) -> anyhow::Result<PathBuf> {
         self.fleet.members[member].control_plane.admin_kubeconfig()
     }
 
     /// Starts the agent of a place and waits until it is ready.
-    ///
-    /// # Errors
-    /// As [`AgentSpec::start_ready`].
     pub async fn start(&mut self, place: Place, spec: &AgentSpec) -> anyhow::Result<()> {
         self.agents.insert(place, spec.start_ready().await?);
         Ok(())
     }
 
     /// Ends the agent of a place by SIGKILL.
-    ///
-    /// # Errors
-    /// Where none runs, or it does not end.
     pub async fn kill(&mut self, place: Place) -> anyhow::Result<()> {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
-    /// Deletes the Leases of the agent of a place that was killed, so that its successor need not wait until they run
-    /// out: how long that takes depends on the time of day, and what comes of it does not.
-    ///
-    /// # Errors
-    /// Where the server refuses.
+    /// Deletes the Leases of the agent of a place that was killed, so that its successor need not wait until they expire. The
+    /// result does not depend on that wait.
     pub async fn forget_leases(&self, place: Place) -> anyhow::Result<()> {
         let control_plane = match place {
             Place::Hub => &self.fleet.hub,
@@ -120,8 +95,7 @@ impl OnProcesses {
 
     /// Stops the agent of a place as an operator does.
     ///
-    /// # Errors
-    /// Where none runs, or it ends otherwise than well.
+    /// # Errors If none runs, or it ends with an error.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         let agent = self.agents.remove(&place).context("an agent runs there")?;
         let ended = agent.terminate().await?;

@@ -1,11 +1,11 @@
-//! Bad objects: how each differs from the valid one, and what the server says to it.
+//! Invalid objects: their difference from a valid one, and the server's error.
 
 use serde_json::{Value, json};
 
-/// A difference from a kind's valid object that makes it bad.
+/// Change that makes a kind's valid object invalid.
 pub(super) struct Case {
     pub(super) change: Change,
-    /// A part of the server's refusal.
+    /// Part of the server's error.
     pub(super) refusal: &'static str,
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Change {
 }
 
 impl Case {
-    /// The difference, for messages.
+    /// The change, for messages.
     pub(super) fn change(&self) -> String {
         match &self.change {
             Change::Name(name) => format!("the name {name}"),
@@ -45,7 +45,7 @@ fn status(patch: Value, refusal: &'static str) -> Case {
     Case { change: Change::Status(patch), refusal }
 }
 
-/// A status with one good condition that `patch` makes bad.
+/// A status with one valid condition that `patch` makes invalid.
 fn condition(patch: Value, refusal: &'static str) -> Case {
     let mut condition = good_condition();
     if let (Some(condition), Value::Object(patch)) = (condition.as_object_mut(), patch) {
@@ -97,7 +97,7 @@ pub(super) fn service_export() -> Vec<Case> {
     ]
 }
 
-/// Bad statuses of ServiceImport and InternalServiceImport, which share it.
+/// Invalid statuses of ServiceImport and InternalServiceImport, which share it.
 fn import_status() -> Vec<Case> {
     vec![
         status(json!({"type": "NodePort"}), "status.type: Unsupported value: \"NodePort\""),
@@ -116,7 +116,7 @@ pub(super) fn service_import() -> Vec<Case> {
     cases
 }
 
-/// Bad specs of EndpointSliceExport and EndpointSliceImport, which share it.
+/// Invalid specs of EndpointSliceExport and EndpointSliceImport, which share it.
 fn slice_spec() -> Vec<Case> {
     vec![
         object(json!({"spec": null}), "spec: Required value"),

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-/// A kind and what makes a valid object of it.
+/// A kind, and the content of a valid object of it.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) kind: &'static str,
     pub(super) version: &'static str,
-    /// Everything but the metadata.
+    /// Everything except the metadata.
     pub(super) body: fn() -> Value,
 }
 

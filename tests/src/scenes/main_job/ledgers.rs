@@ -1,10 +1,10 @@
-//! What the main job costs in writes: in the hub, in the exporter, in the importer.
+//! Costs of the main job in writes: in the hub, in the exporter, in the importer.
 
 use crate::scenes::ledger::counts;
 use crate::stage::Stage;
 use std::collections::BTreeMap;
 
-/// What the first export of a Service with one slice costs: in the hub, in the exporter, in the importer.
+/// Costs of the first export of a Service with one slice.
 pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let (exporter, user) = (&stage.members[0].hub_namespace, &stage.namespace);
     [
@@ -24,7 +24,7 @@ pub(super) fn first_export<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
     ]
 }
 
-/// What its first import costs there.
+/// Costs of its first import.
 pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let user = &stage.namespace;
@@ -50,7 +50,7 @@ pub(super) fn first_import<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] 
     ]
 }
 
-/// What it costs to take back the only export of an imported Service with one slice.
+/// Costs of removing the only export of an imported Service with one slice.
 pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let user = &stage.namespace;
@@ -78,7 +78,7 @@ pub(super) fn unexport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     ]
 }
 
-/// What it costs to take back an import with one slice.
+/// Costs of removing an import with one slice.
 pub(super) fn unimport<G>(stage: &Stage<G>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&stage.members[0].hub_namespace, &stage.members[1].hub_namespace];
     let user = &stage.namespace;
