@@ -1,7 +1,7 @@
 //! Distribution: which importing member gets which slice.
 //!
 //! Each importer with a claim on the slice's Service gets an EndpointSliceImport with the slice's name in its member namespace.
-//! Its content is reduced to what that importer supports ([`crate::feature_set`]).
+//! Its content is reduced to what that importer supports (`feature_set.rs`).
 
 mod holder;
 mod leaving;

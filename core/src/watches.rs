@@ -15,7 +15,7 @@ pub enum WatchState {
     /// An optional kind that is not served or may not be read: its feature is off.
     Absent,
     /// A kind that was served and disappeared. Its table may be out of date, so no decision uses it. Without MemberAgents
-    /// decisions continue ([`crate::feature_set`]).
+    /// decisions continue (`feature_set.rs`).
     Unknown,
 }
 
