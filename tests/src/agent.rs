@@ -81,7 +81,10 @@ impl AgentSpec {
             scratch: None,
         });
         let process = process.await?;
-        register(&process, self.turn.clone());
+        register(&process);
+        if let Some(turn) = &self.turn {
+            turn.outlasts(&process);
+        }
         Ok(Agent { process, admin: OnceCell::new(), _proxies: self.proxies.clone() })
     }
 
@@ -214,14 +217,13 @@ pub fn tails() -> String {
     tails.join("\n")
 }
 
-fn register(process: &Process, turn: Option<Turn>) {
+fn register(process: &Process) {
     let [pid, _] = process.pids();
     RUNNING.lock().push((pid, process.log().clone()));
     let gone = process.gone();
     tokio::spawn(async move {
         gone.await;
         RUNNING.lock().retain(|(registered, _)| *registered != pid);
-        drop(turn);
     });
 }
 

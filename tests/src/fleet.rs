@@ -129,7 +129,7 @@ impl Fleet {
     /// Where its kubeconfig cannot be written or no proxy can be had.
     pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
-        Ok(AgentSpec::new("hub-agent", "hub-agent")
+        Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
             .flag("--kubeconfig", hub.write_kubeconfig(self.hub.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--metrics-bind-address", FREE)
@@ -154,7 +154,7 @@ impl Fleet {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
         let name = format!("member-agent of {}", member.cluster_id);
-        Ok(on_free_ports(AgentSpec::new("member-agent", &name))
+        Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))
             .variable("HUB_SERVER_URL", &hub.server_url)
             .variable("HUB_CERTIFICATE_AUTHORITY", hub.authority_base64())
             .variable("CONFIG_PATH", hub.write_token(self.hub.folder())?)
@@ -217,6 +217,13 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--member-health-probe-bind-address", FREE)
         .flag("--metrics-bind-address", FREE)
         .flag("--health-probe-bind-address", FREE)
+}
+
+/// An agent that keeps its Leases while its API server is too busy to answer for 10 s, the default deadline. An agent that
+/// loses one ends, and no test starts it again.
+#[must_use]
+pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
+    spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")
 }
 
 impl Member {

@@ -1,5 +1,6 @@
 //! Turns: what several tests of a process may not use at once.
 
+use crate::process::Process;
 use crate::watchdog;
 use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
@@ -19,6 +20,15 @@ impl Turn {
     /// [`crate::conformance::servers::shared`]).
     pub async fn with_own_servers() -> Self {
         Self::of(&OWN_SERVERS).await
+    }
+
+    /// Makes the turn last until a process and its supervisor have gone: one that was dropped may still be about to end.
+    pub(crate) fn outlasts(&self, process: &Process) {
+        let (gone, turn) = (process.gone(), self.clone());
+        tokio::spawn(async move {
+            gone.await;
+            drop(turn);
+        });
     }
 
     /// The turn to use what `mutex` stands for. The test's time limit does not count until then.

@@ -5,8 +5,9 @@ use crate::agent::{Agent, AgentSpec};
 use crate::audit::{Ledger, Mark};
 use crate::control_plane::{CONTROLLER_MANAGER, ControlPlane, Options};
 use crate::eventually::Deadline;
-use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, over};
+use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, over, with_long_leases};
 use crate::limits::POLL;
+use crate::process::Process;
 use crate::proxy::Line;
 use crate::turn::Turn;
 use anyhow::{Context as _, bail, ensure};
@@ -101,6 +102,17 @@ impl Cluster {
         Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
+    /// Starts kube-controller-manager under its Lease, with controllers by upstream's names. The next test has to wait until
+    /// the process has ended, also if this test drops it: what it still writes would be taken for the work of others.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub async fn start_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
+        let process = self.control_plane.start_elected_controller_manager(controllers).await?;
+        self.turn.outlasts(&process);
+        Ok(process)
+    }
+
     /// That there has never been a kube-controller-manager, as far as anybody can tell.
     ///
     /// # Errors
@@ -152,7 +164,7 @@ impl Cluster {
 /// Where its kubeconfig cannot be written.
 pub async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
     let name = format!("member-agent of {}", control_plane.name());
-    Ok(on_free_ports(AgentSpec::new("member-agent", &name))
+    Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))
         .flag("--kubeconfig", control_plane.kubeconfig(MEMBER_AGENT).await?)
         .flag("--leader-election-namespace", FLEET_SYSTEM)
         .flag("--controllers", "endpointslice"))

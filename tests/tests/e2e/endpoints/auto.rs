@@ -51,7 +51,7 @@ impl Scene {
     }
 
     async fn start_controller_manager(&self) -> anyhow::Result<Process> {
-        self.cluster.control_plane.start_elected_controller_manager(&["endpointslice-controller"]).await
+        self.cluster.start_controller_manager(&["endpointslice-controller"]).await
     }
 
     /// When kube-controller-manager last renewed its Lease.
