@@ -1,4 +1,4 @@
-//! Slices as text, a line for each, ordered: what they say of endpoints, without names, labels and versions.
+//! Slices as text, a line for each, ordered: their endpoints, without names, labels and versions.
 //!
 //! ```text
 //! IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1, 10.1.0.2 unready web-1
@@ -7,7 +7,6 @@
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
 
-/// Draws slices.
 pub fn draw<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
     let mut lines: Vec<String> = slices.into_iter().map(line).collect();
     lines.sort();
@@ -41,7 +40,7 @@ fn endpoint(endpoint: &Endpoint) -> String {
     drawn + &endpoint.hints.as_ref().map(hints).unwrap_or_default()
 }
 
-/// What the three conditions come to; where they come to nothing that makes sense, as they are.
+/// Meaning of the three conditions; an invalid combination is shown as it is.
 fn conditions(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let known = match (conditions.ready, conditions.serving, conditions.terminating) {

@@ -1,4 +1,4 @@
-//! [`Workload`]: Services, pods and Nodes, and the slices that come of them.
+//! [`Workload`]: Services, pods and Nodes, and their slices.
 
 use super::picture;
 use crate::eventually;
@@ -15,17 +15,16 @@ use std::collections::BTreeMap;
 /// Slices by `<namespace>/<name>`.
 type Slices = BTreeMap<String, EndpointSlice>;
 
-/// What a user runs in one namespace.
+/// Objects of a user in one namespace.
 pub struct Workload {
-    /// The user.
     pub user: User,
-    /// The Node that pods are on.
+    /// Node of the pods.
     pub node: String,
     client: Client,
     namespace: String,
 }
 
-/// A pod as its kubelet would report it.
+/// A pod as its kubelet reports it.
 #[derive(Clone, Debug)]
 pub struct PodSketch {
     name: String,
@@ -38,7 +37,7 @@ pub struct PodSketch {
 }
 
 impl PodSketch {
-    /// A ready pod with the label `app` of that value and these addresses, of either family.
+    /// A ready pod with this value of the label `app` and these addresses, of either family.
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -53,25 +52,25 @@ impl PodSketch {
         }
     }
 
-    /// The same, not ready.
+    /// Makes it not ready.
     #[must_use]
     pub fn unready(self) -> Self {
         Self { ready: false, ..self }
     }
 
-    /// The same, and since when it is ready or not: a time as Kubernetes writes it.
+    /// Sets the time since which it is ready or not, in Kubernetes' format.
     #[must_use]
     pub fn since(self, time: &str) -> Self {
         Self { since: Some(time.to_owned()), ..self }
     }
 
-    /// The same on a Node of that name.
+    /// Puts it on a Node of that name.
     #[must_use]
     pub fn on(self, node: &str) -> Self {
         Self { node: Some(node.to_owned()), ..self }
     }
 
-    /// The same with a port of a container under a name.
+    /// Adds a named port of a container.
     #[must_use]
     pub fn port(mut self, name: &str, number: u16) -> Self {
         self.ports.push((name.to_owned(), number));
@@ -80,10 +79,7 @@ impl PodSketch {
 }
 
 impl Workload {
-    /// Nothing but a Node, `node-<namespace>`.
-    ///
-    /// # Errors
-    /// Where the server refuses; so of all that follows.
+    /// Creates only a Node, `node-<namespace>`.
     pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
         let workload = Self { user, node, client, namespace: namespace.to_owned() };
@@ -91,14 +87,12 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Makes a Node.
     #[allow(clippy::missing_errors_doc)]
     pub async fn create_node(&self, name: &str) -> anyhow::Result<Node> {
         let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         Ok(Api::all(self.client.clone()).create(&PostParams::default(), &node).await?)
     }
 
-    /// Changes the labels of the Node.
     #[allow(clippy::missing_errors_doc)]
     pub async fn label_node(&self, labels: Value) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
@@ -106,13 +100,13 @@ impl Workload {
         Ok(())
     }
 
-    /// Makes a Service that selects the pods whose label `app` is its name, with port 80 (`http`) to 8080.
+    /// Creates a Service that selects pods whose label `app` is its name, with port 80 (`http`) to 8080.
     #[allow(clippy::missing_errors_doc)]
     pub async fn service(&self, name: &str) -> anyhow::Result<Service> {
         self.service_with(name, json!({})).await
     }
 
-    /// The same with something else in its spec: null takes a field away.
+    /// The same with this patch of its spec: null removes a field.
     #[allow(clippy::missing_errors_doc)]
     pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
         self.labelled_service(name, json!({}), spec).await
@@ -131,7 +125,7 @@ impl Workload {
         self.user.create(service).await
     }
 
-    /// Makes a pod and reports its status.
+    /// Creates a pod and reports its status.
     #[allow(clippy::missing_errors_doc)]
     pub async fn pod(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let ports: Vec<Value> =
@@ -144,7 +138,7 @@ impl Workload {
         self.report(pod).await
     }
 
-    /// Ready pods of a Service, `<service>-0` and so on, with these addresses.
+    /// Creates ready pods of a Service, `<service>-0` and so on, with these addresses.
     #[allow(clippy::missing_errors_doc)]
     pub async fn pods(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
         for (index, address) in addresses.iter().enumerate() {
@@ -153,7 +147,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Reports the status of a pod that is there.
+    /// Reports the status of an existing pod.
     #[allow(clippy::missing_errors_doc)]
     pub async fn report(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
         let addresses: Vec<Value> = pod.addresses.iter().map(|address| json!({"ip": address})).collect();
@@ -165,7 +159,7 @@ impl Workload {
         self.user.merge_status(&pod.name, status).await
     }
 
-    /// Asks for the end of a pod, which lasts: no kubelet says that its containers have ended.
+    /// Deletes a pod, which stays in termination: no kubelet reports that its containers have ended.
     #[allow(clippy::missing_errors_doc)]
     pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.delete::<Pod>(name).await
@@ -186,27 +180,23 @@ impl Workload {
         Ok(())
     }
 
-    /// The slices of a Service as they are now.
+    /// Present slices of a Service.
     #[allow(clippy::missing_errors_doc)]
     pub async fn slices(&self, service: &str) -> anyhow::Result<Vec<EndpointSlice>> {
         let labels = format!("kubernetes.io/service-name={service}");
         Ok(self.user.api::<EndpointSlice>().list(&ListParams::default().labels(&labels)).await?.items)
     }
 
-    /// The only slice of a Service as it is now.
+    /// The only slice of a Service.
     ///
-    /// # Errors
-    /// Where there is none or another.
+    /// # Errors If there is none or more than one.
     pub async fn slice(&self, service: &str) -> anyhow::Result<EndpointSlice> {
         let mut slices = self.slices(service).await?;
         let slice = slices.pop().filter(|_| slices.is_empty());
         slice.with_context(|| format!("{service} has one slice"))
     }
 
-    /// Waits until the slices of a Service are these, as [`picture::draw`] draws them.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until the slices of a Service are these, in the form of [`picture::draw`].
     pub async fn sees(&self, service: &str, expected: &[&str]) -> anyhow::Result<Slices> {
         self.sees_all(service, &format!("slices\n    {}", expected.join("\n    ")), |held| {
             picture::draw(held.values()) == expected
@@ -214,10 +204,7 @@ impl Workload {
         .await
     }
 
-    /// Waits until a Service has one slice, with exactly these labels beside those with its name and its manager's.
-    ///
-    /// # Errors
-    /// If that does not come.
+    /// Waits until a Service has one slice, with exactly these labels in addition to those with its name and its manager's.
     pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
         let all: BTreeMap<&str, &str> =
             [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
@@ -234,9 +221,6 @@ impl Workload {
     }
 
     /// Waits until all slices of a Service together fulfil a condition.
-    ///
-    /// # Errors
-    /// If that does not come.
     pub async fn sees_all(
         &self,
         service: &str,
@@ -247,16 +231,13 @@ impl Workload {
         eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
     }
 
-    /// Waits until whatever was asked for before has been seen by whoever makes slices: it makes those of a new Service.
-    ///
-    /// # Errors
-    /// If nobody does.
+    /// Waits until the controller has seen all earlier requests: it then makes the slices of a new Service.
     pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
         self.service(marker).await?;
         self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)
     }
 
-    /// Watches what is routed to a Service, from now on.
+    /// Watches the routes of a Service, from now on.
     #[must_use]
     pub fn routes(&self, service: &str) -> Routes {
         Routes::watch(&self.client, &self.namespace, service)

@@ -1,4 +1,4 @@
-//! The manifests of `deploy/`: what the agents may do in these tests is what they may do in production, to the letter.
+//! The manifests of `deploy/`: the agents in these tests have exactly the rights that they have in production.
 
 use crate::control_plane::ControlPlane;
 use anyhow::Context as _;
@@ -10,34 +10,28 @@ use serde_json::Value;
 pub const HUB_AGENT: &str = include_str!("../../../deploy/hub-agent.yaml");
 /// A member agent, in its cluster.
 pub const MEMBER_AGENT: &str = include_str!("../../../deploy/member-agent.yaml");
-/// What a member agent needs besides to make its cluster's EndpointSlices.
+/// Additional rights of a member agent that makes its cluster's EndpointSlices.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.yaml");
-/// The definition of MemberAgent as it was before it named the owner of a cluster id.
+/// Previous CRD of MemberAgent, without the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/memberagents.yaml");
-/// What the hub holds for a member.
+/// Objects in the hub for a member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
-/// The id in [`HUB_MEMBER`] that others take the place of.
+/// Cluster id in [`HUB_MEMBER`], which others replace.
 const EXAMPLE: &str = "member-1";
 
-/// `deploy/hub-member.yaml` for a member, as its first lines say.
+/// `deploy/hub-member.yaml` for a member, edited as its first lines say.
 #[must_use]
 pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
 }
 
-/// The objects of a manifest.
-///
-/// # Errors
-/// Where it is not YAML.
+/// Objects of a manifest.
 pub fn objects(manifest: &str) -> anyhow::Result<Vec<DynamicObject>> {
     let documents = manifest.split("\n---\n");
     documents.map(|document| serde_saphyr::from_str(document).with_context(|| document.to_owned())).collect()
 }
 
-/// Makes the objects of a manifest; what is there already stays as it is.
-///
-/// # Errors
-/// Where the server refuses one.
+/// Creates the objects of a manifest; existing ones stay as they are.
 pub async fn apply(control_plane: &ControlPlane, manifest: &str) -> anyhow::Result<()> {
     for object in objects(manifest)? {
         let types = object.types.as_ref().context("an object has a kind")?;

@@ -1,5 +1,4 @@
-//! Removes what an earlier test left in a cluster. Maybe there is no agent any more that would take its finalizers
-//! off, so that is done here.
+//! Removes what an earlier test left in a cluster. There may be no agent that would remove its finalizers, so this does it.
 
 use crate::control_plane::ControlPlane;
 use crate::fleet::FLEET_SYSTEM;
@@ -10,7 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind, ResourceExt as _};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Removes every object of our group, every Service and EndpointSlice but the API server's own, and the agents' Leases.
+/// Removes every object of our group, the agents' Leases, and every Service and EndpointSlice except the API server's own.
 pub(super) async fn sweep(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.admin();
     for definition in all(Form::Full) {
@@ -52,7 +51,7 @@ async fn remove_all(
     Ok(())
 }
 
-/// Gone already is as good.
+/// An object that is already gone is no error.
 async fn remove(api: &Api<DynamicObject>, object: &DynamicObject) -> kube::Result<()> {
     let name = object.name_any();
     if !object.finalizers().is_empty() {
