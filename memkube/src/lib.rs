@@ -7,9 +7,11 @@
 //!                        └── audit                                  └────> Store (objects as bytes, event log) ──> watches
 //! ```
 //!
-//! It knows nothing of fleets. Kinds are known by registration ([`Definition`] and [`Strategy`]); creating a
-//! CustomResourceDefinition registers one. All randomness comes from one seed and all time from a [`Clock`], so that
-//! two runs with the same calls give the same bytes. Faults are asked of it through [`faults::Faults`].
+//! Independent of fleets. Kinds exist by registration ([`Definition`] and [`Strategy`]); a CustomResourceDefinition registers
+//! one.
+//!
+//! All random numbers come from one seed and all times from a [`Clock`], so two runs with the same calls give the same bytes.
+//! [`faults::Faults`] adds faults.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::cast_possible_truncation))]
 

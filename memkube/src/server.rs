@@ -1,4 +1,4 @@
-//! The server: its state behind one lock, and what a test or a simulation asks of it beside requests.
+//! Server: its state behind one lock, and its functions for tests and simulations besides requests.
 
 mod backup;
 mod setup;
@@ -23,31 +23,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a server is made with.
+/// Options of a server.
 #[allow(missing_debug_implementations, reason = "most of it is code")]
 pub struct Options {
-    /// The time of creationTimestamps and the like.
+    /// Clock of creationTimestamps and other times.
     pub clock: Arc<dyn Clock>,
-    /// Of UIDs, generated names and addresses.
+    /// Seed of UIDs, generated names and addresses.
     pub seed: u64,
-    /// Who may do what.
+    /// Authorization policy.
     pub policy: Arc<dyn Policy>,
-    /// What goes wrong.
+    /// Faults to inject.
     pub faults: Option<Arc<dyn Faults>>,
-    /// How much of everything.
     pub limits: Limits,
-    /// Between two bookmarks of a watch that asks for them.
+    /// Time between two bookmarks of a watch that asks for them.
     pub bookmark_interval: Duration,
-    /// Whether what has lost its last owner is deleted, and owners that are deleted wait for what they own where that is asked
-    /// for, as kube-controller-manager sees to. Without it they wait for ever.
+    /// True to delete objects whose last owner is gone, as kube-controller-manager does. Owners that are deleted in the
+    /// foreground then wait for their dependents. Without it they wait forever.
     pub garbage_collector: bool,
-    /// Whether namespaces that are deleted are emptied and removed, as kube-controller-manager does. Without it they stay
-    /// as they are, terminating.
+    /// True to empty and remove deleted namespaces, as kube-controller-manager does. Without it they stay in phase Terminating.
     pub namespace_controller: bool,
 }
 
 impl Options {
-    /// With everything allowed, nothing failing and the limits of [`crate::limits`].
+    /// Returns options that allow everything, without faults and with the limits of [`crate::limits`].
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         Self {
@@ -63,7 +61,7 @@ impl Options {
     }
 }
 
-/// A server. Clones are the same server.
+/// Server. Clones are the same server.
 #[derive(Clone)]
 pub struct MemKube(pub(crate) Arc<Shared>);
 
@@ -73,14 +71,14 @@ impl fmt::Debug for MemKube {
     }
 }
 
-/// What all services and watches of a server share.
+/// State that all services and watches of a server share.
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) bookmark_interval: Duration,
     pub(crate) namespace_controller: bool,
-    /// May be exchanged while the server runs.
+    /// Settings that may change while the server runs.
     manners: Mutex<Manners>,
 }
 
@@ -91,22 +89,22 @@ pub(crate) struct Manners {
     pub(crate) tokens: Arc<BTreeMap<String, User>>,
 }
 
-/// All that requests change.
+/// State that requests change.
 pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) random: Random,
     pub(crate) ledger: Ledger,
-    /// Watches that are open.
+    /// Number of open watches.
     pub(crate) watches: usize,
-    /// Whether [`Options::garbage_collector`].
+    /// See [`Options::garbage_collector`].
     pub(crate) collects_garbage: bool,
-    /// What the garbage collector has to look at before the request that did it is answered.
+    /// Objects that the garbage collector must look at before the request that changed them is answered.
     pub(crate) looks: VecDeque<Look>,
 }
 
 impl MemKube {
-    /// A server with the built-in resources and the namespaces that every cluster has.
+    /// Returns a server with the built-in resources and the namespaces that every cluster has.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let state = State {
@@ -131,42 +129,42 @@ impl MemKube {
         server
     }
 
-    /// What answers the requests of a user.
+    /// Returns the service that answers the requests of a user.
     #[must_use]
     pub fn service(&self, user: User) -> Service {
         Service::new(self.clone(), user)
     }
 
-    /// A client of a user, in this process.
+    /// Returns a client of a user, in this process.
     #[must_use]
     pub fn client(&self, user: User) -> kube::Client {
         kube::Client::new(self.service(user), "default")
     }
 
-    /// Adds a resource, or puts it in the place of another of the same group and plural.
+    /// Adds a resource, or replaces one of the same group and plural.
     pub fn register(&self, definition: Definition, strategy: Box<dyn Strategy>) {
         self.0.state.lock().registry.register(definition, strategy);
     }
 
-    /// Puts other rules in the place of those of all resources that there are now, which may stand on the old ones: so a
-    /// test can plant a fault and see whether anybody notices.
+    /// Wraps the rules of all current resources. The new rules may use the old ones, so a test can plant a fault and check that
+    /// it is detected.
     pub fn wrap_rules(&self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         self.0.state.lock().registry.wrap(wrap);
     }
 
-    /// All resources, by group and plural.
+    /// Returns all resources, by group and plural.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<Definition>> {
         self.0.state.lock().registry.definitions().cloned().collect()
     }
 
-    /// The resourceVersion of the last change.
+    /// Returns the resourceVersion of the last change.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.0.state.lock().store.revision()
     }
 
-    /// An object as it is stored, without `apiVersion` and `kind`: for oracles, which must not be seen as requests.
+    /// Returns an object as it is stored, without `apiVersion` and `kind`. For oracles, whose reads must not count as requests.
     #[must_use]
     pub fn peek(&self, resource: &ResourceId, namespace: &str, name: &str) -> Option<Object> {
         let state = self.0.state.lock();
@@ -174,7 +172,7 @@ impl MemKube {
         Some(stored.decode())
     }
 
-    /// All objects of a resource as they are stored, as in [`MemKube::peek`].
+    /// Returns all objects of a resource as they are stored, as in [`MemKube::peek`].
     #[must_use]
     pub fn peek_all(&self, resource: &ResourceId) -> Vec<Object> {
         let state = self.0.state.lock();
@@ -182,29 +180,28 @@ impl MemKube {
         stored.map(|stored| stored.decode()).collect()
     }
 
-    /// The audit ledger.
     #[must_use]
     pub fn audit(&self) -> Audit {
         self.0.state.lock().ledger.snapshot()
     }
 
-    /// Forgets what happened before now, as a compaction of etcd does: lists and watches from before are answered 410.
+    /// Drops the history before now, as a compaction of etcd does. Lists and watches from earlier versions get 410.
     pub fn compact(&self) {
         self.0.state.lock().store.compact();
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     #[must_use]
     pub fn open_watches(&self) -> usize {
         self.0.state.lock().watches
     }
 
-    /// From now on, what goes wrong. Watches that are open keep what they were given.
+    /// Sets the faults from now on. Open watches keep theirs.
     pub fn set_faults(&self, faults: Option<Arc<dyn Faults>>) {
         self.0.manners.lock().faults = faults;
     }
 
-    /// From now on, the user behind a bearer token; none forgets the token.
+    /// Sets the user of a bearer token from now on. `None` removes the token.
     pub fn set_token(&self, token: &str, user: Option<User>) {
         let mut manners = self.0.manners.lock();
         let tokens = Arc::make_mut(&mut manners.tokens);
@@ -214,13 +211,13 @@ impl MemKube {
         };
     }
 
-    /// The user behind a bearer token.
+    /// Returns the user of a bearer token.
     #[must_use]
     pub fn user_of_token(&self, token: &str) -> Option<User> {
         self.0.manners.lock().tokens.get(token).cloned()
     }
 
-    /// From now on, who may do what.
+    /// Sets the authorization policy from now on.
     pub fn set_policy(&self, policy: Arc<dyn Policy>) {
         self.0.manners.lock().policy = policy;
     }
@@ -233,7 +230,7 @@ impl Shared {
 }
 
 impl State {
-    /// Does what follows from a commit.
+    /// Executes the effects of a commit.
     pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {

@@ -2,7 +2,6 @@
 //!
 //! This is a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
 
-#![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
 pub mod controlplane;
 mod crds;

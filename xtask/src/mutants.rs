@@ -1,7 +1,7 @@
-//! `cargo xtask mutants`: plants faults, and tells which of them the tests do not see.
+//! Command `cargo xtask mutants`: plants faults, and reports those that the tests do not detect.
 //!
-//! Each fault is planted alone in a copy of this tree, below the target directory; the tree itself is never touched.
-//! A fault survives if none of its tests fails. A fault that does not compile is an error.
+//! Each fault is planted alone, in a copy of this tree below the target directory. The tree itself never changes. A fault
+//! survives if none of its tests fails. A fault that does not compile is an error.
 
 mod choice;
 mod journal;
@@ -17,7 +17,7 @@ use mark::Fault;
 use scratch::{Outcome, Scratch, Suites};
 use std::collections::BTreeSet;
 
-/// A fault, and its tests as folder of the package and `file::test`.
+/// Fault with its tests, as folder of the package and `file::test`.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) fault: Fault,
@@ -27,7 +27,7 @@ pub(crate) struct Planned {
 /// Plants the chosen faults.
 ///
 /// # Errors
-/// Where a test fails without a fault, a fault cannot be planted, or one survives.
+/// If a test fails without a fault, a fault cannot be planted, or one survives.
 pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
     let planned = choice.of(tidy::planned_faults()?)?;
@@ -78,7 +78,7 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the tests on the copy as it is: a test that fails without a fault sees nothing.
+/// Runs the tests on the unchanged copy, because a test that fails without a fault detects nothing.
 fn unchanged(scratch: &Scratch, planned: &[Planned]) -> anyhow::Result<Suites> {
     let stopwatch = Stopwatch::start();
     let tests = planned.iter().flat_map(|planned| &planned.tests);

@@ -79,10 +79,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The faults that the source marks, with their tests.
+/// Returns the faults that the source marks, with their tests.
 ///
 /// # Errors
-/// Where a mark is malformed or has no test.
+/// If a mark is malformed or has no test.
 pub(crate) fn planned_faults() -> anyhow::Result<Vec<Planned>> {
     behaviour::planned_faults(&Tree::read(&root())?)
 }

@@ -188,7 +188,7 @@ impl Lease {
         self.write(changes).await
     }
 
-    /// Writes the object with these fields of its `spec` changed. All other fields stay as they are, whoever set them.
+    /// Writes the object with these fields of its `spec` changed. All other fields stay as they are, also those of other writers.
     async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
         let (method, path, mut object) = match &self.object {
             Some(object) => (Method::PUT, self.object_path(), object.clone()),

@@ -1,4 +1,4 @@
-//! Which faults are planted: arguments of `cargo xtask mutants`.
+//! Choice of the faults to plant: arguments of `cargo xtask mutants`.
 
 use super::Planned;
 use super::mark::Fault;
@@ -37,10 +37,10 @@ fn minutes(text: &str) -> Result<Duration, std::num::ParseIntError> {
 type Changed = BTreeMap<String, Vec<RangeInclusive<usize>>>;
 
 impl Choice {
-    /// The faults that are chosen, in the order in which they are planted.
+    /// Returns the chosen faults, in the order in which they are planted.
     ///
     /// # Errors
-    /// Where an id names no fault, or git does not know the commit.
+    /// If an id names no fault, or git does not know the commit.
     pub(super) fn of(&self, mut planned: Vec<Planned>) -> anyhow::Result<Vec<Planned>> {
         if let Some(unknown) = self.ids.iter().find(|id| planned.iter().all(|one| !one.fault.is_named_by(id))) {
             bail!("no mark has the id or the rule {unknown}");
@@ -64,7 +64,7 @@ impl Choice {
     }
 }
 
-/// True if the lines from the fault's mark to the end of what it replaces changed.
+/// True if a line changed between the fault's mark and the end of the code that it replaces.
 fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     let Some(ranges) = changed.get(&fault.file) else { return Ok(false) };
     let text =
@@ -73,7 +73,7 @@ fn touches(fault: &Fault, changed: &Changed) -> anyhow::Result<bool> {
     Ok(ranges.iter().any(|range| *range.start() <= end && fault.line <= *range.end()))
 }
 
-/// The lines that a difference without context changed. Where it removed lines only, the two beside them.
+/// Returns the lines that a diff without context changed. For removed lines, returns the two lines next to them.
 fn changes(difference: &str) -> anyhow::Result<Changed> {
     let mut changed = Changed::new();
     let mut file = String::new();

@@ -1,4 +1,4 @@
-//! Marks of faults in the source, and the change that each of them makes.
+//! Marks of faults in the source, and the change that each mark makes.
 //!
 //! A mark is a comment above the line that it breaks:
 //!
@@ -7,23 +7,24 @@
 //! let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
 //! ```
 //!
-//! The first `live` in the code below becomes `get`. Both sides are compared token by token, so reformatting does not
-//! matter. An empty right side removes the left one. The tests of rule S2 in docs/behaviour.md must see the fault;
-//! a mark such as `// fault S2.1 (export::a_test): …` names another test instead. A mark with several ids, such as
-//! `// fault S2.1, S7.3: …`, is a fault of each of these rules.
+//! The first `live` in the code below becomes `get`. Both sides are compared token by token, so reformatting does not matter.
+//! An empty right side removes the left one.
+//!
+//! The tests of rule S2 in docs/behaviour.md must detect the fault. A mark such as `// fault S2.1 (export::a_test): …` names
+//! another test instead. A mark with several ids, such as `// fault S2.1, S7.3: …`, is a fault of each of these rules.
 
 use anyhow::{Context as _, bail, ensure};
 
-/// A fault that can be planted.
+/// Fault that can be planted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
-    /// The rule that it breaks, and its number among the faults of that rule: `S4.1`.
+    /// Rule that it breaks, and its number among the faults of that rule: `S4.1`.
     pub(crate) id: String,
-    /// The test that must see it, as `file::test`. Without one, a test of the rule must.
+    /// Test that must detect it, as `file::test`. `None` means that a test of the rule must.
     pub(crate) test: Option<String>,
-    /// Its file, from the root.
+    /// Path of its file, from the root.
     pub(crate) file: String,
-    /// The line of its mark, from 1.
+    /// Line of its mark, from 1.
     pub(crate) line: usize,
     old: String,
     new: String,
@@ -37,10 +38,10 @@ pub(crate) fn is_mark(line: &str) -> bool {
     line.trim_start().starts_with(BEGIN)
 }
 
-/// The faults that a file marks.
+/// Returns the faults that a file marks.
 ///
 /// # Errors
-/// The first mark that is malformed.
+/// If a mark is malformed. The error is about the first one.
 pub(crate) fn faults_of(file: &str, text: &str) -> anyhow::Result<Vec<Fault>> {
     let marks = text.lines().zip(1..).filter_map(|(line, number)| Some((line.trim().strip_prefix(BEGIN)?, number)));
     let mut faults = Vec::new();
@@ -69,7 +70,7 @@ fn parse(mark: &str, file: &str, line: usize) -> anyhow::Result<Vec<Fault>> {
 }
 
 impl Fault {
-    /// The rule that it breaks.
+    /// Returns the rule that it breaks.
     pub(crate) fn rule(&self) -> &str {
         self.id.split_once('.').map_or(&self.id, |(rule, _)| rule)
     }
@@ -79,20 +80,20 @@ impl Fault {
         self.id == id || self.rule() == id
     }
 
-    /// The folder of its package.
+    /// Returns the folder of its package.
     pub(crate) fn folder(&self) -> &str {
         self.file.split('/').next().unwrap_or_default()
     }
 
-    /// The change, as its mark says it.
+    /// Returns the change as the mark has it.
     pub(crate) fn change(&self) -> String {
         format!("{}{BECOMES} {}", self.old, self.new)
     }
 
-    /// The bytes of its file that it replaces.
+    /// Returns the bytes of its file that it replaces.
     ///
     /// # Errors
-    /// Where they are not in the line below the mark.
+    /// If they are not in the line below the mark.
     pub(crate) fn place(&self, text: &str) -> anyhow::Result<std::ops::Range<usize>> {
         let mark: usize = text.split_inclusive('\n').take(self.line - 1).map(str::len).sum();
         let comments = text[mark..].split_inclusive('\n').take_while(|line| line.trim_start().starts_with("//"));
@@ -104,24 +105,24 @@ impl Fault {
         Ok(found)
     }
 
-    /// The text of its file with the fault in it.
+    /// Returns the text of its file with the fault.
     ///
     /// # Errors
-    /// Where what it changes is not in the line below its mark.
+    /// If the code to replace is not in the line below its mark.
     pub(crate) fn applied(&self, text: &str) -> anyhow::Result<String> {
         let place = self.place(text)?;
         Ok(format!("{}{}{}", &text[..place.start], self.new, &text[place.end..]))
     }
 }
 
-/// Where code ends that begins at `at` and has the same tokens as `old`; comments and white space do not count.
+/// Returns the end of the code at `at` that has the same tokens as `old`. Comments and white space do not count.
 fn end_of(text: &str, at: usize, old: &str) -> Option<usize> {
     let (mut rest, mut wanted) = (&text[at..], old);
     let mut before = text[..at].chars().next_back();
     while let Some(token) = first_token(wanted) {
         let is_first = rest.len() == text.len() - at;
         let code = if is_first { rest } else { without_blanks(rest) };
-        // `live` is not in `deliver`: words are compared whole.
+        // Words are compared as a whole: `live` does not match in `deliver`.
         if first_token(code)? != token || is_first && before.is_some_and(is_word) && token.starts_with(is_word) {
             return None;
         }
@@ -132,7 +133,7 @@ fn end_of(text: &str, at: usize, old: &str) -> Option<usize> {
     Some(text.len() - rest.len())
 }
 
-/// A whole word, or one character that is none; `None` at the end and before white space.
+/// Returns a whole word, or one other character. `None` at the end and before white space.
 fn first_token(text: &str) -> Option<&str> {
     let first = text.chars().next().filter(|letter| !letter.is_whitespace())?;
     let length =
@@ -144,7 +145,7 @@ fn is_word(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-/// The text from its first character on that is neither white space nor part of a line comment.
+/// Returns the text after all white space and line comments at its start.
 fn without_blanks(text: &str) -> &str {
     let mut rest = text.trim_start();
     while rest.starts_with("//") {

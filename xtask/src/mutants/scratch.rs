@@ -1,4 +1,4 @@
-//! The copy of the tree in which faults are planted, its test programs, and what becomes of a test.
+//! Copy of the tree in which faults are planted, its test programs, and the outcome of a fault.
 
 use super::mark::Fault;
 use crate::limited;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// What is not copied, in the root or below.
+/// Files and folders that are not copied, in the root or below.
 const LEFT_OUT: &[&str] = &[".git", "target"];
-/// A test that has not ended by then runs in a circle: the fault is seen.
+/// Longest run of a test. A fault that makes a test run longer counts as detected.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// What became of a fault.
+/// Outcome of a fault.
 pub(super) enum Outcome {
     /// One of its tests failed.
     Seen,
     /// All of its tests passed.
     Survived,
-    /// It does not compile: the compiler's words.
+    /// Does not compile. The text is the compiler's message.
     Broken(String),
 }
 
@@ -36,34 +36,33 @@ impl Outcome {
     }
 }
 
-/// The copy.
 pub(super) struct Scratch {
     tree: PathBuf,
     target: PathBuf,
 }
 
-/// A program of tests.
+/// Test program.
 #[derive(Clone)]
 struct Program {
-    /// What Cargo builds it for: `--lib`, or `--test` with a name.
+    /// Target that Cargo builds it for: `--lib`, or `--test` with a name.
     target: Vec<String>,
-    /// The package's folder, where its tests run.
+    /// Folder of the package, where its tests run.
     folder: PathBuf,
     executable: PathBuf,
 }
 
-/// All tests of some packages: by folder of the package and path of the test, the program that has it.
+/// All tests of some packages: from folder of the package and path of the test to its program.
 pub(super) struct Suites(BTreeMap<(String, String), Program>);
 
 impl Scratch {
-    /// Copies what differs from an earlier copy, so that only that is built anew.
+    /// Copies only the differences to an earlier copy, so that Cargo rebuilds no more than these.
     pub(super) fn copy(root: &Path, folder: &Path) -> anyhow::Result<Self> {
         let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
         mirror(root, &scratch.tree)?;
         Ok(scratch)
     }
 
-    /// Builds the tests of the packages in these folders, and asks each for its names.
+    /// Builds the tests of the packages in these folders, and lists their names.
     pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> anyhow::Result<Suites> {
         let mut suites = BTreeMap::new();
         for folder in folders {
@@ -78,7 +77,7 @@ impl Scratch {
         Ok(Suites(suites))
     }
 
-    /// Plants a fault, runs its tests until one fails, and takes the fault away again.
+    /// Plants a fault, runs its tests until one fails, and removes the fault again.
     pub(super) fn plant(&self, fault: &Fault, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
         let path = self.tree.join(&fault.file);
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", fault.file))?;
@@ -107,7 +106,7 @@ impl Scratch {
         Ok(Outcome::Survived)
     }
 
-    /// A digest of all files of the copy.
+    /// Returns a digest of all files of the copy.
     pub(super) fn digest(&self) -> anyhow::Result<String> {
         let mut digest = Sha256::new();
         let mut folders = vec![self.tree.clone()];
@@ -136,7 +135,7 @@ impl Scratch {
         command.output().context("cannot call cargo")
     }
 
-    /// The programs that a build made, as its messages say.
+    /// Returns the programs of a build, from its messages.
     fn programs(&self, folder: &str, built: &Output) -> anyhow::Result<Vec<Program>> {
         let mut programs = Vec::new();
         for message in messages(built) {
@@ -154,7 +153,7 @@ impl Scratch {
 }
 
 impl Suites {
-    /// The test that `file::test` names, and its program.
+    /// Returns the test that `file::test` names, and its program.
     fn find(&self, folder: &str, named: &str) -> anyhow::Result<(&str, &Program)> {
         let (file, name) = named.split_once("::").with_context(|| format!("{named} is not written as file::test"))?;
         let is_it = |path: &str| {
@@ -168,7 +167,7 @@ impl Suites {
         }
     }
 
-    /// Runs these tests, as folder and name; those that fail.
+    /// Runs these tests, as folder and name. Returns those that fail.
     pub(super) fn run_all(&self, tests: &BTreeSet<(&str, &str)>) -> anyhow::Result<Vec<String>> {
         let mut failed = Vec::new();
         let mut by_program: BTreeMap<&Path, (&Program, Vec<&str>)> = BTreeMap::new();
@@ -196,7 +195,7 @@ fn messages(built: &Output) -> impl Iterator<Item = Value> {
         .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
 }
 
-/// What the compiler and Cargo said.
+/// Returns the messages of the compiler and Cargo.
 fn words(built: &Output) -> String {
     let rendered = messages(built).filter_map(|message| message["message"]["rendered"].as_str().map(str::to_owned));
     let mut words: String = rendered.take(3).collect();
@@ -204,7 +203,7 @@ fn words(built: &Output) -> String {
     words
 }
 
-/// The paths of a program's tests.
+/// Returns the paths of a program's tests.
 fn names(program: &Program) -> anyhow::Result<Vec<String>> {
     let output = command(program).args(["--list", "--format", "terse"]).output();
     let output = output.with_context(|| format!("cannot run {}", program.executable.display()))?;
@@ -218,7 +217,7 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// Whether these tests pass in time.
+/// True if these tests pass in time.
 fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
     let mut command = command(program);
     command.args(["--exact", "--quiet"]).args(tests).stdout(Stdio::null()).stderr(Stdio::null());
@@ -226,7 +225,7 @@ fn passes(program: &Program, tests: &[&str]) -> anyhow::Result<bool> {
     Ok(limited::wait(&mut child, LONGEST)?.is_some_and(|status| status.success()))
 }
 
-/// Makes `to` a copy of `from`; what is equal is left alone, so that Cargo does not build it anew.
+/// Makes `to` a copy of `from`. Equal files stay untouched, so that Cargo does not rebuild them.
 fn mirror(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut names = BTreeSet::new();

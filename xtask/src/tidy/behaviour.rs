@@ -1,4 +1,4 @@
-//! docs/behaviour.md and the marks of faults agree with the tree.
+//! Rules that docs/behaviour.md and the marks of faults agree with the tree.
 
 use super::source::{self, File, Tree};
 use crate::mutants::Planned;
@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DOCUMENT: &str = "docs/behaviour.md";
 
-/// A rule: a row of a table whose last column holds tests.
+/// Rule in docs/behaviour.md: a row of a table whose last column has tests.
 struct Row {
     id: String,
     line: usize,
-    /// As `file::test`.
+    /// Tests as `file::test`.
     tests: Vec<String>,
 }
 
-/// Where tests are, and scenes that are played: from `file::name` to the folders of their packages.
+/// Tests and played scenes: from `file::name` to the folders of their packages.
 pub(super) type Tests = BTreeMap<String, BTreeSet<String>>;
 
-/// Where scenes are: functions that tests play on a fleet.
+/// Folder of the scenes: functions that tests play on a fleet.
 const SCENES: &str = "tests/src/scenes/";
-/// Where tests play them, and where the macros are that do.
+/// Files whose tests play scenes, and file of the macros that do.
 const STAGES: [&str; 3] = ["tests/src/scenes.rs", "tests/tests/", "sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
@@ -70,10 +70,10 @@ pub(super) fn faults_that_cannot_be_planted(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// All faults that can be planted, with their tests.
+/// Returns all faults that can be planted, with their tests.
 ///
 /// # Errors
-/// The first mark that is malformed or has no test.
+/// If a mark is malformed or has no test. The error is about the first one.
 pub(super) fn planned_faults(tree: &Tree) -> anyhow::Result<Vec<Planned>> {
     let planned = faults(tree)?.into_iter().map(|fault| {
         let tests = tests_of_fault(tree, &fault).with_context(|| format!("{}:{}", fault.file, fault.line))?;
@@ -90,8 +90,9 @@ fn faults(tree: &Tree) -> anyhow::Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// The tests that must see a fault, as folder of the package and `file::test`: the one that it names, or those of its rule
-/// that are in its own package.
+/// Returns the tests that must detect a fault, as folder of the package and `file::test`.
+///
+/// These are the test that the mark names, or the tests of its rule in its own package.
 fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, String)>> {
     let known = tests_of(tree);
     if let Some(test) = &fault.test {
@@ -108,7 +109,7 @@ fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, Str
     Ok(tests)
 }
 
-/// All tests, and all scenes that a test plays.
+/// Returns all tests, and all scenes that a test plays.
 pub(super) fn tests_of(tree: &Tree) -> &Tests {
     tree.tests.get_or_init(|| collect(tree))
 }
@@ -131,7 +132,7 @@ fn collect(tree: &Tree) -> Tests {
     tests
 }
 
-/// The rows of all tables that end in a column of tests.
+/// Returns the rows of all tables that end in a column of tests.
 fn rows(tree: &Tree) -> Vec<Row> {
     let Some(document) = tree.file(DOCUMENT) else { return Vec::new() };
     let mut rows = Vec::new();
@@ -152,7 +153,7 @@ fn rows(tree: &Tree) -> Vec<Row> {
     rows
 }
 
-/// What stands between backquotes and names a test.
+/// Returns the names of tests between backquotes.
 fn tests(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).filter(|code| code.contains("::")).map(str::to_owned).collect()
 }

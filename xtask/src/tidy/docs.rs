@@ -1,24 +1,24 @@
-//! The tests and commands that the docs speak of.
+//! Rules about the tests and commands in the docs.
 
 use super::behaviour::{Tests, tests_of};
 use super::source::{File, Tree};
 use std::collections::BTreeSet;
 
-/// Before a block of commands: the test that runs it, as `file::test`.
+/// Marker before a block of commands: the test that runs it, as `file::test`.
 const RUN_BY: &str = "<!-- run by ";
-/// Before a block of commands: what it needs that the tests lack.
+/// Marker before a block of commands: the requirement that the tests lack.
 const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of blocks that people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
-/// Programs whose commands stand in prose, too: with a word behind it, the name begins a command.
+/// Programs whose commands also occur in prose. The name followed by a word starts a command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// What tells of the past asks nobody to type anything.
+/// Document about the past, whose commands nobody types.
 const HISTORY: &str = "CHANGELOG.md";
-/// A name with so many underscores after `::` is a sentence, and so a test's.
+/// Number of underscores after `::` from which a name is a sentence, and so the name of a test.
 const SENTENCE: usize = 3;
 
-/// Names of tests in the docs that are none: in a column of tests, or as `file::test` anywhere.
+/// Returns names in the docs that belong to no test: in a column of tests, or as `file::test` anywhere.
 pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let bare: BTreeSet<&str> = known.keys().filter_map(|test| Some(test.split_once("::")?.1)).collect();
@@ -40,7 +40,7 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Blocks of commands that do not say which test runs them, or what they need that the tests lack.
+/// Returns blocks of commands without a marker of the test that runs them, or of the requirement that the tests lack.
 pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Commands in prose that do not say the same right behind them.
+/// Returns commands in prose without such a marker right after them.
 pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -98,7 +98,7 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// What is wrong with the line before a block of commands.
+/// Returns the error in the line before a block of commands.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -108,7 +108,7 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// What is wrong with what says how a command is tested.
+/// Returns the error in a marker of a command.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let said = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (said(RUN_BY), said(NOT_RUN)) {
@@ -123,7 +123,7 @@ fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files.iter().filter(|file| file.path.ends_with(".md"))
 }
 
-/// What stands between backquotes.
+/// Returns the texts between backquotes.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -6,10 +6,10 @@ use crate::mutants::mark::is_mark;
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
-/// Parts of paths that one machine or one workplace has; in two pieces each, so that this file passes.
+/// Parts of paths that only one machine or workplace has. Each is in two pieces, so that this file passes.
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
 
-/// Files that Cargo knows by their names, and folders of a package whose files it takes for programs or tests.
+/// Files that Cargo knows by name, and folders of a package whose files it treats as programs or tests.
 const ROOTS: &[&str] = &["lib", "main", "mod", "build"];
 /// See [`ROOTS`].
 const ROOT_FOLDERS: &[&str] = &["src/bin", "tests", "examples", "benches"];
@@ -21,7 +21,7 @@ pub(super) fn modules_without_a_first_line(tree: &Tree) -> Vec<String> {
     tree.rust().filter(|file| !file.text.starts_with("//! ")).map(|file| file.path.clone()).collect()
 }
 
-/// Files that no other file declares as a module. The compiler does not see them, so their tests never run.
+/// Returns files that no other file declares as a module. The compiler ignores them, so their tests never run.
 pub(super) fn orphans(tree: &Tree) -> Vec<String> {
     let is_orphan = |file: &&File| {
         let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
@@ -87,7 +87,7 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// What makes a path a part of a longer name: `namespaces/...` and the like.
+/// True for characters that make a path a part of a longer name: `namespaces/...` and the like.
 fn goes_on(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
 }

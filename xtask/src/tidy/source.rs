@@ -1,4 +1,4 @@
-//! The tree as the rules see it: its text files, and of Rust files what is comment, what is text and what is test.
+//! The tree as the rules see it: its text files, and the comments, strings and tests of its Rust files.
 
 use super::behaviour::Tests;
 use crate::mutants::mark::is_mark;
@@ -9,39 +9,38 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// What is not ours to keep tidy; in a linked work tree `.git` is a file.
+/// Files and folders that the rules ignore. In a linked work tree `.git` is a file.
 const LEFT_OUT: &[&str] = &[".git", "target"];
 
-/// The text files of a work tree, ordered by path.
+/// Text files of a work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
-    /// Its tests, once a rule has asked for them.
+    /// Tests of the tree, after a rule has asked for them.
     pub(super) tests: OnceCell<Tests>,
 }
 
-/// A text file.
 pub(super) struct File {
-    /// From the root, with `/` between folders.
+    /// Path from the root, with `/` between folders.
     pub(super) path: String,
     pub(super) text: String,
     /// For Rust files: the text with comments made blank.
     pub(super) uncommented: String,
     /// For Rust files: the text with comments, strings and characters made blank.
     pub(super) code: String,
-    /// For Rust files: what is compiled for tests only.
+    /// For Rust files: the parts that are compiled for tests only.
     tests: Vec<Range<usize>>,
-    /// All of it is.
+    /// True if the whole file is compiled for tests only.
     only_test: bool,
 }
 
-/// A function with a body.
+/// Function with a body.
 pub(super) struct Function {
     pub(super) name: String,
-    /// The line of its `fn`, from 1.
+    /// Line of its `fn`, from 1.
     pub(super) line: usize,
-    /// How many lines it has, from `fn` to its last brace, without marks of faults.
+    /// Number of its lines, from `fn` to its last brace, without marks of faults.
     pub(super) lines: usize,
-    /// It stands under `#[test]` or `#[tokio::test]`.
+    /// True if it has the attribute `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,
 }
 
@@ -53,7 +52,7 @@ impl Tree {
         Ok(Self::of(texts))
     }
 
-    /// A tree of these paths and texts.
+    /// Returns a tree of these paths and texts.
     pub(super) fn of(mut texts: Vec<(String, String)>) -> Self {
         texts.sort();
         let mut files: Vec<File> = texts.into_iter().map(|(path, text)| File::new(path, text)).collect();
@@ -65,18 +64,17 @@ impl Tree {
         Self { files, tests: OnceCell::new() }
     }
 
-    /// The Rust files.
+    /// Returns the Rust files.
     pub(super) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
-    /// The Rust files of a crate's library and binaries, by the crate's folder.
+    /// Returns the Rust files of a crate's library and binaries, by the crate's folder.
     pub(super) fn sources(&self, folder: &str) -> impl Iterator<Item = &File> {
         let prefix = format!("{folder}/src/");
         self.rust().filter(move |file| file.path.starts_with(&prefix) && !file.only_test)
     }
 
-    /// One file.
     pub(super) fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
@@ -91,7 +89,7 @@ impl File {
         Self { path, text, uncommented, code, tests, only_test }
     }
 
-    /// The lines that are compiled for more than tests: number, from 1, and text as `of` has it.
+    /// Returns the lines that are not for tests only: number, from 1, and text from `of`.
     pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
         let mut begin = 0;
         of.split('\n').enumerate().filter_map(move |(index, line)| {
@@ -102,13 +100,13 @@ impl File {
         })
     }
 
-    /// The places where a line of production code, as `of` has it, contains `needle` as whole words.
+    /// Returns the places where a line of production code in `of` contains `needle` as whole words.
     pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
         let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));
         found.map(|(number, _)| format!("{}:{number}: {needle}", self.path)).collect()
     }
 
-    /// Its functions that have a body, tests too.
+    /// Returns the functions of the file that have a body, including tests.
     pub(super) fn functions(&self) -> Vec<Function> {
         let mut functions = Vec::new();
         for (at, _) in self.code.match_indices("fn ") {
@@ -127,15 +125,15 @@ impl File {
         functions
     }
 
-    /// True if the function whose `fn` is there is a test: one of the attributes before it says so.
+    /// True if the function whose `fn` is at `at` has a test attribute.
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
-        // Comments and texts are blank, so this is where the item before ends, or the one around it begins.
+        // Comments and strings are blank, so this is the end of the previous item, or the start of the surrounding one.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
 
-    /// The files of modules that are declared for tests only.
+    /// Returns the files of modules that are declared for tests only.
     fn test_modules(&self) -> Vec<String> {
         let mut modules = Vec::new();
         for range in &self.tests {
@@ -177,7 +175,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether `needle` stands in `line` and, where it begins or ends with a letter, no word goes on there.
+/// True if `line` contains `needle` as whole words.
 pub(super) fn contains_words(line: &str, needle: &str) -> bool {
     line.match_indices(needle).any(|(at, _)| {
         let before = needle.starts_with(is_word) && line[..at].ends_with(is_word);
@@ -186,14 +184,14 @@ pub(super) fn contains_words(line: &str, needle: &str) -> bool {
     })
 }
 
-/// Where an item ends.
+/// End of an item.
 struct Item {
     end: usize,
-    /// It ends with a brace and not with a semicolon.
+    /// True if it ends with a brace and not with a semicolon.
     has_body: bool,
 }
 
-/// The item that begins at `from`: up to its semicolon or the brace that closes its first one.
+/// Returns the item that starts at `from`: up to its semicolon or the brace that closes its first one.
 fn item(code: &str, from: usize) -> Option<Item> {
     let mut round: usize = 0;
     let mut braces: usize = 0;
@@ -212,7 +210,7 @@ fn item(code: &str, from: usize) -> Option<Item> {
     None
 }
 
-/// Where the items are that stand under `#[cfg(test)]`, the attribute included.
+/// Returns the ranges of the items under `#[cfg(test)]`, including the attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (at, _) in code.match_indices("#[cfg(test)]") {
@@ -228,8 +226,8 @@ fn line_begin(code: &str, at: usize) -> usize {
     code[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// The text with comments made blank, and with `strings` the contents of strings and characters too. Line ends and the
-/// places of all else stay.
+/// Returns the text with comments made blank. With `strings`, the contents of strings and characters are blank too. Line ends
+/// and all other positions stay.
 fn mask(text: &str, strings: bool) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
@@ -241,7 +239,7 @@ fn mask(text: &str, strings: bool) -> String {
         };
         let (taken, left) = rest.split_at(length);
         if blank {
-            // As many bytes as there were, so that places stay.
+            // The same number of bytes, so that positions stay.
             masked.extend(taken.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
         } else {
             masked.push_str(taken);
@@ -257,7 +255,7 @@ enum Token {
     Other,
 }
 
-/// What `text` begins with; `in_word` where it goes on with a word.
+/// Returns the token at the start of `text`. `in_word` is true if a word continues there.
 fn token(text: &str, in_word: bool) -> Token {
     if text.starts_with("//") {
         return Token::Comment(text.find('\n').unwrap_or(text.len()));
