@@ -17,8 +17,8 @@ pub enum Change<O> {
         namespace: Box<str>,
         name: Box<str>,
     },
-    /// The known object of this name is gone. An object that was deleted and created again under the same name gives a
-    /// `Removed` of the old UID and then an `Applied` of the new one.
+    /// The known object of this name is gone. If an object was deleted and created again under the same name, a `Removed` of
+    /// the old UID precedes the `Applied` of the new one.
     Removed {
         /// Namespace; empty for cluster-scoped kinds.
         namespace: Box<str>,

@@ -6,7 +6,7 @@
 //!                         '------------------------------- outcome: the answer is an observation -----------------------------'
 //! ```
 //!
-//! The result depends only on the order of the inputs: maps are ordered, inputs have a fixed order of precedence, and random
+//! The result depends only on the order of the inputs. Maps are ordered, inputs have a fixed order of precedence, and random
 //! numbers have a seed.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -118,7 +118,7 @@ pub fn identity(kind: &str) -> String {
 /// Takes part in an election until it is won and lost, or until `release` is sent.
 ///
 /// On release, it releases the Leases that it holds, and the task ends with `Ok`. If `release` is dropped unsent, the task ends
-/// too, but the Leases expire by themselves: a process that stops without draining its writes must not let others start early.
+/// too and leaves the Leases to expire. A process that stops without draining its writes must not let others start early.
 ///
 /// The task ends with an error once leadership is lost, or at once if the settings are invalid.
 pub fn elect(

@@ -1,5 +1,7 @@
-//! Parts for tests of the engine: an agent that copies objects, two servers in memory with faults, and a world that connects
-//! them to an engine. The test plays the watches, so it decides which event comes when.
+//! Parts for tests of the engine: a toy agent that copies objects, two servers in memory with faults, and a world that connects
+//! them.
+//!
+//! The test plays the watches, so it decides which event comes when.
 
 #![expect(
     clippy::disallowed_types,

@@ -2,7 +2,6 @@
 //!
 //! This is a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
 
-
 pub mod controlplane;
 mod crds;
 mod limited;

@@ -37,8 +37,10 @@ pub(crate) struct TestArgs {
 /// Packages whose integration tests are the end-to-end suite. These tests start processes and wait for them in real
 /// time.
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
-/// Programs of other packages that also belong to the end-to-end suite: each plays a whole fleet once for every write that an
-/// agent can be cut off at, which takes a third of the fast suite's minute.
+/// Programs of other packages that also belong to the end-to-end suite.
+///
+/// Each plays a whole fleet once for every write at which an agent can be cut off. That would take a third of the fast suite's
+/// minute.
 const LONG: [&str; 1] = ["crash_points"];
 /// Time after which a program of the fast suite is ended if no test finished. Each test takes seconds, even on a busy
 /// machine.

@@ -1,5 +1,5 @@
-//! Lists in pages: for servers that do not stream lists, for streams that do not end, and to compare the server's revision with
-//! the position of a watch.
+//! Lists in pages, for servers that do not stream lists and for streams that do not end. Also compares the server's revision
+//! with the position of a watch.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Limited};
