@@ -15,10 +15,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-/// The logs of all agents that run, for messages of failures.
+/// Logs of all running agents, for messages of failures.
 static RUNNING: Mutex<Vec<(i32, Log)>> = Mutex::new(Vec::new());
 
-/// How to start an agent.
+/// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
     binary: &'static str,
@@ -30,7 +30,7 @@ pub struct AgentSpec {
 }
 
 impl AgentSpec {
-    /// The binary `hub-agent` or `member-agent`, called `name` in messages.
+    /// Settings for the binary `hub-agent` or `member-agent`, with the name `name` in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
         let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
@@ -47,21 +47,21 @@ impl AgentSpec {
         self
     }
 
-    /// Adds a variable of the environment, which is otherwise empty but for PATH.
+    /// Adds an environment variable. The environment is otherwise empty except for PATH.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Keeps a proxy for as long as the agent is there.
+    /// Keeps a proxy for as long as the agent exists.
     #[must_use]
     pub fn keep(mut self, proxy: Option<Proxy>) -> Self {
         self.proxies.extend(proxy.map(Arc::new));
         self
     }
 
-    /// Keeps a turn until the process of the agent is gone: one that was dropped may still be about to end.
+    /// Keeps a turn until the process of the agent has ended: a process that was dropped may still run for a moment.
     #[must_use]
     pub fn within(mut self, turn: &Turn) -> Self {
         self.turn = Some(turn.clone());
@@ -70,8 +70,7 @@ impl AgentSpec {
 
     /// Starts it; it may not be ready yet.
     ///
-    /// # Errors
-    /// Where the binary cannot be built or started.
+    /// # Errors If the binary cannot be built or started.
     pub async fn start(&self) -> anyhow::Result<Agent> {
         let process = Process::start(Spec {
             name: self.name.clone(),
@@ -89,9 +88,6 @@ impl AgentSpec {
     }
 
     /// Starts it and waits until it is ready.
-    ///
-    /// # Errors
-    /// As [`AgentSpec::start`] and [`Agent::ready`].
     pub async fn start_ready(&self) -> anyhow::Result<Agent> {
         let agent = self.start().await?;
         agent.ready().await?;
@@ -99,7 +95,7 @@ impl AgentSpec {
     }
 }
 
-/// An agent that runs. It is killed when this is dropped, or when our process ends, however that ends.
+/// A running agent. It is killed when this is dropped, or when the test process ends in any way.
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
@@ -108,28 +104,25 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// What it says.
     #[must_use]
     pub fn log(&self) -> &Log {
         self.process.log()
     }
 
-    /// Its process id.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.process.pids()[0]
     }
 
-    /// How it ended; none while it runs.
+    /// End of the process; `None` while it runs.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         self.process.ended()
     }
 
-    /// Waits until `/readyz` says so.
+    /// Waits until `/readyz` reports success.
     ///
-    /// # Errors
-    /// Where the agent ends, or is not ready in time; the error shows its answer and its last lines.
+    /// # Errors If the agent ends, or is not ready in time; the error shows its answer and its last lines.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         loop {
@@ -143,10 +136,9 @@ impl Agent {
         }
     }
 
-    /// What its admin port answers to a GET: status and body.
+    /// Status and body of its admin port's answer to a GET.
     ///
-    /// # Errors
-    /// Where it says no port in its log, or does not answer there.
+    /// # Errors If its log names no port, or the port does not answer.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
         let context =
@@ -156,58 +148,40 @@ impl Agent {
     }
 
     /// Asks for a graceful stop, and does not wait for it.
-    ///
-    /// # Errors
-    /// Where its supervisor is gone.
     pub async fn ask_to_stop(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Term).await
     }
 
     /// Asks for a graceful stop and waits for its end.
-    ///
-    /// # Errors
-    /// Where it does not end in time.
     pub async fn terminate(&self) -> anyhow::Result<Ended> {
         self.process.signal(Signal::Term).await?;
         self.process.wait().await
     }
 
-    /// Ends it in the middle of whatever it does, and waits until it is gone.
-    ///
-    /// # Errors
-    /// Where it does not end in time.
+    /// Kills it, and waits until it has ended.
     pub async fn kill(self) -> anyhow::Result<()> {
         self.process.signal(Signal::Kill).await?;
         self.process.wait().await?;
         self.process.end().await
     }
 
-    /// Waits for its end, whatever the reason.
-    ///
-    /// # Errors
-    /// Where it does not end in time.
+    /// Waits for its end, for any reason.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         self.process.wait().await
     }
 
-    /// Freezes it, as a machine that hangs does; [`Agent::thaw`] lets it go on.
-    ///
-    /// # Errors
-    /// Where its supervisor is gone.
+    /// Freezes it, like a machine that hangs, until [`Agent::thaw`].
     pub async fn freeze(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Stop).await
     }
 
-    /// Lets it go on after [`Agent::freeze`].
-    ///
-    /// # Errors
-    /// Where its supervisor is gone.
+    /// Resumes it after [`Agent::freeze`].
     pub async fn thaw(&self) -> anyhow::Result<()> {
         self.process.signal(Signal::Cont).await
     }
 }
 
-/// The last lines of every agent that runs.
+/// Last lines of every running agent.
 #[must_use]
 pub fn tails() -> String {
     let tails: Vec<String> = RUNNING.lock().iter().map(|(_, log)| log.tail()).collect();
@@ -227,10 +201,10 @@ fn register(process: &Process) {
     });
 }
 
-/// What an agent says, with the address, of each admin port that it has opened.
+/// Log message about each admin port that is open, with its address.
 const SERVING: &str = "serving metrics and probes";
 
-/// The address in a log line that tells where an admin port listens.
+/// Address in a log line about an admin port.
 fn listening(line: &str) -> Option<String> {
     let (said, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -238,7 +212,7 @@ fn listening(line: &str) -> Option<String> {
     (said.contains(SERVING) || rest.contains(SERVING)).then(|| format!("127.0.0.1:{port}"))
 }
 
-/// A GET of HTTP/1.0: the server closes the connection at the end of its answer.
+/// Sends a GET with HTTP/1.0: the server closes the connection at the end of its answer.
 async fn get(address: &str, path: &str) -> anyhow::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;

@@ -1,7 +1,7 @@
-//! One hub and its members, shared by all tests of a process; a test at a time has it for itself.
+//! One hub and its members, which all tests of a process share, one at a time.
 //!
-//! What a test left behind is swept away before the next one begins: agents watch whole clusters, so the leftovers of one
-//! test would cost writes in another. Cluster ids and namespaces are fresh for each test.
+//! Leftovers of one test are removed before the next one begins: agents watch whole clusters, so the leftovers would cause
+//! writes in another test. Cluster ids and namespaces are new for each test.
 
 pub mod manifests;
 mod sweep;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
 
-/// The hub agent's user in the hub: the service account of `deploy/hub-agent.yaml`.
+/// User of the hub agent in the hub: the service account of `deploy/hub-agent.yaml`.
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
-/// A member agent's user in its own cluster: the service account of `deploy/member-agent.yaml`.
+/// User of a member agent in its own cluster: the service account of `deploy/member-agent.yaml`.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
-/// The namespace of the fleet's own objects in every cluster.
+/// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
 
 static HUB: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
@@ -31,37 +31,32 @@ static MEMBER: [OnceCell<Arc<ControlPlane>>; MEMBERS] = [const { OnceCell::const
 static TURN: Mutex<()> = Mutex::const_new(());
 static TESTS: AtomicU32 = AtomicU32::new(0);
 
-/// The fleet, for as long as a test has it.
+/// The fleet, for as long as a test uses it.
 #[derive(Debug)]
 pub struct Fleet {
-    /// The hub.
     pub hub: Arc<ControlPlane>,
-    /// The members, in order of their numbers, which begin at 1.
+    /// Members in order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
-    // The last field: the next test's turn comes when all else of this one is gone.
+    // Last field: the next test gets its turn when all else of this one is dropped.
     turn: Turn,
 }
 
-/// A member cluster as one test knows it.
+/// A member cluster in one test.
 #[derive(Debug)]
 pub struct Member {
-    /// Its control plane.
     pub control_plane: Arc<ControlPlane>,
-    /// Its name in the fleet, fresh for each test: `member-1-t7`.
+    /// Cluster id, new for each test: `member-1-t7`.
     pub cluster_id: String,
-    /// Its namespace in the hub: `fleet-member-<cluster id>`.
+    /// Namespace in the hub: `fleet-member-<cluster id>`.
     pub hub_namespace: String,
-    /// Its agent's user in the hub: the service account of `deploy/hub-member.yaml`.
+    /// User of its agent in the hub: the service account of `deploy/hub-member.yaml`.
     pub hub_user: String,
 }
 
 impl Fleet {
-    /// Takes a fleet of that many members. Control planes that do not run yet are started, all at once; the CRDs, the
-    /// namespaces and the roles of the agents are there; nothing of an earlier test is.
-    ///
-    /// # Errors
-    /// Where a control plane cannot be started or swept, or more than [`MEMBERS`] are asked for.
+    /// Takes a fleet of that many members, and starts control planes that do not run yet, all at once. The fleet has the CRDs,
+    /// the namespaces and the roles of the agents, and nothing of an earlier test.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = Turn::of(&TURN).await;
@@ -78,11 +73,8 @@ impl Fleet {
         fleet.admitted().await
     }
 
-    /// Starts a fleet that no other test uses, for a test that changes what the tests of the shared one stand on:
-    /// definitions, roles, servers. It ends with the last of the test.
-    ///
-    /// # Errors
-    /// Where a control plane cannot be started.
+    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. It ends with the last part of
+    /// the test.
     pub async fn own(members: usize) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let started = futures::future::try_join_all((0..members).map(start_member));
@@ -103,10 +95,7 @@ impl Fleet {
         Ok(self)
     }
 
-    /// Makes a namespace for user objects, `<name>-t<number of the test>`, in the hub and every member, and tells its name.
-    ///
-    /// # Errors
-    /// Where a server refuses.
+    /// Creates a namespace for users, `<name>-t<number of the test>`, in the hub and every member. Returns its name.
     pub async fn namespace(&self, name: &str) -> anyhow::Result<String> {
         let name = format!("{name}-t{}", self.test);
         for control_plane in self.control_planes() {
@@ -115,18 +104,12 @@ impl Fleet {
         Ok(name)
     }
 
-    /// How to start the hub agent: as [`HUB_AGENT`], on free ports.
-    ///
-    /// # Errors
-    /// Where its kubeconfig cannot be written.
+    /// Settings of the hub agent: as [`HUB_AGENT`], on free ports.
     pub async fn hub_agent(&self) -> anyhow::Result<AgentSpec> {
         self.hub_agent_over(None).await
     }
 
     /// The same over proxies that share a line.
-    ///
-    /// # Errors
-    /// Where its kubeconfig cannot be written or no proxy can be had.
     pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
         Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
@@ -138,18 +121,12 @@ impl Fleet {
             .within(&self.turn))
     }
 
-    /// How to start a member's agent: as [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on free ports.
-    ///
-    /// # Errors
-    /// Where its kubeconfig or its token cannot be written.
+    /// Settings of a member's agent: as [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on free ports.
     pub async fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
         self.member_agent_over(member, None).await
     }
 
     /// The same over proxies that share a line.
-    ///
-    /// # Errors
-    /// Where its kubeconfig or its token cannot be written or no proxy can be had.
     pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
         let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
         let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
@@ -162,7 +139,7 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
-            // A proxy speaks plain HTTP.
+            // A proxy serves plain HTTP.
             .flag("--hub-insecure-http", to_hub.is_some().to_string())
             .keep(to_hub)
             .keep(to_own)
@@ -170,9 +147,6 @@ impl Fleet {
     }
 
     /// A mark in every audit log.
-    ///
-    /// # Errors
-    /// As [`crate::audit::Audit::mark`].
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         let mut members = Vec::new();
         for member in &self.members {
@@ -181,10 +155,7 @@ impl Fleet {
         Ok(FleetMark { hub: self.hub.audit().mark().await?, members })
     }
 
-    /// What was written since a mark, by whomever.
-    ///
-    /// # Errors
-    /// As [`crate::audit::Audit::since`].
+    /// Writes of all users since a mark.
     pub async fn since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
         let mut members = Vec::new();
         for (member, mark) in self.members.iter().zip(&mark.members) {
@@ -198,17 +169,17 @@ impl Fleet {
     }
 }
 
-/// The way over a proxy where there is to be one.
+/// Access over a proxy, if there is a line.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;
     Ok((proxy.access.clone(), Some(proxy)))
 }
 
-/// A port that the kernel chooses; the agent says in its log which.
+/// Address with a port that the kernel chooses; the agent logs the port.
 const FREE: &str = "127.0.0.1:0";
 
-/// A member agent with all its admin ports.
+/// Settings of a member agent with all its admin ports.
 #[must_use]
 pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
     spec.flag("--hub-metrics-bind-address", FREE)
@@ -219,7 +190,7 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// An agent that keeps its Leases while its API server is too busy to answer for 10 s, the default deadline. An agent that
+/// Agent that keeps its Leases while its API server is too busy to answer for 10 s, the default deadline. An agent that
 /// loses one ends, and no test starts it again.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
@@ -235,16 +206,13 @@ impl Member {
     }
 }
 
-/// The user in the hub of a member's agent.
+/// User of a member's agent in the hub.
 #[must_use]
 pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
 }
 
-/// Starts a hub with the definitions, what `deploy/hub-agent.yaml` has, and the controllers of [`ControlPlane::clean_up`].
-///
-/// # Errors
-/// Where the control plane cannot be started or furnished.
+/// Starts a hub with the CRDs, the objects of `deploy/hub-agent.yaml`, and the controllers of [`ControlPlane::clean_up`].
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
     furnish(&hub).await?;
@@ -253,11 +221,8 @@ pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     Ok(hub)
 }
 
-/// Starts the member of that index, from 0, with the definitions, what `deploy/member-agent.yaml` has, and the controllers of
+/// Starts the member of that index, from 0, with the CRDs, the objects of `deploy/member-agent.yaml`, and the controllers of
 /// [`ControlPlane::clean_up`]. Its Services may have addresses of both families.
-///
-/// # Errors
-/// Where the control plane cannot be started or furnished.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
@@ -267,10 +232,7 @@ pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     Ok(member)
 }
 
-/// Makes a member's namespace in the hub and lets its agent in.
-///
-/// # Errors
-/// Where the hub refuses.
+/// Creates a member's namespace in the hub and gives its agent access.
 pub async fn admit(hub: &ControlPlane, cluster_id: &str) -> anyhow::Result<()> {
     manifests::apply(hub, &manifests::of_member(cluster_id)).await
 }

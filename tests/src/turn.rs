@@ -1,4 +1,4 @@
-//! Turns: what several tests of a process may not use at once.
+//! Turns to use what several tests of a process may not use at once.
 
 use crate::process::Process;
 use crate::watchdog;
@@ -8,21 +8,21 @@ use tokio::sync::{Mutex, MutexGuard};
 /// Tests that start control planes of their own take turns, so that a run never needs memory for two of them.
 static OWN_SERVERS: Mutex<()> = Mutex::const_new(());
 
-/// A test's turn. It lasts until the last clone is gone: agents keep one, so it outlasts each of their processes.
+/// A test's turn. It lasts until the last clone is dropped: agents keep one, so it outlasts each of their processes.
 #[derive(Clone, Debug)]
 pub struct Turn {
     _guard: Arc<MutexGuard<'static, ()>>,
 }
 
 impl Turn {
-    /// The turn to start control planes that no other test uses. For tests that stop, restore or reconfigure servers;
-    /// all others share ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
-    /// [`crate::conformance::servers::shared`]).
+    /// Turn to start control planes that no other test uses, for tests that stop, restore or reconfigure servers. All others
+    /// share control planes ([`crate::fleet`], [`crate::endpoints`], [`crate::control_plane::shared`],
+    /// [`crate::conformance::servers::real`]).
     pub async fn with_own_servers() -> Self {
         Self::of(&OWN_SERVERS).await
     }
 
-    /// Makes the turn last until a process and its supervisor have gone: one that was dropped may still be about to end.
+    /// Makes the turn last until a process and its supervisor have ended: after a drop they may still run for a moment.
     pub(crate) fn outlasts(&self, process: &Process) {
         let (gone, turn) = (process.gone(), self.clone());
         tokio::spawn(async move {
@@ -31,7 +31,7 @@ impl Turn {
         });
     }
 
-    /// The turn to use what `mutex` stands for. The test's time limit does not count until then.
+    /// Turn to use what `mutex` protects. The test's time limit does not count until then.
     pub(crate) async fn of(mutex: &'static Mutex<()>) -> Self {
         let _pause = watchdog::pause();
         Self { _guard: Arc::new(mutex.lock().await) }

@@ -1,9 +1,9 @@
 //! Conflict resolution depends on the objects alone. The same exports with the same stamps have the same winner, order of
 //! exporters, outcomes and import. The order of watch events, duplicates and restarts of the hub agent do not matter.
 //!
-//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and an import, as our
-//! hub, a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the
-//! test counts the classes and fails if one of them is rare.
+//! The generator draws what exists in the hub when its agent starts: up to five exports of one Service and an import. Our hub,
+//! a Go hub or a crash left them. It also draws up to three events that follow. [`classes`] names what a case covers; the test
+//! counts the classes and fails if one of them is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, Later, NOW, Offer, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,

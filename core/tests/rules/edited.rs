@@ -1,8 +1,8 @@
 //! Random histories in which somebody edits the agents' objects while users, agents and namespaces come and go: fleets still
 //! settle.
 //!
-//! Edits that no later event repairs are left out: finalizers and labels of users' objects and of derived Services, the owner
-//! of an import, and fields that the API server keeps from changing.
+//! Edits that no later event repairs are left out. They change finalizers and labels of users' objects and of derived
+//! Services, the owner of an import, or fields that the API server keeps from changing.
 
 use crate::hindered::{Hindered, Hindrances, a_hindered_event};
 use crate::histories::{MEMBERS, happen, prelude};

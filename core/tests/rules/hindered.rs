@@ -81,7 +81,7 @@ impl Hindrances {
         }
     }
 
-    /// Removes all hindrances once the fleet is at rest.
+    /// Ends all faults once the fleet is at rest.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
         self.let_go(world);

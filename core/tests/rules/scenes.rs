@@ -46,7 +46,7 @@ pub(crate) fn imported(world: &World, member: usize) -> Vec<String> {
     addresses(imported_slices(world, member))
 }
 
-/// Those of one derived Service.
+/// Sorted endpoints of the imported slices of one derived Service.
 pub(crate) fn bound(world: &World, member: usize, derived: &str) -> Vec<String> {
     addresses(imported_slices(world, member).filter(|slice| slice.service.as_deref() == Some(derived)))
 }

@@ -1,4 +1,4 @@
-//! What the tests of the rules stand on: builders of small objects, and a fleet in memory that carries the plans out.
+//! Helpers for the tests of the rules: builders of small objects, and a fleet in memory that carries out the plans.
 
 pub(crate) mod agent;
 pub(crate) mod build;

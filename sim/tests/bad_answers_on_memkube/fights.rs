@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(7);
 /// A few repairs at once, then one a minute.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
-/// Undoes whatever the agents do to an object for that time. Returns the number of the agents' writes.
+/// Undoes every change of the agents to an object for that time. Returns the number of the agents' writes.
 async fn fight(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.stage.ground.mark().await?;
     let end = Instant::now() + FIGHT;

@@ -88,7 +88,7 @@ fn heartbeats_and_graces_go_on_as_ever_while_the_wall_clock_is_set() -> anyhow::
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }
-            // The derived Service outlives its last exporter by 30 s, whatever the clock does meanwhile.
+            // The derived Service outlives its last exporter by 30 s, for any change of the clock meanwhile.
             trial.stage.user(0).delete::<ServiceExport>("app").await?;
             trial.stage.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Starts one process for a test, in a process group of its own. It ends that group with SIGKILL as soon as the test is gone:
-//! the test has the other end of the standard input, and the kernel closes it however the test ends.
+//! Starts one process for a test, in a process group of its own. It kills that group with SIGKILL when the test is gone. The
+//! test has the other end of the standard input, and the kernel closes it however the test ends.
 //!
 //! A parent-death signal is not enough. It fires when the *thread* that spawned the child ends, and each test is a thread.
 //!

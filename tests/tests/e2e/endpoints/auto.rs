@@ -1,5 +1,5 @@
-//! `--endpointslices=auto` where a kube-controller-manager comes and goes. (That it writes nothing beside one is in
-//! another module, which comes later in the alphabet: they share a cluster, and need not wait for each other.)
+//! `--endpointslices=auto` while a kube-controller-manager comes and goes. `beside.rs` tests that it writes nothing beside one.
+//! They share a cluster and are apart so that neither waits for the other.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::audit::{Ledger, Mark};
@@ -17,12 +17,12 @@ use kube::Api;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long there must be no sign of another.
+/// Time without activity of another controller before ours serves.
 pub(super) const AFTER: Duration = Duration::from_secs(10);
 pub(super) const AUTO: [(&str, &str); 2] = [("--endpointslices", "auto"), ("--endpointslices-takeover-after", "10s")];
-/// The controller as kube-controller-manager runs it.
+/// User of kube-controller-manager's EndpointSlice controller.
 const THEIRS: &str = "system:serviceaccount:kube-system:endpointslice-controller";
-/// Where kube-controller-manager says that it is at work.
+/// Lease of kube-controller-manager.
 const LEASE: &str = "kube-controller-manager";
 
 /// A cluster with kube-controller-manager, which has published two Services.
@@ -38,7 +38,7 @@ impl Scene {
         let workload = cluster.workload().await?;
         let leases = Api::namespaced(cluster.control_plane.admin(), "kube-system");
         let scene = Self { cluster, workload, leases };
-        // One of a test before would be waited for until its Lease has run out.
+        // The agent would wait for the Lease of an earlier test to expire.
         scene.cluster.forget_controller_manager().await?;
         let controller_manager = scene.start_controller_manager().await?;
         for (service, addresses) in [("web", &["10.1.0.1", "10.1.0.2"]), ("api", &["10.1.1.1", "10.1.1.2"])] {
@@ -54,33 +54,33 @@ impl Scene {
         self.cluster.start_controller_manager(&["endpointslice-controller"]).await
     }
 
-    /// When kube-controller-manager last renewed its Lease.
+    /// Time at which kube-controller-manager last renewed its Lease.
     async fn renewal(&self) -> anyhow::Result<Option<MicroTime>> {
         Ok(renewal(&self.leases.get(LEASE).await?))
     }
 
-    /// Waits until it renews it.
+    /// Waits for the next renewal.
     pub(super) async fn renewed(&self) -> anyhow::Result<()> {
         let before = self.renewal().await?;
         let what = format!("a renewal after {before:?}");
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// What each of the two wrote to slices since a mark.
+    /// Writes of each of the two to slices since a mark.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
         Ok([ours, theirs])
     }
 
-    /// Has a pod of `web` become ready, or not ready.
+    /// Makes a pod of `web` ready or not ready.
     async fn report(&self, is_ready: bool) -> anyhow::Result<()> {
         let pod = PodSketch::new("web-1", "web", &["10.1.0.2"]);
         self.workload.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
     }
 }
 
-/// How old a renewal is. It was written on this machine, by its clock.
+/// Age of a renewal. This machine's clock wrote it.
 fn age(renewal: &MicroTime) -> anyhow::Result<Duration> {
     #[expect(clippy::disallowed_methods, reason = "kube-controller-manager writes the time of day")]
     let now = Timestamp::now();
@@ -91,7 +91,7 @@ fn renewal(lease: &Lease) -> Option<MicroTime> {
     lease.spec.as_ref()?.renew_time.clone()
 }
 
-/// What is routed to `web` while one of its pods comes and goes.
+/// Routes of `web` while one of its pods comes and goes.
 pub(super) struct Flapping {
     routes: Routes,
     is_ready: bool,
