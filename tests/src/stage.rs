@@ -1,5 +1,5 @@
-//! A fleet with its agents and users, as scenarios see it, in any environment: control planes in processes of their own here,
-//! memkube in one process in `sim`'s tests.
+//! A fleet with its agents and users, as scenarios see it, in any environment. Here it runs on control planes in processes of
+//! their own; in `sim`'s tests it runs on memkube in one process.
 
 mod on_processes;
 

@@ -142,8 +142,10 @@ fn what_go_accepted_and_an_older_one() -> [Offer; 2] {
     [accepted, older]
 }
 
-/// True if the outcome depends on who is faster. Either a name is free only once its old export is gone, or an export becomes
-/// what a Go hub had accepted after it was something else when the agent started.
+/// True if the outcome depends on who is faster. Two cases are races:
+///
+/// - A name is free only once its old export is gone.
+/// - An export had other ports when the agent started, and then gets those that a Go hub had accepted.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
     let first = || case.offers.iter().filter(|offer| offer.cluster == cluster && !offer.second);
     let turned = match later {

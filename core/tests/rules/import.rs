@@ -313,7 +313,7 @@ fn what_the_hub_answers_is_shown_and_what_the_wish_wants_is_said() {
     let shows = Write::patch(Kind::ServiceImport, &held.meta, Patch::ImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [says, shows]);
 
-    // A MultiClusterService that imports another Service by now says nothing about this claim.
+    // A MultiClusterService that imports another Service by now has no effect on this claim.
     let turned = wish.importing("web");
     let answered = answered.answered(ImportStatus::default());
     let view = member_view([turned.object(), held.object(), answered.object()]);
@@ -573,7 +573,7 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
         let mut some = objects.clone();
         let gone = some.remove(missing);
         let view = view_of(Some(&given), None, &some);
-        // The ServiceImport only says who comes first. It may just be in replacement.
+        // The ServiceImport only decides who comes first. Its replacement may not exist yet.
         let expected = usize::from(gone.kind() == Kind::ServiceImport);
         let plan = planned(&view, &key(&given));
         assert_eq!((plan.writes.len(), plan.again), (expected, None), "without {:?}", gone.kind());

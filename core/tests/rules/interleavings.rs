@@ -27,7 +27,7 @@ fn app() -> Key {
     Key::Service(named("work/app"))
 }
 
-/// `work/app`, exported by member-1, resolved, and shared by these importers.
+/// Hub where `work/app` is exported by member-1, resolved, and shared by these importers.
 fn exported(sharers: &[&str]) -> Cluster {
     let mut hub = Cluster::default();
     let offer = internal_export("member-1", &service("work/app")).offered_since(seconds(2));

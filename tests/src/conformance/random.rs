@@ -2,8 +2,8 @@
 //!
 //! A watch is open all the time, and its events are compared at the end.
 //!
-//! A case uses few names in few kinds, so that calls meet: creates of existing objects, writes with an old resourceVersion, and
-//! deletions that wait for a finalizer.
+//! A case uses few names in few kinds, so that calls meet. Creates find existing objects, writes have an old resourceVersion,
+//! and deletions wait for a finalizer.
 
 use super::script::{Action, Call, Case, Step};
 use std::fmt::Write as _;

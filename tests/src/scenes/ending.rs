@@ -129,8 +129,8 @@ pub async fn an_importing_members_namespace_that_goes_in_the_hub_is_gone(
     eventually::object(&imports, "app", "the ServiceImport without claims", is_unclaimed).await.map(drop)
 }
 
-/// Checks that a MultiClusterService is deleted with all that was created for it, for each propagation policy, and that a new
-/// one of its name imports again.
+/// Checks that a MultiClusterService is deleted with all that was created for it, for each propagation policy. A new one of its
+/// name imports again.
 async fn is_unimported(stage: &Stage<impl Ground>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
     let wishes = importer.api::<MultiClusterService>();
     let mark = stage.ground.mark().await?;

@@ -10,7 +10,7 @@ use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port: new slices with the new
+/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port. New slices with the new
 /// ports come first, then the old ones go.
 pub async fn make_slices_anew(exporter: &User, old: &str, new: &str, address: &str, port: u16) -> anyhow::Result<()> {
     exporter.create_slice_with_port("app", new, &[address], port).await?;

@@ -1,5 +1,5 @@
-//! Faults that only a real connection can have: a TLS handshake without an answer, connections that break or fall silent,
-//! tokens that come late and are revoked. `sim/tests/bad_answers_on_memkube/` has all others.
+//! Faults that only a real connection can have. A TLS handshake gets no answer, connections break or fall silent, tokens come
+//! late or are revoked. `sim/tests/bad_answers_on_memkube/` has all others.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_tests::agent::{Agent, AgentSpec};
@@ -66,8 +66,8 @@ async fn says(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// Asserts that the change has arrived, that the fleet is like one without faults, that nobody writes any more, and that the
-/// agent is the same process.
+/// Asserts that the change has arrived, that the fleet is like one without faults, and that nobody writes any more. The agent
+/// must be the same process.
 async fn ends_right(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { stage, mut marker, expected, .. } = settled;
     stage.user(1).sees("app", &AFTER).await?;
