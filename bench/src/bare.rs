@@ -33,7 +33,6 @@ impl Bare {
         self.write(http::Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json"), path, body).await
     }
 
-    /// Reads `path`.
     #[allow(clippy::missing_errors_doc)]
     pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let request = http::Request::get(path).body(Vec::new())?;

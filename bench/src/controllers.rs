@@ -39,7 +39,6 @@ pub struct Size {
 /// Size that covers every step in a short time.
 pub const SMOKE: Size = Size { services: 2, pods: 4, flaps: 4, rollouts: 2, rollout_pods: 3, many_pods: 12 };
 
-/// Measures both controllers.
 pub async fn measure(size: Size) -> anyhow::Result<Report> {
     let mut scenes = Vec::new();
     for contender in Contender::ALL {

@@ -43,8 +43,8 @@ pub struct Passed {
 }
 
 impl Floor {
-    /// Creates definitions, namespaces and watches of the baseline. Needs the finished import of `agents`, whose
-    /// objects serve as templates.
+    /// Creates CRDs, namespaces and watches of the baseline. Needs the finished import of `agents`, whose objects serve as
+    /// templates.
     pub async fn lay(ground: &Ground, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_floor(it))).collect();
         let world = World::of_floor();
@@ -196,7 +196,7 @@ impl Floor {
     }
 }
 
-/// Returns a definition moved to the API group of the baseline.
+/// Returns a CRD moved to the API group of the baseline.
 fn of_floor(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{FLOOR_GROUP}"));

@@ -115,7 +115,6 @@ impl Ground {
         Ok(Instant::now())
     }
 
-    /// Sets a mark in every audit log.
     #[allow(clippy::missing_errors_doc)]
     pub async fn mark(&self) -> anyhow::Result<FleetMark> {
         self.fleet.mark().await
@@ -158,7 +157,6 @@ impl Ground {
         Ok(scrapes)
     }
 
-    /// Returns the memory of each agent.
     #[allow(clippy::missing_errors_doc)]
     pub fn memory(&self) -> anyhow::Result<BTreeMap<Role, Memory>> {
         let mut memory = BTreeMap::new();

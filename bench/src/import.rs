@@ -36,9 +36,9 @@ pub struct Import {
 pub struct Writes {
     /// Writes by users.
     pub users: usize,
-    /// Writes by agents, without Events and Leases. Includes refused writes.
+    /// Writes by agents, without Events and Leases. Includes failed writes.
     pub agents: usize,
-    /// Writes by agents that the server refused (status 400 and above).
+    /// Writes by agents that failed (status 400 and above).
     pub agents_refused: usize,
     pub events: usize,
     /// Writes of Leases by agents.

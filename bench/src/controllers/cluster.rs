@@ -149,7 +149,6 @@ impl Cluster {
     }
 }
 
-/// Returns the pods of a Service.
 pub fn pods_of(service: usize, pods_each: usize) -> impl Iterator<Item = Pod> {
     (0..pods_each).map(move |index| Pod { service, index, number: service * pods_each + index })
 }

@@ -68,7 +68,6 @@ impl Contender {
 }
 
 impl Running {
-    /// Returns the process id.
     #[must_use]
     pub fn pid(&self) -> i32 {
         match self {
@@ -101,7 +100,6 @@ impl Running {
         }
     }
 
-    /// Returns the memory of the process.
     pub fn memory(&self) -> anyhow::Result<crate::ground::Memory> {
         crate::ground::memory_of(self.pid())
     }

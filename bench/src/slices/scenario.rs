@@ -51,7 +51,6 @@ impl Scenario {
         Ok(Config::default().with_max_endpoints_per_slice(self.max_endpoints_per_slice)?)
     }
 
-    /// Returns the zones of the Nodes.
     #[must_use]
     pub fn zones(&self) -> NodeZones {
         self.nodes.iter().collect()
