@@ -112,7 +112,7 @@ impl Process {
         &self.name
     }
 
-    /// Its process id, and that of its supervisor.
+    /// Process ids of the process and of its supervisor.
     #[must_use]
     pub fn pids(&self) -> [i32; 2] {
         [self.pid, self.supervisor_pid]

@@ -547,7 +547,7 @@ fn a_dying_copy_is_let_go_for_an_importer_whose_namespace_goes() {
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
     assert_eq!(told(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);
-    // While the state of the namespace is unknown, its agent removes the finalizer.
+    // While the state of the namespace is unknown, the member's agent removes the finalizer, not the hub.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
     let others = dying.held_by("example.com/other");

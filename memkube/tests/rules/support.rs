@@ -38,12 +38,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Its code and, for a status, the message.
+    /// Status code and, for a status, the message.
     pub(crate) fn refusal(&self) -> (u16, &str) {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
 
-    /// Its object's resourceVersion.
+    /// resourceVersion of the answer's object.
     pub(crate) fn version(&self) -> u64 {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     }

@@ -22,7 +22,7 @@ const WRITES: usize = 16;
 /// A kind that agents own, of which this fleet has one object.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned {
-    /// Its cluster: 0 for the hub, else the number of the member.
+    /// Cluster of the object: 0 for the hub, else the number of the member.
     cluster: usize,
     /// `/apis/<group>/<version>`.
     api: &'static str,

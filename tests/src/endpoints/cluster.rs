@@ -63,7 +63,7 @@ impl Cluster {
         Ok(Self { control_plane, namespace, turn })
     }
 
-    /// Its namespace with a Node.
+    /// Creates a Node, for workloads in the cluster's namespace.
     pub async fn workload(&self) -> anyhow::Result<Workload> {
         Workload::begin(self.control_plane.admin(), &self.namespace).await
     }

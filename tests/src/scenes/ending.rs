@@ -199,7 +199,7 @@ pub async fn a_service_that_goes_takes_its_slices_with_it_and_their_exports(
     Ok(())
 }
 
-/// As after a restore from a backup, which gives objects other UIDs.
+/// A restore from a backup gives objects other UIDs, with this effect.
 pub async fn a_service_import_whose_owner_is_not_there_is_collected_and_made_anew(
     stage: Stage<impl Ground>,
 ) -> anyhow::Result<()> {

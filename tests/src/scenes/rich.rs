@@ -10,9 +10,9 @@ use kube::Api;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Its slice of IPv4 addresses.
+/// Name of the slice of IPv4 addresses.
 pub const SLICE: &str = "app-4";
-/// Its slice of IPv6 addresses.
+/// Name of the slice of IPv6 addresses.
 pub const SIXES: &str = "app-6";
 /// Timeout of its session affinity.
 pub const AFFINITY_SECONDS: i32 = 600;
