@@ -1,18 +1,16 @@
 //! Conversion between core and the runtime: decoders for watches, requests for writes, records for Events.
 
 use fleetnet_api::{decode, encode, resources};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::Change as CoreChange;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Desired, Event, Patch, Plan as CorePlan, Sample, Write};
 use fleetnet_core::reasons::Reason;
-use fleetnet_core::watches::WatchState as CoreWatchState;
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{
-    Change, EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Resource, Severity,
-    SourceSpec, Unreadable, Verb, WatchState,
+    Change, EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Severity, SourceSpec,
+    Unreadable, Verb,
 };
+use fleetnet_types::{ObjectName, Text};
 use std::sync::Arc;
 
 /// Data that comes back with a write that succeeded.
@@ -31,16 +29,10 @@ pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) ->
 where
     L: Logic<Source: From<Kind>, Object: From<Object>>,
 {
-    let resource = resources::resource(kind);
     SourceSpec {
         source: kind.into(),
         cluster: Arc::clone(cluster),
-        resource: Resource {
-            group: resource.group,
-            version: resource.version,
-            kind: resource.kind,
-            plural: resource.plural,
-        },
+        resource: resources::resource(kind),
         namespace: namespace.map(str::to_owned),
         name: None,
         freezes_when_forbidden: false,
@@ -91,32 +83,12 @@ pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
     }
 }
 
-/// Converts a watch state for core.
-pub fn watch_state(state: WatchState) -> CoreWatchState {
-    match state {
-        // Core's kinds are always watched. A kind without a watch is as unknown as an incomplete one.
-        WatchState::Incomplete | WatchState::Unwatched => CoreWatchState::Incomplete,
-        WatchState::Complete => CoreWatchState::Complete,
-        WatchState::Absent => CoreWatchState::Absent,
-        WatchState::Unknown => CoreWatchState::Unknown,
-    }
-}
-
-/// Converts a time for core.
-pub fn core_time(at: Timestamp) -> fleetnet_core::ids::Timestamp {
-    fleetnet_core::ids::Timestamp(at.as_microseconds())
-}
-
 /// Converts a plan for the runtime.
 pub fn plan<L>(plan: CorePlan) -> Plan<L>
 where
     L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
 {
-    Plan {
-        writes: plan.writes.into_iter().map(request).collect(),
-        events: Vec::new(),
-        again: plan.again.map(|at| Timestamp::from_microseconds(at.0)),
-    }
+    Plan { writes: plan.writes.into_iter().map(request).collect(), events: Vec::new(), again: plan.again }
 }
 
 /// Converts a write for the runtime.

@@ -26,8 +26,8 @@ mod service_export;
 mod service_import;
 mod shared;
 
-use fleetnet_core::ids::Text;
 use fleetnet_core::model::{Kind, Object};
+use fleetnet_types::Text;
 use lenient::{Field, Shape};
 use meta::{Known, RawMeta};
 use serde::Deserialize;

@@ -6,8 +6,8 @@ mod patch;
 
 pub(crate) use parts::content;
 
-use fleetnet_core::ids::Text;
 use fleetnet_core::plan::{Action, Write};
+use fleetnet_types::Text;
 use serde_json::Value;
 
 /// Request without its URL. The writer adds the URL and the precondition on the resource version.

@@ -2,26 +2,7 @@
 
 use crate::names::{GROUP, SERVICE_EXPORT_VERSION, VERSION};
 use fleetnet_core::model::Kind;
-
-/// Kind as the API server addresses it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Resource {
-    /// API group; empty for core/v1.
-    pub group: &'static str,
-    /// Version, such as `v1`.
-    pub version: &'static str,
-    /// Kind, such as `EndpointSlice`.
-    pub kind: &'static str,
-    /// Plural in lower case, such as `endpointslices`.
-    pub plural: &'static str,
-}
-
-impl Resource {
-    /// Returns `group/version`, or the version alone for the core group.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
-    }
-}
+use fleetnet_types::Resource;
 
 /// Returns the resource of a kind, in the version that the agents use.
 pub const fn resource(kind: Kind) -> Resource {

@@ -1,6 +1,6 @@
 //! Times in the formats of Kubernetes.
 
-use fleetnet_core::ids::Timestamp;
+use fleetnet_types::Timestamp;
 use jiff::fmt::strtime;
 
 /// 0001-01-01T00:00:00Z, which is also Go's zero time.

@@ -4,12 +4,12 @@
 mod support;
 
 use fleetnet_api::decode::{Unreadable, decode};
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, HubSlice, ImportStatus,
     InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace,
     Object, Owner, PortsOffered, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
+use fleetnet_types::{ObjectName, Timestamp};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -4,13 +4,13 @@
 mod support;
 
 use fleetnet_api::encode::{Body, encode};
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
     Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerIngress, LoadBalancerPort,
     LoadBalancerStatus, MemberCounts, Meta, Owner, PortsOffered, Renewal, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};

@@ -7,7 +7,6 @@ mod support;
 
 use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
@@ -16,6 +15,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use proptest::{collection, option};

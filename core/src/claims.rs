@@ -7,12 +7,12 @@
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::hub::{View, live};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
 use crate::plan::{Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";

@@ -4,11 +4,11 @@
 //! Each change of a condition emits one Event with the same reason, with the write of the change. The condition shows that the
 //! Event was emitted. So a restart, or a fleet without changes, emits none.
 
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
 use crate::plan::Event;
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Type of a condition.
 ///

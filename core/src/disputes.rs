@@ -2,10 +2,10 @@
 //! condition of the object whose user can act shows the dispute while it lasts.
 
 use crate::conditions::{self, DISPUTED, Verdict, Wanted};
-use crate::ids::ObjectName;
 use crate::limits::NAMES_TOLD_MAX;
 use crate::model::{Condition, Kind};
 use crate::work;
+use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind and name of an object.

@@ -9,11 +9,11 @@ mod slice;
 
 use crate::conditions::{self, CONFLICT, VALID, Verdict};
 use crate::features::Feature;
-use crate::ids::{ObjectName, Timestamp};
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::View;
 use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Timestamp};
 
 pub use service::plan_service;
 pub use slice::plan_slice;

@@ -13,10 +13,9 @@
 //! in a fuller form is not rewritten, and what the Go form cannot carry is neither removed nor changed.
 
 use crate::features::{self, Feature, Features};
-use crate::ids::Timestamp;
 use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, FIRST_ANNOUNCEMENT_MICROS};
 use crate::model::{ImportStatus, SessionAffinity, SliceContent};
-use crate::watches::WatchState;
+use fleetnet_types::{Timestamp, WatchState};
 use std::borrow::Cow;
 
 /// Last announcement of a peer.

@@ -6,12 +6,12 @@
 
 use crate::hub;
 use crate::identity::Ownership;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::RENEW_MICROS;
 use crate::member;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Plans the member's own MemberAgent: it is created, and renewed while the watch of this cluster's slices is alive.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {

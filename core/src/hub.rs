@@ -11,7 +11,6 @@ mod members;
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Held, Index, Table, Taken};
 use crate::member::Change;
 use crate::model::{
@@ -22,8 +21,9 @@ use crate::names;
 use crate::plan::Plan;
 use crate::rights::NamespacePolicy;
 use crate::unreadable::Unreadable;
-use crate::watches::{WatchState, Watches};
+use crate::watches::Watches;
 use crate::{distribute, resolve};
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,8 +10,8 @@
 //!   Both use their own clocks, so wrong clocks have no effect. The owner counts from when it sent the renewal, the other
 //!   cluster from when it first saw it.
 
-use crate::ids::{Text, Timestamp};
 use crate::limits::RESTART_MICROS;
+use fleetnet_types::{Text, Timestamp};
 
 /// Ownership of this cluster's id, which decides if the cluster may act in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ mod multi_cluster_service;
 mod owned;
 mod slice;
 
-use crate::ids::ObjectName;
 use crate::member::View;
 use crate::model::{Kind, MultiClusterService, Service};
 use crate::names;
+use fleetnet_types::ObjectName;
 
 pub use claim::{plan_import, plan_unclaimed_import};
 pub use multi_cluster_service::plan_multi_cluster_service;

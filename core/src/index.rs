@@ -1,8 +1,8 @@
 //! Tables of objects by name, and indexes from keys to names. All are ordered, so that plans never depend on a hash seed.
 
-use crate::ids::{ObjectName, Text};
 use crate::model::Meta;
 use crate::work;
+use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An object that a [`Table`] can store.

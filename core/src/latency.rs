@@ -1,6 +1,6 @@
 //! Latency samples for histograms, with the same limits as in the Go agents.
 
-use crate::ids::Timestamp;
+use fleetnet_types::Timestamp;
 
 /// Replacement for a duration that is not positive: the difference of two clusters' clocks is larger than the duration.
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;

@@ -39,7 +39,6 @@ pub mod features;
 pub mod handshake;
 pub mod hub;
 pub mod identity;
-pub mod ids;
 pub mod import;
 pub mod index;
 pub mod latency;

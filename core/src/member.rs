@@ -21,7 +21,6 @@ mod unreadable;
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::{Index, Table};
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
@@ -30,8 +29,9 @@ use crate::model::{
 use crate::plan::Plan;
 use crate::ranges::Range;
 use crate::unreadable::Unreadable;
-use crate::watches::{WatchState, Watches};
+use crate::watches::Watches;
 use crate::{export, import};
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 use nameless::Nameless;
 use owner::Owners;
 use std::collections::BTreeMap;

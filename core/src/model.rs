@@ -7,7 +7,7 @@ mod hub;
 mod object;
 mod slice;
 
-use crate::ids::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{

@@ -1,9 +1,9 @@
 //! Names of the objects that the agents create. Each name is a function of its source, so the same export always gets the same
 //! name.
 
-use crate::ids::{ObjectName, Text};
 use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
 use crate::model::ServicePort;
+use fleetnet_types::{ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 

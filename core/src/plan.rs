@@ -1,11 +1,11 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan.
 
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
     MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Plan of one key.
 ///

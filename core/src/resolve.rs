@@ -9,7 +9,6 @@ mod verdict;
 use crate::claims;
 use crate::conditions::{self, CONFLICT};
 use crate::hub::{View, live};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
     Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortsOffered, ServiceImport, ServicePort,
@@ -19,6 +18,7 @@ use crate::names;
 use crate::plan::{Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 // fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];

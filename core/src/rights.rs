@@ -5,11 +5,11 @@
 //! ([`NamespacePolicy::Off`]).
 
 use crate::hub::View;
-use crate::ids::{ObjectName, Text};
 use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::Event;
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";

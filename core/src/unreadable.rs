@@ -4,10 +4,10 @@
 //! The name identifies the counterparts of some objects. For others only the content does, so only the namespace is known. Each
 //! rule asks in the narrowest way, so that one undecodable object blocks nothing else.
 
-use crate::ids::{ObjectName, Text};
 use crate::index::Index;
 use crate::model::Kind;
 use crate::work;
+use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of all undecodable objects, by kind. Members can create many, and each plan looks some up, so lookups must be fast.

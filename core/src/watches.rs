@@ -1,23 +1,8 @@
 //! State of the watch of each kind. Nothing is removed while the view is incomplete.
 
-use crate::ids::Timestamp;
 use crate::model::Kind;
+use fleetnet_types::{Timestamp, WatchState};
 use std::collections::BTreeMap;
-
-/// State of one watch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WatchState {
-    /// Not all objects have been listed yet.
-    #[default]
-    Incomplete,
-    /// All objects have been listed; later changes arrive by watch.
-    Complete,
-    /// An optional kind that is not served or may not be read: its feature is off.
-    Absent,
-    /// A kind that was served and disappeared. Its table may be out of date, so no decision uses it. Without MemberAgents
-    /// decisions continue (`feature_set.rs`).
-    Unknown,
-}
 
 /// States of all watches of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +11,8 @@ pub struct Watches(BTreeMap<Kind, (WatchState, Timestamp)>);
 impl Watches {
     /// Sets the state of a watch at this time. True if it changed.
     pub fn set(&mut self, kind: Kind, state: WatchState, at: Timestamp) -> bool {
+        // The kinds of the rules are always watched. One without a watch is as unknown as an incomplete one.
+        let state = if state == WatchState::Unwatched { WatchState::Incomplete } else { state };
         if self.state(kind) == state {
             return false;
         }

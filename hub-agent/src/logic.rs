@@ -4,12 +4,11 @@ use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, View};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
 use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, WatchState};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use prometheus::Registry;
 use tracing::warn;
 
@@ -57,11 +56,11 @@ impl Logic for Hub {
     type Receipt = Receipt;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
+        self.view.apply(glue::change(source, change), at, dirty);
     }
 
     fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+        self.view.watch_state(source, state, at, dirty);
     }
 
     fn clock_set(&mut self, microseconds: i64) {
@@ -69,7 +68,7 @@ impl Logic for Hub {
     }
 
     fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
-        let mut plan = self.view.plan(key, glue::core_time(now));
+        let mut plan = self.view.plan(key, now);
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         glue::plan(plan)
     }
@@ -119,11 +118,11 @@ impl Logic for Hub {
 mod tests {
     use super::{Hub, Kind, Logic, NamespacePolicy, ObjectName, Registry, Timestamp};
     use fleetnet_core::hub::Key;
-    use fleetnet_core::ids::Timestamp as CoreTimestamp;
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
     };
     use fleetnet_runtime::{Change, Fight};
+    use fleetnet_types::Timestamp as CoreTimestamp;
 
     /// Returns the exported slice of the Service `work/app`.
     fn slice_export() -> HubSlice {

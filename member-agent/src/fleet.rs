@@ -8,12 +8,11 @@ use crate::settings::Parts;
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::handshake;
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Event, Plan, Sample, Write};
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Refusal, WatchState, WriteEnd};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use tokio::sync::watch;
 use tracing::debug;
 
@@ -129,7 +128,7 @@ impl Fleet {
 
     pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.remember_observed(source, &change);
-        self.view.apply(glue::change(source, change), glue::core_time(at), dirty);
+        self.view.apply(glue::change(source, change), at, dirty);
         self.measure_services();
         if matches!(source, Kind::EndpointSliceImport | Kind::InternalServiceImport) {
             let view = &self.view;
@@ -138,7 +137,7 @@ impl Fleet {
     }
 
     pub(crate) fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.watch_state(source, glue::watch_state(state), glue::core_time(at), dirty);
+        self.view.watch_state(source, state, at, dirty);
     }
 
     /// Notes if the watch of EndpointSlices is in touch with its server. Without that, this cluster must not vouch for
@@ -154,7 +153,7 @@ impl Fleet {
     }
 
     pub(crate) fn farewell(&self, now: Timestamp) -> Option<Write> {
-        handshake::farewell(&self.view, glue::core_time(now))
+        handshake::farewell(&self.view, now)
     }
 
     pub(crate) fn plan(&mut self, key: &Key, now: Timestamp) -> Plan {
@@ -163,7 +162,7 @@ impl Fleet {
         }
         let mut plan = match key {
             Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
-            _ => self.view.plan(key, glue::core_time(now)),
+            _ => self.view.plan(key, now),
         };
         if tracing::enabled!(tracing::Level::DEBUG) && plan.writes.is_empty() {
             self.log_skipped(key);
@@ -211,8 +210,8 @@ impl Fleet {
     /// Notes the end of a write. The view already has the answer.
     pub(crate) fn ended(&mut self, key: &Key, kind: Option<Kind>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
         match (key, end) {
-            (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(glue::core_time(at), dirty),
-            (Key::Heartbeat, WriteEnd::Denied) => self.view.renewal_denied(glue::core_time(at), dirty),
+            (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(at, dirty),
+            (Key::Heartbeat, WriteEnd::Denied) => self.view.renewal_denied(at, dirty),
             (Key::SliceImport(slice), WriteEnd::Done { version: Some(version) })
                 if kind == Some(Kind::EndpointSlice) =>
             {
@@ -244,10 +243,10 @@ impl Fleet {
                     .map_or(Known::Nothing, |(slice, generation)| self.note_observed(slice, *generation));
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
-                    self.latencies.slice_imported(origin, first, *exported_since, glue::core_time(at));
+                    self.latencies.slice_imported(origin, first, *exported_since, at);
                 }
             }
-            Some(Sample::ServiceExported { service }) => self.view.service_exported(service, glue::core_time(at)),
+            Some(Sample::ServiceExported { service }) => self.view.service_exported(service, at),
             None => {}
         }
         self.measure_services();

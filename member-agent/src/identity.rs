@@ -1,9 +1,9 @@
 //! Reports on this cluster's id for its operators: an Event on the namespace `kube-system`, and readiness.
 
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::Kind;
 use fleetnet_core::plan::{Event, Hindrance};
 use fleetnet_core::reasons::Reason;
+use fleetnet_types::{ObjectName, Text};
 use tokio::sync::watch;
 
 const COMPONENT: &str = "member-agent";

@@ -12,11 +12,10 @@ pub use crate::source::{Object, Source};
 use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_agent::glue;
 use fleetnet_agent::hindrances::Hindrances;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
 /// Parts of the member agent.
@@ -578,7 +577,7 @@ mod tests {
                 uid: "u".into(),
                 resource_version: 1,
                 generation: 1,
-                created: fleetnet_core::ids::Timestamp(0),
+                created: fleetnet_types::Timestamp(0),
                 deleting: true,
                 finalizers: fleet::Finalizers { ours: true, others: Vec::new() },
             },

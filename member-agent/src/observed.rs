@@ -3,7 +3,7 @@
 //! An imported slice that somebody deletes is created again, without its annotations. This record keeps the agent from
 //! measuring the same generation twice.
 
-use fleetnet_core::ids::Text;
+use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
 /// Generations by slice name, kept while the hub distributes the slice.

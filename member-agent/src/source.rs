@@ -11,8 +11,8 @@ use endpointslice::model::Metadata;
 use fleetnet_agent::glue;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Decoder, Observed, Resource, SourceSpec, Unreadable};
+use fleetnet_types::Timestamp;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -208,7 +208,7 @@ struct LeaseSpec {
 
 fn seen(lease: &Lease) -> LeaseSeen {
     LeaseSeen {
-        renewed: lease.spec.renew_time.map(|time| Timestamp::from_microseconds(time.as_microsecond())),
+        renewed: lease.spec.renew_time.map(|time| Timestamp(time.as_microsecond())),
         duration: Duration::from_secs(lease.spec.lease_duration_seconds.unwrap_or_default().into()),
     }
 }
@@ -217,7 +217,7 @@ fn seen(lease: &Lease) -> LeaseSeen {
 mod tests {
     use super::*;
     use endpointslice::Config;
-    use fleetnet_core::ids::ObjectName;
+    use fleetnet_types::ObjectName;
 
     const OURS: &str = "endpointslice-controller.k8s.io";
 
@@ -267,7 +267,7 @@ mod tests {
         let json = r#"{"metadata":{"namespace":"kube-system","name":"kube-controller-manager","uid":"u","resourceVersion":"7"},
             "spec":{"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"2027-01-15T08:00:00.000001Z"}}"#;
         let observed = decode(json.as_bytes()).expect("readable");
-        let renewed = Some(Timestamp::from_microseconds(1_800_000_000_000_001));
+        let renewed = Some(Timestamp(1_800_000_000_000_001));
         assert_eq!(observed.object, Object::Lease(LeaseSeen { renewed, duration: Duration::from_secs(15) }));
         let empty = json.replace(r#""leaseDurationSeconds":15,"renewTime":"2027-01-15T08:00:00.000001Z""#, r#""x":1"#);
         assert_eq!(decode(empty.as_bytes()).expect("readable").object, Object::Lease(LeaseSeen::default()));

@@ -2,9 +2,9 @@
 //! imported.
 
 use fleetnet_agent::flags::UsageError;
-use fleetnet_core::ids::Text;
 use fleetnet_core::names;
 use fleetnet_core::ranges::Range;
+use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
 /// Parses each value of the flag: `<cluster>=<CIDR>,…`. Values for one cluster are joined.

@@ -13,6 +13,8 @@ use std::{
     time::Duration,
 };
 
+use fleetnet_types::Timestamp;
+use fleetnet_types::time::saturating_microseconds;
 use tokio::time::Instant;
 
 use crate::limits::CLOCK_REBASE_SECONDS;
@@ -33,83 +35,15 @@ impl ProcessorTime {
     }
 }
 
-const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
-
-/// Point in time: microseconds since the Unix epoch, UTC.
-///
-/// Arithmetic saturates, so that an absurd time in an object cannot crash an agent.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp(i64);
-
-impl Timestamp {
-    pub const EPOCH: Timestamp = Timestamp(0);
-
-    pub const fn from_microseconds(microseconds: i64) -> Self {
-        Self(microseconds)
-    }
-
-    pub const fn from_seconds(seconds: i64) -> Self {
-        Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
-    }
-
-    pub const fn as_microseconds(self) -> i64 {
-        self.0
-    }
-
-    /// Returns the time from `earlier` to this. Zero if `earlier` is in fact later.
-    pub fn since(self, earlier: Timestamp) -> Duration {
-        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
-    }
-
-    /// Returns the same moment on a clock that was moved by this many microseconds.
-    #[must_use]
-    pub fn set_by(self, microseconds: i64) -> Self {
-        Self(self.0.saturating_add(microseconds))
-    }
-
-    /// Returns the same time as a `jiff` value, clamped to its range (years -9999 to 9999).
-    pub fn to_jiff(self) -> jiff::Timestamp {
-        jiff::Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 {
-            jiff::Timestamp::MIN
-        } else {
-            jiff::Timestamp::MAX
-        })
-    }
+/// Returns the time as `jiff` has it. A time outside of the years -9999 to 9999 becomes the nearest of them.
+pub fn to_jiff(time: Timestamp) -> jiff::Timestamp {
+    let nearest = if time.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+    jiff::Timestamp::from_microsecond(time.0).unwrap_or(nearest)
 }
 
-impl From<jiff::Timestamp> for Timestamp {
-    fn from(time: jiff::Timestamp) -> Self {
-        Self(time.as_microsecond())
-    }
-}
-
-impl std::ops::Add<Duration> for Timestamp {
-    type Output = Timestamp;
-
-    fn add(self, duration: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_add(saturating_microseconds(duration)))
-    }
-}
-
-impl std::ops::Sub<Duration> for Timestamp {
-    type Output = Timestamp;
-
-    fn sub(self, duration: Duration) -> Timestamp {
-        Timestamp(self.0.saturating_sub(saturating_microseconds(duration)))
-    }
-}
-
-/// Formats as RFC 3339 in UTC with six decimals, the form of Kubernetes' `MicroTime`.
-impl fmt::Display for Timestamp {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:.6}", self.to_jiff())
-    }
-}
-
-impl fmt::Debug for Timestamp {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, formatter)
-    }
+/// Returns the time as Kubernetes' `MicroTime`: RFC 3339 in UTC with six decimals.
+pub fn micro_time(time: Timestamp) -> String {
+    format!("{:.6}", to_jiff(time))
 }
 
 /// Wall clock. Clones share their state.
@@ -192,8 +126,8 @@ impl Steps {
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
-        let by = now.time.as_microseconds().saturating_sub(expected.as_microseconds());
-        if by.unsigned_abs() < MICROSECONDS_PER_SECOND.unsigned_abs() {
+        let by = now.time.0.saturating_sub(expected.0);
+        if by.unsigned_abs() < 1_000_000 {
             return None;
         }
         *self = now;
@@ -204,7 +138,7 @@ impl Steps {
 impl fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.0.next_rebase.is_some() { "system" } else { "virtual" };
-        write!(formatter, "Clock({kind}, {})", self.now())
+        write!(formatter, "Clock({kind}, {})", micro_time(self.now()))
     }
 }
 
@@ -220,10 +154,6 @@ fn read_system_clock() -> i64 {
     }
 }
 
-fn saturating_microseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,7 +167,7 @@ mod tests {
 
         tokio::time::advance(Duration::from_micros(1_500_000)).await;
 
-        assert_eq!(clock.now().as_microseconds(), 1_800_000_001_500_000);
+        assert_eq!(clock.now().0, 1_800_000_001_500_000);
     }
 
     #[tokio::test(start_paused = true)]
@@ -259,7 +189,7 @@ mod tests {
         let rebased = clock.now();
 
         assert!(ahead.since(before) >= Duration::from_secs(CLOCK_REBASE_SECONDS - 1));
-        assert!(rebased < ahead, "{rebased} was read after {ahead}");
+        assert!(rebased < ahead, "{rebased:?} was read after {ahead:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -290,17 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_shown_as_micro_time() {
-        assert_eq!(Timestamp::from_microseconds(1_800_000_000_000_042).to_string(), "2027-01-15T08:00:00.000042Z");
-        assert_eq!(Timestamp::EPOCH.to_string(), "1970-01-01T00:00:00.000000Z");
-    }
-
-    #[test]
-    fn arithmetic_saturates_instead_of_panicking() {
-        let last = Timestamp::from_microseconds(i64::MAX);
-        assert_eq!(last + Duration::MAX, last);
-        assert_eq!(Timestamp::from_seconds(i64::MAX), last);
-        assert_eq!(Timestamp::EPOCH.since(NOON), Duration::ZERO);
-        assert_eq!(last.to_jiff(), jiff::Timestamp::MAX);
+    fn times_are_written_as_micro_time_and_nonsensical_ones_as_the_nearest() {
+        assert_eq!(micro_time(Timestamp(1_800_000_000_000_042)), "2027-01-15T08:00:00.000042Z");
+        assert_eq!(micro_time(Timestamp::EPOCH), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(to_jiff(Timestamp(i64::MAX)), jiff::Timestamp::MAX);
+        assert_eq!(to_jiff(Timestamp(i64::MIN)), jiff::Timestamp::MIN);
     }
 }

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::backoff::Jitter;
-use crate::clock::{Clock, ProcessorTime, Steps, Timestamp};
+use crate::clock::{Clock, ProcessorTime, Steps};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
 use crate::fights::{Asked, Fights, State};
@@ -34,6 +34,7 @@ use crate::slots::{ClusterIndex, Lane, Slots, Target};
 use crate::versions::Versions;
 use crate::watch::{WatchEvent, WatchMessage};
 use crate::writer;
+use fleetnet_types::Timestamp;
 
 /// State of the engine. [`crate::turns`] drives it.
 pub(crate) struct Engine<L: Logic> {
@@ -286,7 +287,7 @@ impl<L: Logic> Engine<L> {
         let seconds = by as f64 / 1e6;
         tracing::warn!(seconds, "the wall clock was set by {seconds:+.1} s; times written before differ by that much");
         for news in self.news.values_mut() {
-            news.at = news.at.set_by(by);
+            news.at = news.at.plus_micros(by);
         }
         self.logic.clock_set(by);
     }

@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{Clock, to_jiff};
 use crate::limits::{
     EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENTS_REMEMBERED, WRITE_TIMEOUT,
 };
 use crate::logic::{EventRecord, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
+use fleetnet_types::Timestamp;
 
 /// Origin of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,7 @@ impl Recorder {
 
     /// Returns a number that differs each time, as client-go does.
     fn number(&self, now: Timestamp) -> u64 {
-        now.as_microseconds().unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
+        now.0.unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }
 }
 
@@ -199,8 +200,8 @@ fn event<S>(
     now: Timestamp,
     name: &str,
 ) -> Value {
-    let since_second = Duration::from_micros(now.as_microseconds().rem_euclid(1_000_000).unsigned_abs());
-    let seconds = (now - since_second).to_jiff().to_string();
+    let since_second = Duration::from_micros(now.0.rem_euclid(1_000_000).unsigned_abs());
+    let seconds = to_jiff(now - since_second).to_string();
     json!({
         "apiVersion": "v1",
         "kind": "Event",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
-use crate::clock::Timestamp;
+use fleetnet_types::Timestamp;
 
 const NAMESPACE: &str = "fleet-system";
 const START: Timestamp = Timestamp::from_seconds(1_800_000_000);

@@ -20,7 +20,6 @@ mod logic;
 pub mod metrics;
 mod outcomes;
 pub mod queue;
-mod resource;
 mod retries;
 mod rivals;
 pub mod run;
@@ -32,7 +31,6 @@ mod toy;
 mod turns;
 pub mod versions;
 mod watch;
-mod watch_state;
 mod writer;
 
 pub use logic::{

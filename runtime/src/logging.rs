@@ -19,7 +19,7 @@ use tracing_subscriber::{
 
 pub use captured::Captured;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, micro_time};
 
 /// Overrides the levels of `--v`, in the syntax of tracing, such as `info,fleetnet_runtime::watch=trace`.
 const LEVELS_VARIABLE: &str = "RUST_LOG";
@@ -147,7 +147,7 @@ struct ClockTime(Clock);
 
 impl FormatTime for ClockTime {
     fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        write!(writer, "{}", self.0.now())
+        writer.write_str(&micro_time(self.0.now()))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::clock::Timestamp;
+    use fleetnet_types::Timestamp;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

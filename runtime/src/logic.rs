@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 pub use crate::change::{Change, Decoder, Observed, Removal, Unreadable};
 use crate::client::Cluster;
-use crate::clock::Timestamp;
-pub use crate::resource::Resource;
-pub use crate::watch_state::WatchState;
+use fleetnet_types::Timestamp;
+pub use fleetnet_types::{Resource, Severity, WatchState};
 
 /// Agent: a view of the objects that it watches, and a pure function from that view to writes.
 ///
@@ -370,25 +369,6 @@ pub struct EventRecord<S> {
     pub reason: &'static str,
     /// Message for people: what happened, why, and what to do.
     pub message: String,
-}
-
-/// Type of a Kubernetes Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    Normal,
-    /// Something that a user should look at.
-    Warning,
-}
-
-impl Severity {
-    /// Returns the spelling of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
 }
 
 /// How to watch and address a source.

@@ -25,7 +25,7 @@ use tower::BoxError;
 
 use crate::backoff::Jitter;
 use crate::client::Cluster;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
@@ -38,6 +38,7 @@ use crate::run::SourceStatus;
 use crate::shutdown::{Shutdown, ShutdownTrigger};
 use crate::turns::{Finished, Inputs};
 use crate::watch::{WatchEvent, WatchMessage};
+use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
@@ -194,7 +195,7 @@ impl Copier {
         writes: &mut Vec<Request<Self>>,
     ) {
         let spec = match stamp {
-            Some(now) => json!({"value": value, "at": now.to_string()}),
+            Some(now) => json!({"value": value, "at": crate::clock::micro_time(now)}),
             None => json!({"value": value}),
         };
         let verb = match self.things.get(&(source, name.to_owned())) {

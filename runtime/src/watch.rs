@@ -26,12 +26,13 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::backoff::Jitter;
-use crate::clock::{Clock, ProcessorTime, Timestamp};
+use crate::clock::{Clock, ProcessorTime};
 use crate::demand::{self, Round, Wanted};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
 use crate::logic::{LaneId, Logic, Observed, SourceSpec, Unreadable};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
+use fleetnet_types::Timestamp;
 
 use wire::{Event, LineError, Lines, Refusal};
 

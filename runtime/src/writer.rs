@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, retry_after, with_causes};
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 use crate::rivals;
 use crate::slots::Target;
+use fleetnet_types::Timestamp;
 
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {

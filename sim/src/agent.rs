@@ -1,7 +1,6 @@
 //! Real agents, run as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
-use fleetnet_core::ids::Text;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
@@ -13,6 +12,7 @@ use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::{RunError, Runner, SourceStatus};
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_runtime::{LaneId, Logic, SourceSpec};
+use fleetnet_types::Text;
 use hub_agent::Hub;
 use member_agent::endpoints::{self, Serving};
 use member_agent::{DERIVED_SERVICE_GRACE, Hindrances, Latencies, Member, Parts};

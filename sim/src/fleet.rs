@@ -6,11 +6,11 @@ use crate::line::Line;
 use crate::server::Server;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
-use fleetnet_core::ids::Text;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
 use fleetnet_core::rights::NamespacePolicy;
-use fleetnet_runtime::clock::{Clock, Timestamp};
+use fleetnet_runtime::clock::{Clock, to_jiff};
+use fleetnet_types::{Text, Timestamp};
 use futures::future::join_all;
 use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
@@ -270,7 +270,7 @@ pub fn hub_user(hub_namespace: &str) -> String {
 
 async fn server(name: &str, clock: &Clock, seed: u64, form: Form) -> anyhow::Result<Server> {
     let clock = clock.clone();
-    let mut options = memkube::Options::new(Arc::new(move || clock.now().to_jiff()), seed);
+    let mut options = memkube::Options::new(Arc::new(move || to_jiff(clock.now())), seed);
     options.limits.audit_entries = AUDIT_ENTRIES;
     Server::with_definitions(name, options, form).await
 }

@@ -4,6 +4,7 @@
 mod support;
 
 use anyhow::Context as _;
+use fleetnet_runtime::clock::micro_time;
 use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::endpoints::{PodSketch, Workload};
 use fleetnet_tests::eventually;
@@ -66,7 +67,7 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
 /// Renews the Lease, as kube-controller-manager does every two seconds.
 async fn renew_lease(stage: &Stage<OnMemkube>) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(stage.members[0].client.clone(), LEASE_NAMESPACE);
-    let renewed = stage.ground.0.clock().now().to_jiff().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    let renewed = micro_time(stage.ground.0.clock().now());
     let spec = json!({"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": renewed});
     let lease = json!({"metadata": {"name": LEASE_NAME}, "spec": spec});
     let renewed = leases.patch(LEASE_NAME, &PatchParams::default(), &Patch::Merge(&lease)).await;

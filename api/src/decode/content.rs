@@ -2,9 +2,9 @@
 
 use super::lenient::{Few, Field, Short, records};
 use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
-use fleetnet_core::ids::Text;
 use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
 use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, SliceContent};
+use fleetnet_types::Text;
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]

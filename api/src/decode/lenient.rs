@@ -4,8 +4,8 @@
 //! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately: input of a member beyond that is neither
 //! stored nor read.
 
-use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::TargetPort;
+use fleetnet_types::{Text, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,8 +3,8 @@
 use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
-use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, Object};
+use fleetnet_types::{Text, Timestamp};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]

@@ -3,8 +3,8 @@
 use super::Unreadable;
 use super::lenient::{Field, Shape, records};
 use crate::names::{annotations, finalizers, labels};
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;

@@ -5,8 +5,8 @@ use super::lenient::{Field, records};
 use super::meta::Known;
 use super::shared::{RawCondition, RawLoadBalancer, conditions, load_balancer};
 use crate::names::{annotations, labels};
-use fleetnet_core::ids::Text;
 use fleetnet_core::model::{ConsumerType, MultiClusterService, Object};
+use fleetnet_types::Text;
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]

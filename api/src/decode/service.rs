@@ -7,8 +7,8 @@ use super::shared::{
     RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
 };
 use crate::names::{annotations, labels};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{Object, Service, ServiceType};
+use fleetnet_types::ObjectName;
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]

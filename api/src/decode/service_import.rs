@@ -5,8 +5,8 @@ use super::meta::Known;
 use super::shared::{RawImportStatus, import_status};
 use super::{Root, Unread};
 use crate::names::annotations;
-use fleetnet_core::ids::Text;
 use fleetnet_core::model::{Claims, Object, ServiceImport};
+use fleetnet_types::Text;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 
 use super::lenient::{Field, Short, records};
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Condition, ImportStatus, ImportType, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, Meta, Reference,
     ServicePort, SessionAffinity, TargetPort,
 };
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use serde::Deserialize;
 
 const TCP: &str = "TCP";

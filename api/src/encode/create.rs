@@ -2,9 +2,9 @@
 
 use super::{parts, patch};
 use crate::resources::resource;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{Finalizers, Kind};
 use fleetnet_core::plan::Desired;
+use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 
 pub(super) fn body(kind: Kind, at: &ObjectName, desired: &Desired) -> Value {

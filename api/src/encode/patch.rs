@@ -3,9 +3,9 @@
 use super::parts;
 use crate::names::{annotations, labels};
 use crate::times;
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Announcement, ConsumerType, HubSliceSpec, Kind, MemberCounts, Reference, Renewal};
 use fleetnet_core::plan::{DerivedService, ImportedSlice, Offer, Patch};
+use fleetnet_types::{ObjectName, Text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     AddressType, Condition, Endpoint, EndpointPort, Finalizers, HubSliceSpec, ImportStatus, ImportType, Meta,
     Reference, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use serde_json::Value;
 
 /// 2026-11-21T03:46:06Z, when the fixtures' objects were created.

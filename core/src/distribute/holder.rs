@@ -2,12 +2,12 @@
 //! export is distributed. The other is accepted without further action when the holder is gone.
 
 use crate::hub::{Source, View};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{Event, Hindrance, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 

@@ -1,9 +1,9 @@
 //! Distributed slices in the namespace of a member that leaves the fleet.
 
 use crate::hub::View;
-use crate::ids::{ObjectName, Text};
 use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
+use fleetnet_types::{ObjectName, Text};
 
 /// Removes the importer's finalizer from deleted slices in a namespace that is being deleted. The account and the role of the
 /// importer's agent are deleted with the namespace, in any order. So nobody else may be able to remove the finalizers, and the

@@ -3,12 +3,12 @@
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::feature_set::FeatureSet;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
 use crate::member::{Key, View};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Kinds that decide if a Service is exported.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];

@@ -2,7 +2,6 @@
 
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::PORTS_MAX;
 use crate::member::View;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
@@ -10,6 +9,7 @@ use crate::names::{self, SuffixLength};
 use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::succession;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
 /// Kinds that must be complete before a slice is withdrawn. The hub's EndpointSliceImports show which slices we imported

@@ -5,9 +5,9 @@
 
 use super::{Key, View};
 use crate::distribute;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::HubSlice;
 use crate::work;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete,

@@ -2,11 +2,10 @@
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::index::Taken;
 use crate::model::{Kind, MemberAgent};
 use crate::names;
-use crate::watches::WatchState;
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
 impl View {
     /// Feature set of the member of a member namespace.
@@ -66,10 +65,10 @@ impl View {
 mod tests {
     use crate::features::Features;
     use crate::hub::View;
-    use crate::ids::Timestamp;
     use crate::member::Change;
     use crate::model::{Kind, Object};
     use crate::support::build::{IntoObject, member_agent, seconds};
+    use fleetnet_types::Timestamp;
 
     fn hears(view: &mut View, cluster: &str, at: Timestamp) -> Object {
         let agent = member_agent(cluster, Features::ALL, Features::ALL).object();

@@ -2,7 +2,6 @@
 //! are not trusted: they must not redirect traffic to a node's own services, nor break the programs that write the node's
 //! rules.
 
-use crate::ids::Text;
 use crate::member::View;
 use crate::model::{
     AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SessionAffinity, SliceContent, TargetPort,
@@ -11,6 +10,7 @@ use crate::names;
 use crate::ranges::Range;
 use crate::reasons::Reason;
 use crate::work;
+use fleetnet_types::Text;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;

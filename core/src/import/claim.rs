@@ -1,10 +1,10 @@
 //! Claim of a member's ServiceImport: the request goes to the hub, and the outcome comes back.
 
-use crate::ids::{ObjectName, Text};
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
 use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text};
 
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 

@@ -3,7 +3,6 @@
 use super::owned::{controlled_imports, orphaned_import};
 use super::{admission, claim, derived_service, slice};
 use crate::conditions::{self, VALID, Verdict, Wanted};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::member::{Key, View};
 use crate::model::{
     ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServicePort,
@@ -12,6 +11,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";

@@ -1,8 +1,8 @@
 //! ServiceImports that a MultiClusterService owns.
 
-use crate::ids::ObjectName;
 use crate::member::View;
 use crate::model::{MultiClusterService, ServiceImport};
+use fleetnet_types::ObjectName;
 
 /// Returns the ServiceImports that a MultiClusterService controls.
 pub(super) fn controlled_imports<'a>(

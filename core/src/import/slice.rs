@@ -2,7 +2,6 @@
 
 use super::admission::{Admitted, admitted};
 use super::binding;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
@@ -10,6 +9,7 @@ use crate::names;
 use crate::plan::{Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use crate::succession;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 6] = [
     Kind::EndpointSliceImport,

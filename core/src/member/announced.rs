@@ -2,10 +2,9 @@
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
-use crate::ids::{ObjectName, Timestamp};
 use crate::index::Taken;
 use crate::model::{EndpointSlice, Kind, MemberAgent, SliceContent};
-use crate::watches::WatchState;
+use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::borrow::Cow;
 
 impl View {

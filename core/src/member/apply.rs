@@ -2,7 +2,6 @@
 
 use super::{Key, View};
 use crate::export;
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::import::admission::{Refused, admitted, gives_six};
 use crate::index::Taken;
 use crate::model::{
@@ -10,6 +9,7 @@ use crate::model::{
     ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
 use crate::names;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 impl View {
     pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {

@@ -3,8 +3,8 @@
 use super::{Key, View};
 use crate::conditions::{DISPUTED, Verdict, Wanted};
 use crate::disputes;
-use crate::ids::ObjectName;
 use crate::model::{Kind, MultiClusterService, ServiceExport};
+use fleetnet_types::ObjectName;
 
 impl View {
     /// Notes that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the

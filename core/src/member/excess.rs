@@ -2,8 +2,8 @@
 //! that a webhook made to our own write is not repaired, since the webhook would make it again.
 
 use super::View;
-use crate::ids::Text;
 use crate::model::EndpointSlice;
+use fleetnet_types::Text;
 
 impl View {
     /// True if an imported slice has excess content that was not in the server's answer to our last write.

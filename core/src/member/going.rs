@@ -1,8 +1,8 @@
 //! Keys of slices that are being removed and wait for their replacement ([`crate::succession`]).
 
 use super::{Key, View};
-use crate::ids::ObjectName;
 use crate::model::HubSlice;
+use fleetnet_types::ObjectName;
 
 impl View {
     /// Requeues the exported slices of a Service that wait for a replacement before their withdrawal.

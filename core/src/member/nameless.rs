@@ -3,9 +3,9 @@
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
-use crate::ids::{ObjectName, Text};
 use crate::model::Condition;
 use crate::reasons::Reason;
+use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeSet;
 
 /// Names of the waiting exports and imports. Normally empty.

@@ -1,8 +1,8 @@
 //! Imported slices that the hub no longer distributes, and since when.
 
 use super::View;
-use crate::ids::{Text, Timestamp};
 use crate::model::Kind;
+use fleetnet_types::{Text, Timestamp};
 
 impl View {
     /// Notes the orphans among all imported slices. Only a complete view can tell.

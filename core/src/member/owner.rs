@@ -2,12 +2,11 @@
 
 use super::{Key, View};
 use crate::identity::{self, ClusterUid, Owner, Ownership, Record};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
 use crate::plan::{Action, Hindrance, Plan};
 use crate::reasons::Reason;
-use crate::watches::WatchState;
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
 /// Namespace whose UID identifies a cluster, since it exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -110,7 +109,7 @@ impl View {
 
     fn cluster_uid(&self) -> ClusterUid {
         match self.watches.state(Kind::Namespace) {
-            WatchState::Incomplete => ClusterUid::NotRead,
+            WatchState::Incomplete | WatchState::Unwatched => ClusterUid::NotRead,
             WatchState::Absent => ClusterUid::NotReadable,
             WatchState::Complete | WatchState::Unknown => {
                 self.owners.own.clone().map_or(ClusterUid::NotReadable, ClusterUid::Known)
@@ -121,7 +120,7 @@ impl View {
     fn owner_record(&self) -> Option<Record> {
         let Owners { renewal, is_denied, is_pruned, .. } = &self.owners;
         let has_kind = match self.watches.state(Kind::MemberAgent) {
-            WatchState::Incomplete => return None,
+            WatchState::Incomplete | WatchState::Unwatched => return None,
             WatchState::Complete => true,
             // Without the definition no cluster can take over, so the last owner stays the owner.
             WatchState::Absent | WatchState::Unknown => false,

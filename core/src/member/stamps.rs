@@ -1,8 +1,8 @@
 //! Times of observed changes: the only state of a view that is not an object. Times come in with the events.
 
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::import::admission::Refused;
 use crate::limits::PENDING_CHANGES_MAX;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Latency of a Service: from the first sight of its change to the outcome in the hub.

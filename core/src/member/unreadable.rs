@@ -1,9 +1,9 @@
 //! Undecodable objects ([`crate::unreadable`]): the keys that they affect, and the names that identify one.
 
 use super::{Key, View};
-use crate::ids::{ObjectName, Text, Timestamp};
 use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::names;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 impl View {
     /// Requeues what depends on an object that became undecodable, became decodable again or is gone. If only the content would

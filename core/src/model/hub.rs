@@ -3,7 +3,7 @@
 use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
-use crate::ids::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
 #[derive(Clone, Debug, PartialEq, Eq)]

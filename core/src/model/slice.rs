@@ -1,7 +1,7 @@
 //! EndpointSlices: source slices and imported slices.
 
 use super::Meta;
-use crate::ids::Text;
+use fleetnet_types::Text;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AddressType {

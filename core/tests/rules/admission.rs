@@ -6,13 +6,12 @@ use crate::support::build::{
 };
 use crate::support::view::{SEEN, gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Change, Key, Settings, View};
 use fleetnet_core::model::{
     EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{ObjectName, WatchState};
 
 /// Objects of an importing member that slices of `work/app` can belong to.
 fn imported() -> [Object; 3] {

@@ -11,10 +11,10 @@ use crate::support::oracle::assert_settled;
 use crate::support::view::{gone, hub_view, member_view, told, writes};
 use crate::support::world::{Entry, Who, World, fleet};
 use fleetnet_core::hub;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Change, Key};
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Write};
+use fleetnet_types::ObjectName;
 
 fn count(world: &World, who: Who, kind: Kind) -> usize {
     world.cluster(who).list(kind).count()

@@ -11,10 +11,10 @@ use crate::support::build::{
 use crate::support::oracle::assert_settled;
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Entry, Who, World, fleet, settings};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{ConsumerType, ImportStatus, Kind, Object, ServicePort, TargetPort};
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{hub, member};
+use fleetnet_types::ObjectName;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 

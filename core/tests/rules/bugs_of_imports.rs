@@ -8,10 +8,10 @@ use crate::support::build::{
 use crate::support::oracle::{assert_empty, assert_settled};
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Kind, Service};
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{hub, member};
+use fleetnet_types::{ObjectName, Text};
 
 /// Two Services whose namespace and name, joined by a hyphen, give the same text.
 const ALIKE: [&str; 2] = ["a-b/c", "a/b-c"];

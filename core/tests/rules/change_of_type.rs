@@ -8,7 +8,6 @@ use crate::support::build::{
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{gone, hindrances, hub_view, member_view, planned, writes};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
-use fleetnet_core::ids::Text;
 use fleetnet_core::model::{
     Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
     ServiceType,
@@ -16,6 +15,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Desired, Patch, Write};
 use fleetnet_core::{hub, member};
+use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];

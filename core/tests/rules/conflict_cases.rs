@@ -5,9 +5,9 @@ use crate::support::build::{
     service, service_import,
 };
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{ImportStatus, InternalServiceExport, Kind, Object, PortsOffered, ServicePort, TargetPort};
 use fleetnet_core::names;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,11 +5,11 @@ use crate::support::build::{
     internal_export, named, no_conflict, resolved, seconds, service, service_import, wish,
 };
 use crate::support::view::{NOW, hub_view, member_view, writes};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{Condition, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{conditions, hub};
+use fleetnet_types::ObjectName;
 
 const MESSAGE: &str = "another writer undoes what this agent writes to EndpointSlice fleet-system/a";
 

@@ -10,10 +10,10 @@ use crate::support::build::{content, named, seconds};
 use crate::support::oracle::assert_settled;
 use crate::support::property::cases;
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{
     Claims, ConsumerType, HubSliceSpec, ImportStatus, ImportType, Kind, Object, PortsOffered, Reference,
 };
+use fleetnet_types::{ObjectName, Timestamp};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use proptest::test_runner::TestRunner;
 use std::cell::RefCell;

@@ -7,10 +7,10 @@ use crate::support::build::{
 };
 use crate::support::view::{claimed_hub_view, gone, member_view, told, writes};
 use fleetnet_core::hub;
-use fleetnet_core::ids::Timestamp;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
+use fleetnet_types::Timestamp;
 
 /// A distributed slice and its imported slice; the agent has just started.
 fn imported() -> (Key, EndpointSlice, View) {

@@ -12,7 +12,7 @@ use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
 };
 use fleetnet_core::plan::{Action, Desired, Offer, Patch, Sample, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::WatchState;
 
 fn offer(number: i32) -> Offer {
     Offer { ports: vec![port("http", number)], ..Offer::default() }

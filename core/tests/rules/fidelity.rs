@@ -18,7 +18,7 @@ use fleetnet_core::model::{
     SliceContent,
 };
 use fleetnet_core::plan::{Action, DerivedService, Desired, Offer, Patch, Plan, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::WatchState;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 

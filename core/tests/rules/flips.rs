@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, ConsumerType, Endpoint, EndpointSlice, Kind, Object, Service, ServiceExport,
     SessionAffinity, SliceContent,
 };
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::WatchState;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use proptest::test_runner::TestRunner;

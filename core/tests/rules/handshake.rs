@@ -10,7 +10,6 @@ use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::hub;
-use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::member::{self, Change, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
@@ -18,7 +17,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{Text, Timestamp, WatchState};
 use std::slice::from_ref;
 
 const SECOND: i64 = 1_000_000;

@@ -8,8 +8,8 @@ use crate::support::oracle::{CLASSES, assert_settled, classes};
 use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{Kind, Object};
+use fleetnet_types::{ObjectName, Text};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use std::collections::BTreeSet;
 

@@ -8,8 +8,8 @@ use crate::support::oracle::{CLASSES, assert_empty, assert_settled, classes, sta
 use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Step, Who, World};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{ConsumerType, EndpointSlice, Kind, Object, ServicePort, ServiceType};
+use fleetnet_types::ObjectName;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::BTreeMap;
 

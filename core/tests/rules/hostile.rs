@@ -11,13 +11,13 @@ use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
 use fleetnet_core::features::Features;
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{
     AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortsOffered, Reference,
     ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
+use fleetnet_types::{ObjectName, Text};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,14 +7,13 @@ use crate::support::build::{
 };
 use crate::support::view::{NOW, claimed_hub_view, gone, hub_view, planned, told, writes};
 use fleetnet_core::hub::Key;
-use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::model::{
     Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortsOffered,
     ServiceImport, ServicePort,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{Text, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
 fn app() -> Key {

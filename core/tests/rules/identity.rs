@@ -11,11 +11,10 @@ use crate::support::world::settings;
 use fleetnet_core::features::Features;
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
-use fleetnet_core::ids::{Text, Timestamp};
 use fleetnet_core::member::{Change, Key, Settings, View};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{Text, Timestamp, WatchState};
 use std::collections::VecDeque;
 
 const SECOND: i64 = 1_000_000;

@@ -9,7 +9,6 @@ use crate::support::view::{
     NOW, SEEN, events, gone, hindrances, member_view, planned, told, told_by, unreadable, writes,
 };
 use crate::support::world::GRACE_MICROS;
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
 use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{
@@ -17,7 +16,7 @@ use fleetnet_core::model::{
     MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
 fn app() -> Key {
     Key::MultiClusterService(named("work/app"))

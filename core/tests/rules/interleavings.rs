@@ -7,8 +7,8 @@ use crate::support::build::{
 use crate::support::cluster::Cluster;
 use crate::support::interleavings::{Change, Exploration};
 use fleetnet_core::hub::Key;
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
 
 /// Stores an object with its status, created at that second.

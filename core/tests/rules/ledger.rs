@@ -6,8 +6,8 @@ use crate::support::build::{
 };
 use crate::support::oracle::assert_settled;
 use crate::support::world::{Who, World, fleet};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
+use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 
 /// Lines with their counts, sorted.

@@ -12,10 +12,10 @@ use crate::support::build::{
 use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
-use fleetnet_core::ids::Timestamp;
 use fleetnet_core::member;
 use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, Service, ServiceType};
 use fleetnet_core::plan::{Action, Write};
+use fleetnet_types::Timestamp;
 
 const MINUTE_MICROS: i64 = 60_000_000;
 

@@ -7,8 +7,8 @@ use crate::scenes::{
 use crate::support::build::{BuildWish, IntoObject, address, named, port, service_export, wish};
 use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
+use fleetnet_types::{ObjectName, Text};
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];

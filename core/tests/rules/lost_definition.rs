@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     Object, Service, ServiceExport, SessionAffinity, SliceContent,
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::WatchState;
 
 const STICKY: SessionAffinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
 

@@ -8,7 +8,6 @@ use crate::support::build::{
 use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::{Key, View};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::model::{
     Condition, ConsumerType, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Namespace,
     Object, PortsOffered, ServiceImport,
@@ -16,7 +15,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::rights::NamespacePolicy;
-use fleetnet_core::watches::WatchState;
+use fleetnet_types::{ObjectName, Text, WatchState};
 use std::collections::BTreeSet;
 
 fn app() -> Key {

@@ -4,10 +4,10 @@ use crate::support::build::{
     BuildService, BuildSlice, IntoObject, content, named, port, service, service_export, slice,
 };
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::model::{
     Condition, EndpointSlice, Kind, MultiClusterService, Object, Service, ServiceExport, ServiceImport,
 };
+use fleetnet_types::ObjectName;
 
 /// Creates a Service with this port, one slice and a ServiceExport in a member.
 pub(crate) fn export(world: &mut World, member: usize, path: &str, number: i32, endpoints: &[&str]) {

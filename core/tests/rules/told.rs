@@ -9,7 +9,6 @@ use crate::support::build::{
 use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, unreadable};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
-use fleetnet_core::ids::Text;
 use fleetnet_core::member::Key;
 use fleetnet_core::model::{
     AddressType, Condition, EndpointSlice, ImportStatus, ImportType, InternalServiceExport, Kind, MultiClusterService,
@@ -18,6 +17,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_core::plan::{Action, Patch, Plan};
 use fleetnet_core::reasons::Reason;
+use fleetnet_types::Text;
 use std::collections::BTreeSet;
 
 /// Messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking reasons.

@@ -14,11 +14,11 @@ use crate::support::view::{gone, hindrances, member_view, planned, told, told_by
 use crate::support::world::{Who, World, fleet};
 use crate::told::set_by;
 use fleetnet_core::conditions;
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member::{Change, Key, View};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
+use fleetnet_types::{ObjectName, Text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

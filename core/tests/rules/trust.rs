@@ -9,11 +9,11 @@ use crate::support::view::{
     claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, told_by, unreadable, writes,
 };
 use fleetnet_core::hub::{Key, View};
-use fleetnet_core::ids::{ObjectName, Text};
 use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
 
 fn slice_key(export: &HubSlice) -> Key {

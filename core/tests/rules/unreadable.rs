@@ -10,11 +10,11 @@ use crate::support::view::{
     claimed_hub_view, gone, gone_unread, hindrances, hub_view, member_view, planned, told, unreadable, writes,
 };
 use crate::support::world::GRACE_MICROS;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
 use fleetnet_core::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
+use fleetnet_types::ObjectName;
 
 // === In the hub ===
 

@@ -6,12 +6,11 @@ use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
-use fleetnet_core::ids::Timestamp;
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{HubSliceSpec, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
-use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
+use fleetnet_types::{Timestamp, WatchState};
 use proptest::prelude::{any, prop};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -2,12 +2,12 @@
 
 use super::cluster::Cluster;
 use super::sabotage;
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Hindrance, Plan, Write};
-use fleetnet_core::watches::{WatchState, Watches};
+use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 

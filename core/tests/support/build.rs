@@ -1,7 +1,6 @@
 //! Builders: each makes the smallest valid object, and chained calls change it.
 
 use fleetnet_core::features::Features;
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::index::Held;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
@@ -11,6 +10,7 @@ use fleetnet_core::model::{
     SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";

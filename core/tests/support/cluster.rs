@@ -1,10 +1,10 @@
 //! An API server in memory, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
 
 use super::server::{made, merge, specification, without_status};
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Write};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Result of a write. In each case [`Cluster::get`] then shows the object.

@@ -13,9 +13,9 @@ use super::build::seconds;
 use super::cluster::{Answer, Cluster};
 use super::view::hub_view;
 use fleetnet_core::hub::Key;
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Write};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 
 /// Limit of states, which no exploration here reaches.

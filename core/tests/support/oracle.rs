@@ -5,12 +5,12 @@
 
 use super::build::SYSTEM;
 use super::world::{World, cluster_id, settings};
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta, MultiClusterService,
     Object, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
 };
 use fleetnet_core::names;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 macro_rules! all {

@@ -1,12 +1,12 @@
 //! Effects of a write in an API server: from what an agent creates or patches to the object that is stored.
 
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::model::{
     Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
     InternalServiceImport, LoadBalancerStatus, MemberAgent, Meta, Object, Owner, Renewal, Service, ServiceImport,
     ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// New object of a POST; the store adds UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {

@@ -3,12 +3,11 @@
 use super::agent::{View, assert_targets_are_distinct};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::world::settings;
-use fleetnet_core::ids::{ObjectName, Text, Timestamp};
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Plan, Write};
-use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
+use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
 /// Time at which these views saw their objects.
 pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);

@@ -4,13 +4,12 @@ use super::agent::{Agent, View};
 use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
 use super::cluster::{Answer, Cluster};
 use super::random::Random;
-use fleetnet_core::ids::{ObjectName, Timestamp};
 use fleetnet_core::member::Settings;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
-use fleetnet_core::watches::WatchState;
 use fleetnet_core::{hub, member};
+use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
 /// Time that a derived Service outlives its last exporter.

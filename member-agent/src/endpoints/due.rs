@@ -1,6 +1,6 @@
 //! [`Due`]: time at which a touched Service is planned.
 
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use std::time::Duration;
 
 /// Earliest time that was asked for.

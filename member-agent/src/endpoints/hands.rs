@@ -15,9 +15,8 @@ use super::writes::{self, Operation};
 use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
 use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
-use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Verb, WriteEnd};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
 /// Write origins of this manager's slices.

@@ -4,8 +4,7 @@
 //! its content later. That content then identifies the change as our own.
 
 use super::alike::Fingerprint;
-use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

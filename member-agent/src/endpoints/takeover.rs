@@ -12,7 +12,7 @@
 //! clocks differ, that Lease must then stay unchanged for its lease duration.
 
 use fleetnet_runtime::WatchState;
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use std::time::Duration;
 
 /// Namespace of kube-controller-manager's Lease.
@@ -138,7 +138,7 @@ impl Takeover {
         let signs = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
         let look = self.look.as_mut().map(|(since, _)| since);
         for sign in signs.into_iter().flatten().chain(look) {
-            *sign = sign.set_by(microseconds);
+            *sign = sign.plus_micros(microseconds);
         }
     }
 

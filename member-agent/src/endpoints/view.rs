@@ -16,7 +16,7 @@ use endpointslice::plan::{ServiceName, families};
 use endpointslice::selector::{SelectorIndex, selects};
 use endpointslice::trigger::{Sent, TriggerTimes};
 use endpointslice::{Config, Incremental, NodeZones, Text};
-use fleetnet_core::ids::ObjectName;
+use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::{debug, warn};

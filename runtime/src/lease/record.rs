@@ -8,7 +8,8 @@ use kube::{Client, client::Body};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::{clock::Clock, limits::LEASE_BYTES};
+use crate::clock::{Clock, micro_time};
+use crate::limits::LEASE_BYTES;
 
 /// One Lease object and the identity that operates on it.
 pub(super) struct Lease {
@@ -118,7 +119,7 @@ impl Lease {
     /// Writes this process as the holder. The last `look` must have found no other holder.
     pub(super) async fn take(&mut self) -> Result<(), RecordError> {
         let sent_at = Instant::now();
-        let now = self.clock.now().to_string();
+        let now = micro_time(self.clock.now());
         let ours = self.holder() == Some(&self.identity);
         let transitions = self.spec("leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
         let mut changes = Map::new();
@@ -178,7 +179,7 @@ impl Lease {
         if self.holder() != Some(&self.identity) {
             return Ok(());
         }
-        let now = self.clock.now().to_string();
+        let now = micro_time(self.clock.now());
         let mut changes = Map::new();
         changes.insert("holderIdentity".to_owned(), json!(""));
         changes.insert("leaseDurationSeconds".to_owned(), json!(1));

@@ -109,7 +109,8 @@ async fn keep(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleetnet_runtime::clock::{Clock, Timestamp};
+    use fleetnet_runtime::clock::{Clock, to_jiff};
+    use fleetnet_types::Timestamp;
     use k8s_openapi::api::coordination::v1::Lease;
     use kube::Api;
     use kube::api::{ListParams, Patch, PatchParams};
@@ -139,7 +140,7 @@ mod tests {
         sim::paused(async {
             let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
             let now = clock.clone();
-            let options = memkube::Options::new(Arc::new(move || now.now().to_jiff()), 1);
+            let options = memkube::Options::new(Arc::new(move || to_jiff(now.now())), 1);
             let server = sim::Server::start("hub", options).await?;
             let (stage, mut told) = Stage::recorded();
             let failures = Failures::default();

@@ -5,7 +5,7 @@ use crate::sandbox::kubeconfigs;
 use crate::sandbox::measure::{Ledger, Written};
 use anyhow::Context as _;
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use memkube::faults::{Answer, Fault, Faults, WatchFaults};
@@ -44,7 +44,7 @@ pub(crate) async fn start(members: &[String]) -> anyhow::Result<(InMemory, Vec<I
 impl InMemory {
     async fn start(name: &str, seed: u64) -> anyhow::Result<Self> {
         let clock = Clock::system();
-        let mut options = Options::new(Arc::new(move || clock.now().to_jiff()), seed);
+        let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), seed);
         options.limits.audit_entries = AUDIT_ENTRIES;
         let cable = Cable(Arc::new(watch::Sender::new(false)));
         options.faults = Some(Arc::new(cable.clone()));

@@ -5,8 +5,8 @@ use super::progress::Progress;
 use endpointslice::Text;
 use endpointslice::hints::{HintEvent, Severity as HintSeverity};
 use endpointslice::plan::{Plan as SlicePlan, PlanError};
-use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::Severity;
+use fleetnet_types::ObjectName;
 
 /// Kubernetes Event about a Service, from [`Controller::COMPONENT`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::super::writes;
 use super::Syncs;
 use endpointslice::Text;
 use endpointslice::plan::{Plan as SlicePlan, PlanError};
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -6,9 +6,8 @@ use super::super::writes::SliceReceipt;
 use super::progress::Progress;
 use super::{Controller, object_name};
 use endpointslice::model::EndpointSlice;
-use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::{Verb, WatchState, WriteEnd};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
 
 /// Write that has ended.

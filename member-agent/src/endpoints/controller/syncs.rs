@@ -5,7 +5,7 @@
 //! change.
 
 use endpointslice::plan::Plan;
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

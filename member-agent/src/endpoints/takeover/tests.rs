@@ -181,7 +181,7 @@ fn our_clock_that_is_set_makes_nobody_wait_longer_or_less() {
     for by in [-3_600_000_000, 3_600_000_000] {
         let (mut takeover, now) = beside_another(60);
         takeover.clock_set(by);
-        let now = now.set_by(by);
+        let now = now.plus_micros(by);
         assert_eq!(takeover.decide(now).again, Some(now + AFTER));
         assert!(!takeover.decide(now + AFTER - SECOND).serves);
         assert!(takeover.decide(now + AFTER).serves);
@@ -190,7 +190,7 @@ fn our_clock_that_is_set_makes_nobody_wait_longer_or_less() {
         first_look.lease_seen(lease(NOON - SECOND * 86_400), NOON);
         let mut first_look = known(first_look, NOON);
         first_look.clock_set(by);
-        let now = NOON.set_by(by);
+        let now = NOON.plus_micros(by);
         assert_eq!(first_look.decide(now).again, Some(now + SECOND * 15));
     }
 }

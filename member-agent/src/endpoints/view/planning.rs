@@ -5,8 +5,8 @@ use super::View;
 use endpointslice::Text;
 use endpointslice::hints::HintEvent;
 use endpointslice::plan::Plan;
-use fleetnet_core::ids::ObjectName;
 use fleetnet_runtime::Verb;
+use fleetnet_types::ObjectName;
 use std::sync::Arc;
 
 /// Limit of labels that are attributed to webhooks. It bounds memory if a webhook adds a new label each time.

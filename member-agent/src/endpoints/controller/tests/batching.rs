@@ -6,7 +6,7 @@ use crate::endpoints::Operation::Update;
 use crate::endpoints::{Operation, Timing};
 use endpointslice::Config;
 use endpointslice::model::Pod;
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use std::time::Duration;
 
 /// Returns a settled Service of ten pods with this batch period.

@@ -6,7 +6,7 @@ use crate::endpoints::Operation::Update;
 use crate::endpoints::Timing;
 use endpointslice::Config;
 use endpointslice::names::LABEL_MANAGED_BY;
-use fleetnet_runtime::clock::Timestamp;
+use fleetnet_types::Timestamp;
 use serde_json::{Value, json};
 
 /// Returns a settled Service of two pods.

@@ -9,7 +9,7 @@ use crate::endpoints::{Operation, SliceWrite, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 use endpointslice::model::Service;
-use fleetnet_core::ids::ObjectName;
+use fleetnet_types::ObjectName;
 
 fn config(max: usize) -> Config {
     Config::default().with_max_endpoints_per_slice(max).expect("a limit of a test")

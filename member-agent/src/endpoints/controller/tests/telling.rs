@@ -115,7 +115,7 @@ fn nothing_is_told_of_a_service_that_is_gone() {
     world.set(service("web"));
     world.settle();
     world.remove_service("web");
-    let key = fleetnet_core::ids::ObjectName::new("testing", "web");
+    let key = fleetnet_types::ObjectName::new("testing", "web");
     assert_eq!(world.controller.refused(&key, "create", "web-x", "too late"), None);
 }
 

@@ -17,9 +17,8 @@ use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, Slice
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
-use fleetnet_core::ids::ObjectName;
-use fleetnet_runtime::clock::Timestamp;
 use fleetnet_runtime::versions::Versions;
+use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
