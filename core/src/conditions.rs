@@ -23,6 +23,10 @@ pub const CONFLICT: &str = "Conflict";
 /// for it. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
 
+/// Type of a condition of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never 0. The
+/// reason of `Valid`, which is that of the Go agents, does not tell weight 0 from an export.
+pub const WITHDRAWN: &str = "Withdrawn";
+
 /// Desired content of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -46,6 +50,14 @@ impl Verdict {
     /// The Service may be exported, but its weight 0 stops all traffic.
     pub fn weight_is_zero(service: &ObjectName) -> Self {
         Self::new("True", Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
+    }
+
+    pub fn withdrawn(service: &ObjectName) -> Self {
+        Self::new("True", Reason::WeightIsZero, format!("service {service} is not exported because its weight is 0"))
+    }
+
+    pub fn not_withdrawn(service: &ObjectName) -> Self {
+        Self::new("False", Reason::WeightIsNotZero, format!("the weight of service {service} is not 0 any more"))
     }
 
     pub fn service_not_found(service: &ObjectName) -> Self {

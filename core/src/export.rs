@@ -4,19 +4,21 @@
 //! each slice of the Service follows as an EndpointSliceExport. A source is identified by its UID in the reference, so edits of
 //! its labels and annotations have no effect (B1b in docs/behaviour.md).
 
+mod earlier_versions;
 mod service;
 mod slice;
+mod withdrawal;
 
-use crate::conditions::{self, CONFLICT, VALID, Verdict};
+use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::View;
 use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
-use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
 
 pub use service::plan_service;
 pub use slice::plan_slice;
+pub(crate) use withdrawal::{is_being_withdrawn, remembers};
 
 /// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,39 +141,6 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
 pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports.live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
-}
-
-/// True if the outcome in a ServiceExport is about its present export. Then our finalizer is there, and `Valid` does not say
-/// that the Service was withdrawn or was about to be (B9 in docs/behaviour.md).
-pub(crate) fn remembers(export: &ServiceExport) -> bool {
-    let valid = conditions::find(&export.conditions, VALID);
-    // fault S10.1: export.meta.finalizers.ours ~> true
-    let Some(valid) = valid.filter(|_| export.meta.finalizers.ours) else { return false };
-    let name = &export.meta.name;
-    let offered = [
-        Reason::ServiceIsValid,
-        Reason::ServiceExportInvalidWeightAnnotation,
-        Reason::TooManyPorts,
-        Reason::NameHeldByAnother,
-        Reason::WriteRefused,
-    ];
-    let withdrawn = *valid.message == *Verdict::weight_is_zero(name).message;
-    // fault S10.3: !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason)) ~> { let _ = (withdrawn, valid); offered.len() == 4 }
-    // fault S10.4: !withdrawn ~> (withdrawn || !withdrawn)
-    !withdrawn && offered.iter().any(|reason| conditions::has_reason(valid, *reason))
-}
-
-/// True if the withdrawal of an export has started and is not finished: `Valid` says why, and our finalizer is still there.
-pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
-    let name = &export.meta.name;
-    let verdicts = [
-        Verdict::weight_is_zero(name),
-        Verdict::service_not_found(name),
-        Verdict::service_ineligible(name),
-        Verdict::headless_not_understood(name),
-    ];
-    let valid = conditions::find(&export.conditions, VALID);
-    export.meta.finalizers.ours && valid.is_some_and(|valid| verdicts.iter().any(|it| *it.message == *valid.message))
 }
 
 #[cfg(test)]

@@ -39,6 +39,10 @@ macro_rules! reasons {
 reasons! {
     /// The Service may be exported.
     Normal ServiceIsValid,
+    /// The export is withdrawn because its weight is 0.
+    Normal WeightIsZero,
+    /// The weight of the export is not 0 any more.
+    Normal WeightIsNotZero,
     /// The Service of a ServiceExport does not exist.
     Warning ServiceNotFound,
     /// The Service has a type that is not exported.

@@ -253,9 +253,13 @@ impl Fleet {
         glue::events(receipt.events)
     }
 
-    pub(crate) fn refused<S: From<Kind>>(&mut self, key: &Key, refusal: &Refusal<S>) -> Vec<EventRecord<S>> {
+    pub(crate) fn refused<S: Copy + From<Kind> + PartialEq>(
+        &mut self,
+        key: &Key,
+        refusal: &Refusal<S>,
+    ) -> Vec<EventRecord<S>> {
         let about = self.about(key);
-        let is_beside = about.as_ref().is_some_and(|(kind, ..)| format!("{kind:?}") != refusal.kind);
+        let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != refusal.source);
         if is_beside && says_itself(key).is_some() {
             self.view.write_refused(key, glue::refusal_message(refusal)); // the condition reports it
             return Vec::new();

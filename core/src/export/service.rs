@@ -1,6 +1,6 @@
 //! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back.
 
-use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers};
+use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers, withdrawal};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
@@ -32,7 +32,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
                 "service {service} is not found in cluster {}: make a Service of that name, or delete the ServiceExport",
                 view.settings.cluster
             );
-            refuse(view, export, valid.telling(text), now)
+            refuse(view, export, vec![valid.telling(text)], now)
         }
         Eligibility::NotUnderstood(_) => {
             let verdict = Verdict::headless_not_understood(service);
@@ -40,18 +40,20 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
                 "{}: that may be a Go agent, or the definition of MemberAgent is missing in the hub",
                 verdict.message
             );
-            refuse(view, export, wanted(verdict).telling(text), now)
+            refuse(view, export, vec![wanted(verdict).telling(text)], now)
         }
         Eligibility::Ineligible(held) => {
             let verdict = Verdict::service_ineligible(service);
             // fault R1.2: text = format!("{}: {}", verdict.message, why_ineligible(held) ~> _ = why_ineligible(held); let text = verdict.message.clone(
             let text = format!("{}: {}", verdict.message, why_ineligible(held));
-            refuse(view, export, wanted(verdict).telling(text), now)
+            refuse(view, export, vec![wanted(verdict).telling(text)], now)
         }
         Eligibility::WeightZero(_) => {
             let verdict = Verdict::weight_is_zero(service);
             let text = format!("{}: other clusters send it nothing until its weight is more", verdict.message);
-            refuse(view, export, wanted(verdict).telling(text), now)
+            let valid = wanted(verdict).telling(text);
+            // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
+            refuse(view, export, [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(), now)
         }
         // A withdrawal that has started is completed first.
         // fault S22.1: export) => { ~> export) && false => {
@@ -118,9 +120,8 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export and sets the condition that says why. An export that is withdrawn has no conflict.
-fn refuse(view: &View, export: &ServiceExport, valid: Wanted, now: Timestamp) -> Plan {
-    let mut wanted = vec![valid];
+/// Withdraws the export and sets the conditions that say why. An export that is withdrawn has no conflict.
+fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<Wanted>, now: Timestamp) -> Plan {
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
@@ -161,7 +162,9 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
     if !export.meta.finalizers.ours {
         // The hub's outcome for an earlier export does not apply to this one (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
-        let wanted = [valid, pending(name, COMPONENT)];
+        let again = [valid, pending(name, COMPONENT)];
+        // fault S24.7: .chain(withdrawal::over(export, COMPONENT)) ~>
+        let wanted: Vec<Wanted> = again.into_iter().chain(withdrawal::over(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::finalizer(Kind::ServiceExport, &export.meta, true));
         return Plan::one(write);
@@ -186,6 +189,8 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     let refused = refused.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<Wanted> = unless_refused(export, &to_hub, valid, refused).into_iter().collect();
     wanted.extend(verdict_of_hub(view, export, service));
+    // fault S24.8: withdrawal::over(export, COMPONENT) ~> withdrawal::over(export, COMPONENT).filter(|_| false)
+    wanted.extend(withdrawal::over(export, COMPONENT));
     let hindrance = |reason| move |message| Hindrance { reason, message };
     let mut plan = Plan::default()
         .hindered_by(refused.map(str::to_owned).map(hindrance(Reason::WriteRefused)))

@@ -139,7 +139,9 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
         let said = conditions::find(&export.conditions, CONFLICT);
         fingerprint(export) != offered
             && current_offer(export).is_some()
-            && conditions::says(said, &Verdict::conflict(service), export.meta.generation)
+            && said.is_some_and(|said| said.observed_generation >= export.meta.generation)
+            // fault S25.1: conditions::says_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> said.is_some_and(|said| *said.message == *Verdict::conflict(service).message)
+            && conditions::says_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
     };
     let losers = exports(view, service).filter(|(_, export)| stays(export));
     let about = |export: &InternalServiceExport, message| {

@@ -278,12 +278,14 @@ fn b22_nobody_writes_to_the_objects_that_he_exports() {
 #[test]
 fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_judged_anew() {
     let weight_of_zero = condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1);
+    let because_of_it = condition("Withdrawn", "True", "WeightIsZero", "its weight is 0", 1);
     let missing = condition("Valid", "False", "ServiceNotFound", "service work/app is not found", 1);
     let unfit = condition("Valid", "False", "ServiceIneligible", "service work/app is not eligible for export", 1);
-    for withdrawn in [weight_of_zero, missing, unfit] {
-        let case = withdrawn.message.clone();
+    for withdrawn in [vec![weight_of_zero, because_of_it], vec![missing], vec![unfit]] {
+        let case = withdrawn[0].message.clone();
         // The hub has removed the export; its finalizer is removed next.
-        let export = service_export("work/app").marked().saying(&[withdrawn, no_conflict("work/app")]);
+        let said: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
+        let export = service_export("work/app").marked().saying(&said);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
         assert_eq!(writes(&view, &member::Key::SliceExport(named("work/app-1"))), [], "{case}");
         let planned = writes(&view, &member::Key::Export(named("work/app")));

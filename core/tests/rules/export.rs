@@ -152,12 +152,17 @@ fn what_may_not_be_exported_is_withdrawn_and_told() {
         if status == "False" {
             verdict = now(verdict); // the status did not change for weight 0, so its time does not change
         }
-        let told = conditions(&export, &[verdict.clone(), no_conflict("work/app")]);
+        let mut expected = vec![verdict, no_conflict("work/app")];
+        if case == "weight 0" {
+            let message = "service work/app is not exported because its weight is 0";
+            expected.push(now(condition("Withdrawn", "True", "WeightIsZero", message, 1)));
+        }
+        let told = conditions(&export, &expected);
         let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
         assert_eq!(writes(&view, &app()), [told], "{case}: once it is withdrawn, nothing else tells that (B9)");
         assert_eq!(events(&view, &app()), [reason], "{case}: told by the condition's word");
 
-        let said = export.saying(&[verdict, no_conflict("work/app")]);
+        let said = export.saying(&expected);
         let view = member_view(objects().chain([said.clone().object(), internal.clone().object()]));
         assert_eq!(writes(&view, &app()), [delete], "{case}");
         let dying = internal.deleting();

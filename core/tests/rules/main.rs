@@ -31,6 +31,7 @@ mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod lost_definition;
 mod proved;
+mod reworded;
 mod rights;
 mod scenes;
 mod succession;

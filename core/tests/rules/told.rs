@@ -640,6 +640,8 @@ fn every_reason_has_its_words() {
     told.extend([Reason::WriteRefused, Reason::WriteDenied, Reason::RightsNotEnforced]);
     // `disputed` checks the messages about other writers.
     told.extend([Reason::WritesUndone, Reason::WritesStand]);
+    // `reworded` checks the condition `Withdrawn`, which has no Event of its own.
+    told.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
     // `identity` checks the messages about the owner of a cluster id.
     told.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
     assert_eq!(told, Reason::ALL.iter().copied().collect());

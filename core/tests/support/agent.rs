@@ -1,6 +1,7 @@
 //! An agent as the engine runs it: watches that lag, own writes seen at once, one write in flight for each object.
 
 use super::cluster::Cluster;
+use super::reworded::assert_reworded_plan_is_the_same;
 use super::sabotage;
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
@@ -25,6 +26,8 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn watches(&self) -> &Watches;
     /// All objects in the view.
     fn held(&self) -> Vec<Object>;
+    /// The objects among them that have conditions.
+    fn with_conditions(&self) -> Vec<Object>;
 }
 
 impl View for member::View {
@@ -75,6 +78,12 @@ impl View for member::View {
         held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held
     }
+    fn with_conditions(&self) -> Vec<Object> {
+        let exports = self.exports.iter().cloned().map(Object::ServiceExport);
+        let internal_exports = self.internal_exports.iter().cloned().map(Object::InternalServiceExport);
+        let services = self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService);
+        exports.chain(internal_exports).chain(services).collect()
+    }
 }
 
 impl View for hub::View {
@@ -118,6 +127,9 @@ impl View for hub::View {
         held.extend(self.namespaces.iter().cloned().map(Object::Namespace));
         held.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         held
+    }
+    fn with_conditions(&self) -> Vec<Object> {
+        self.internal_exports.iter().cloned().map(Object::InternalServiceExport).collect()
     }
 }
 
@@ -248,7 +260,9 @@ impl<V: View> Agent<V> {
     /// Plans a key. New writes are then in flight.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.dirty.remove(key);
-        let plan = sabotage::spoil(self.view.decide(key, now));
+        let plan = self.view.decide(key, now);
+        assert_reworded_plan_is_the_same(&self.view, key, now, &plan);
+        let plan = sabotage::spoil(plan);
         assert_targets_are_distinct(&plan);
         match plan.again {
             Some(at) => self.again.insert(key.clone(), at),

@@ -7,6 +7,7 @@ pub(crate) mod interleavings;
 pub(crate) mod oracle;
 pub(crate) mod property;
 pub(crate) mod random;
+pub(crate) mod reworded;
 pub(crate) mod sabotage;
 pub(crate) mod server;
 pub(crate) mod view;

@@ -2,6 +2,7 @@
 
 use super::agent::{View, assert_targets_are_distinct};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
+use super::reworded::assert_reworded_plan_is_the_same;
 use super::world::settings;
 use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object, ServiceImport};
@@ -84,6 +85,7 @@ pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) 
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
     let plan = view.decide(key, NOW);
     assert_targets_are_distinct(&plan);
+    assert_reworded_plan_is_the_same(view, key, NOW, &plan);
     plan
 }
 

@@ -1,0 +1,110 @@
+//! Decisions do not depend on the messages of conditions. `support::reworded` checks this for every plan of every test here; these
+//! tests are about what a message once decided: weight 0.
+
+use crate::support::build::{
+    Build, BuildExport, BuildInternalExport, IntoObject, condition, internal_export, named, no_conflict, seconds,
+    service, service_export, slice, valid,
+};
+use crate::support::reworded::{compared, with_messages_of_earlier_versions};
+use crate::support::view::{member_view, writes};
+use crate::support::world::{Who, fleet};
+use fleetnet_core::conditions;
+use fleetnet_core::member::{Key, View};
+use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, ServiceExport};
+use fleetnet_core::plan::{Action, Patch, Write};
+
+fn export_key() -> Key {
+    Key::Export(named("work/app"))
+}
+
+/// `Valid` of an export with weight 0, as the Go agents and fleetnet 0.1.0 write it.
+fn weight_is_zero() -> Condition {
+    condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1)
+}
+
+/// The same in other words.
+fn reworded() -> Condition {
+    condition("Valid", "True", "ServiceIsValid", "other words", 1)
+}
+
+fn withdrawn(status: &str) -> Condition {
+    condition("Withdrawn", status, "WeightIsZero", "other words", 1)
+}
+
+/// A view of an export with these conditions and the cleanup finalizer, which the hub still has.
+fn view_of(weight: &str, conditions: &[Condition]) -> View {
+    let export = service_export("work/app").marked().weighing(weight).saying(conditions);
+    let internal = internal_export("member-1", &service("work/app")).offered_since(seconds(2));
+    member_view([service("work/app").object(), export.object(), internal.object(), slice("work/app-1").object()])
+}
+
+fn deletes_the_export(writes: &[Write]) -> bool {
+    matches!(writes, [Write { kind: Kind::InternalServiceExport, action: Action::Delete { .. }, .. }])
+}
+
+#[test]
+fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages_say() {
+    let begun = [reworded(), no_conflict("work/app"), withdrawn("True")];
+    assert!(deletes_the_export(&writes(&view_of("many", &begun), &export_key())), "an invalid weight starts nothing");
+    let exported = [reworded(), no_conflict("work/app")];
+    let kept = writes(&view_of("many", &exported), &export_key());
+    assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "it was not withdrawn: {kept:#?}");
+    let [Write { action: Action::Patch { patch: Patch::ServiceExportConditions(list), .. }, .. }, ..] =
+        &writes(&view_of("5", &begun), &export_key())[..]
+    else {
+        panic!("it is exported again, and the condition says so");
+    };
+    assert_eq!(conditions::find(list, "Withdrawn").map(|held| &*held.status), Some("False"));
+    let over = [reworded(), no_conflict("work/app"), withdrawn("False")];
+    let kept = writes(&view_of("many", &over), &export_key());
+    assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "it is exported again: {kept:#?}");
+}
+
+#[test]
+fn a_withdrawal_that_an_earlier_version_or_a_go_agent_began_is_finished() {
+    with_messages_of_earlier_versions(|| {
+        let begun = [weight_is_zero(), no_conflict("work/app")];
+        assert!(deletes_the_export(&writes(&view_of("many", &begun), &export_key())));
+        assert!(deletes_the_export(&writes(&view_of("0", &begun), &export_key())), "an upgrade costs no status write");
+        let exported = [valid("work/app"), no_conflict("work/app")];
+        let kept = writes(&view_of("many", &exported), &export_key());
+        assert!(kept.iter().all(|write| write.kind == Kind::ServiceExport), "{kept:#?}");
+    });
+}
+
+#[test]
+fn weight_zero_is_recorded_with_the_write_of_its_condition_valid() {
+    let export_in = |world: &crate::support::world::World| -> ServiceExport {
+        match world.cluster(Who::Member(0)).get(Kind::ServiceExport, &named("work/app")) {
+            Some(Object::ServiceExport(export)) => export.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let said = |export: &ServiceExport| {
+        let held = conditions::find(&export.conditions, "Withdrawn")?;
+        Some((held.status.to_string(), held.reason.to_string()))
+    };
+    let mut world = fleet(1, ConsumerType::LoadBalancer);
+    assert_eq!(said(&export_in(&world)), None, "absent if the weight was never 0");
+    let words = |status: &str, reason: &str| Some((status.to_owned(), reason.to_owned()));
+    for (weight, expected) in [("0", words("True", "WeightIsZero")), ("5", words("False", "WeightIsNotZero"))] {
+        let mark = world.ledger.len();
+        world.edit(Who::Member(0), Kind::ServiceExport, &named("work/app"), |object| {
+            if let Object::ServiceExport(export) = object {
+                export.weight = Some(weight.into());
+            }
+        });
+        world.run();
+        assert_eq!(said(&export_in(&world)), expected, "weight {weight}");
+        let statuses: Vec<&Vec<Condition>> = world.ledger[mark..]
+            .iter()
+            .filter_map(|entry| match &entry.write.action {
+                Action::Patch { patch: Patch::ServiceExportConditions(list), .. } => Some(list),
+                _ => None,
+            })
+            .collect();
+        let words = conditions::find(statuses[0], "Withdrawn").map(|held| &*held.reason);
+        assert_eq!(words, expected.as_ref().map(|(_, reason)| &**reason), "weight {weight}: the first status write");
+    }
+    assert!(compared() > 50, "plans were compared with those of reworded conditions");
+}

@@ -1,0 +1,158 @@
+//! Every plan that a test makes is made a second time from a view in which all messages of conditions are different. Both plans
+//! must be the same apart from messages: no decision reads a message.
+
+use super::agent::View;
+use fleetnet_core::member::Change;
+use fleetnet_core::model::{Condition, Object};
+use fleetnet_core::plan::{Action, Patch, Plan, Write};
+use fleetnet_core::reasons::Reason;
+use fleetnet_types::Timestamp;
+use std::cell::Cell;
+
+/// More plans than any key needs to correct its messages.
+const CORRECTIONS_MAX: usize = 3;
+
+thread_local! {
+    static READS_EARLIER_VERSIONS: Cell<bool> = const { Cell::new(false) };
+    static COMPARED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Plans of this thread whose objects had a condition to reword.
+pub(crate) fn compared() -> u64 {
+    COMPARED.get()
+}
+
+/// Runs a test about messages that an earlier version wrote: those alone are read.
+pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
+    READS_EARLIER_VERSIONS.set(true);
+    let result = work();
+    READS_EARLIER_VERSIONS.set(false);
+    result
+}
+
+/// Fails if a plan for `key` depends on the messages of conditions.
+pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, now: Timestamp, plan: &Plan) {
+    if READS_EARLIER_VERSIONS.get() {
+        return;
+    }
+    let reworded = view.with_conditions().into_iter().filter_map(reworded).collect::<Vec<_>>();
+    if reworded.is_empty() {
+        return;
+    }
+    COMPARED.set(COMPARED.get() + 1);
+    let expected = Decisions::of(view, plan);
+    let mut view = view.clone();
+    reworded.into_iter().for_each(|object| view.observe(Change::Applied(object), now, &mut Vec::new()));
+    // A plan may first correct the messages of an object, and then go on with the object as it is.
+    for _ in 0..CORRECTIONS_MAX {
+        let plan = view.decide(key, now);
+        let decided = Decisions::of(&view, &plan);
+        let is_expected = decided.writes.iter().all(|write| expected.writes.iter().any(|other| is_same(other, write)));
+        assert!(is_expected, "{key:?} depends on the message of a condition: {decided:#?} is not {expected:#?}");
+        if decided.corrected.is_empty() {
+            assert_eq!(decided.writes.len(), expected.writes.len(), "{key:?}: {decided:#?} is not {expected:#?}");
+            assert_eq!(decided.again, expected.again, "{key:?} depends on the message of a condition");
+            assert_eq!(decided.reasons, expected.reasons, "{key:?} depends on the message of a condition");
+            return;
+        }
+        decided.corrected.into_iter().for_each(|object| view.observe(Change::Applied(object), now, &mut Vec::new()));
+    }
+    panic!("{key:?} corrects messages again and again");
+}
+
+/// What is decided, apart from messages and Events.
+#[derive(Debug)]
+struct Decisions {
+    writes: Vec<Write>,
+    again: Option<Timestamp>,
+    /// Blocking reasons.
+    reasons: Vec<Reason>,
+    /// Objects of which only messages are changed, with the messages of the plan.
+    corrected: Vec<Object>,
+}
+
+impl Decisions {
+    fn of<V: View>(view: &V, plan: &Plan) -> Self {
+        let mut decisions = Self {
+            writes: Vec::new(),
+            again: plan.again,
+            reasons: plan.hindrances.iter().map(|hindrance| hindrance.reason).collect(),
+            corrected: Vec::new(),
+        };
+        for write in &plan.writes {
+            match corrected(view, write) {
+                Some(object) => decisions.corrected.push(object),
+                None => decisions.writes.push(without_messages(write)),
+            }
+        }
+        decisions
+    }
+}
+
+/// The object with other messages; `None` if it has no conditions.
+fn reworded(mut object: Object) -> Option<Object> {
+    let list = conditions_of(&mut object).filter(|list| !list.is_empty())?;
+    for condition in list {
+        condition.message = condition.message.chars().rev().collect::<String>().into();
+    }
+    Some(object)
+}
+
+/// The object after a write that changes only messages; `None` for any other write.
+fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
+    let Action::Patch { patch, .. } = &write.action else { return None };
+    let find = |object: &Object| object.kind() == write.kind && object.meta().name == write.at;
+    let mut object = view.with_conditions().into_iter().find(find)?;
+    let list = match (patch, &object) {
+        (Patch::ServiceExportConditions(list) | Patch::InternalServiceExportConditions(list), _) => list,
+        (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(held))
+            if held.load_balancer == *load_balancer =>
+        {
+            conditions
+        }
+        _ => return None,
+    };
+    let held = conditions_of(&mut object)?;
+    if cleared(held) != cleared(list) {
+        return None;
+    }
+    list.clone_into(held);
+    Some(object)
+}
+
+fn without_messages(write: &Write) -> Write {
+    let mut write = write.clone();
+    write.events.iter_mut().for_each(|event| event.message.clear());
+    if let Action::Patch {
+        patch:
+            Patch::ServiceExportConditions(list)
+            | Patch::InternalServiceExportConditions(list)
+            | Patch::MultiClusterServiceStatus { conditions: list, .. },
+        ..
+    } = &mut write.action
+    {
+        list.iter_mut().for_each(|condition| condition.message = "".into());
+    }
+    write
+}
+
+/// True if both write the same, and the write of the reworded plan emits at least the same Events. Another message is another
+/// Event.
+fn is_same(expected: &Write, reworded: &Write) -> bool {
+    let silent = |write: &Write| Write { events: Vec::new(), ..write.clone() };
+    silent(expected) == silent(reworded) && expected.events.iter().all(|event| reworded.events.contains(event))
+}
+
+/// Conditions without their messages. A write that corrects a message brings the observed generation up to date too.
+fn cleared(list: &[Condition]) -> Vec<Condition> {
+    list.iter().map(|condition| Condition { message: "".into(), observed_generation: 0, ..condition.clone() }).collect()
+}
+
+fn conditions_of(object: &mut Object) -> Option<&mut Vec<Condition>> {
+    match object {
+        Object::ServiceExport(export) => Some(&mut export.conditions),
+        Object::InternalServiceExport(export) => Some(&mut export.conditions),
+        Object::MultiClusterService(service) => Some(&mut service.conditions),
+        _ => None,
+    }
+}
