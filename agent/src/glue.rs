@@ -1,16 +1,15 @@
 //! Conversion between core and the runtime: decoders for watches, requests for writes, records for Events.
 
 use fleetnet_api::{decode, encode, resources};
-use fleetnet_core::member::Change as CoreChange;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Kind, Meta, Object};
 use fleetnet_core::plan::{Action, Desired, Event, Patch, Plan as CorePlan, Sample, Write};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{
-    Change, EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Severity, SourceSpec,
-    Unreadable, Verb,
+    EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Severity, SourceSpec,
+    Undecodable, Verb,
 };
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
 /// Data that comes back with a write that succeeded.
@@ -46,41 +45,10 @@ where
 ///
 /// # Errors
 /// If the object is undecodable. The error has the metadata as far as it is readable.
-pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Unreadable> {
-    match decode::decode(kind, json) {
-        Ok(object) => {
-            let meta = object.meta();
-            Ok(Observed {
-                namespace: (&*meta.name.namespace).into(),
-                name: (&*meta.name.name).into(),
-                uid: (&*meta.uid).into(),
-                resource_version: meta.resource_version,
-                object,
-            })
-        }
-        Err(unreadable) => Err(Unreadable {
-            why: unreadable.to_string(),
-            namespace: (&*unreadable.namespace).into(),
-            name: (&*unreadable.name).into(),
-            uid: (&*unreadable.uid).into(),
-            resource_version: unreadable.resource_version,
-        }),
-    }
-}
-
-/// Converts a change for core.
-pub fn change(kind: Kind, change: Change<Object>) -> CoreChange {
-    match change {
-        Change::Applied(object) => CoreChange::Applied(object),
-        Change::Unreadable { namespace, name } => {
-            CoreChange::Unreadable { kind, name: ObjectName::new(Text::from(namespace), Text::from(name)) }
-        }
-        Change::Removed { namespace, name, uid, how: _ } => CoreChange::Removed {
-            kind,
-            name: ObjectName::new(Text::from(namespace), Text::from(name)),
-            uid: Text::from(uid),
-        },
-    }
+pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable> {
+    let object = decode::decode(kind, json)?;
+    let Meta { name, uid, resource_version, .. } = object.meta();
+    Ok(Observed { name: name.clone(), uid: uid.clone(), resource_version: *resource_version, object })
 }
 
 /// Converts a plan for the runtime.
@@ -101,7 +69,7 @@ where
         encode::Body::Patch { subresource, resource_version, body } => {
             Verb::Patch { subresource, resource_version, body }
         }
-        encode::Body::Delete { uid } => Verb::Delete { uid: (&*uid).into() },
+        encode::Body::Delete { uid } => Verb::Delete { uid },
     };
     let imported = match &write.action {
         Action::Create(Desired::EndpointSlice(slice))
@@ -112,13 +80,7 @@ where
     };
     let receipt = Receipt { events: write.events, sample: write.sample, imported };
     let told = !receipt.events.is_empty() || receipt.sample.is_some();
-    Request {
-        source: write.kind.into(),
-        namespace: (&*write.at.namespace).into(),
-        name: (&*write.at.name).into(),
-        verb,
-        receipt: told.then(|| receipt.into()),
-    }
+    Request { source: write.kind.into(), name: write.at, verb, receipt: told.then(|| receipt.into()) }
 }
 
 /// Converts Events for the runtime.
@@ -127,9 +89,8 @@ pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
         .into_iter()
         .map(|event| EventRecord {
             source: event.kind.into(),
-            namespace: (&*event.about.namespace).into(),
-            name: (&*event.about.name).into(),
-            uid: (&*event.uid).into(),
+            name: event.about,
+            uid: event.uid,
             severity: if event.reason.is_warning() { Severity::Warning } else { Severity::Normal },
             reason: event.reason.as_str(),
             message: event.message,
@@ -140,7 +101,7 @@ pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
 
 /// Returns the Event for a write that the server rejected for its content, on the object that asked for the write.
 pub fn refusal_event<S: From<Kind>>(
-    about: Option<(Kind, ObjectName, Text)>,
+    about: Option<(Kind, ObjectName, Uid)>,
     refusal: &Refusal<S>,
     component: &'static str,
 ) -> Vec<EventRecord<S>> {
@@ -161,7 +122,7 @@ pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
 /// Returns the Event for a write that is denied, or whose namespace or definition is missing. An error that may pass
 /// by itself gets none. A namespace that is being deleted gets none, because it soon has no users.
 pub fn denial_event<S: From<Kind>>(
-    about: Option<(Kind, ObjectName, Text)>,
+    about: Option<(Kind, ObjectName, Uid)>,
     failure: &Refusal<S>,
     component: &'static str,
 ) -> Vec<EventRecord<S>> {
@@ -182,7 +143,7 @@ pub fn denial_event<S: From<Kind>>(
 /// Returns the message about another writer that undoes this agent's writes; `None` once that is over.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
-    let over = format!("{} {}", fight.kind, ObjectName::new(&*fight.namespace, &*fight.name));
+    let over = format!("{} {}", fight.kind, fight.name);
     Some(format!(
         "another writer undoes what this agent writes to {over} of cluster {}, so it is repaired once a minute only: {by}. Stop \
          that writer",
@@ -192,7 +153,7 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
 
 /// Returns the Event about another writer, on the object that the write was for. Once that is over there is none.
 pub fn fight_event<S: From<Kind>>(
-    about: Option<(Kind, ObjectName, Text)>,
+    about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<S>,
     component: &'static str,
 ) -> Vec<EventRecord<S>> {
@@ -205,11 +166,11 @@ pub fn is_of_going_namespace<S>(failure: &Refusal<S>) -> bool {
 }
 
 fn target<S>(refusal: &Refusal<S>) -> String {
-    format!("{} {}", refusal.kind, ObjectName::new(&*refusal.namespace, &*refusal.name))
+    format!("{} {}", refusal.kind, refusal.name)
 }
 
 fn not_written<S: From<Kind>>(
-    about: Option<(Kind, ObjectName, Text)>,
+    about: Option<(Kind, ObjectName, Uid)>,
     reason: Reason,
     message: String,
     component: &'static str,
@@ -229,8 +190,7 @@ mod tests {
             source: Kind::InternalServiceExport,
             cluster: "hub".to_owned(),
             kind: "InternalServiceExport".to_owned(),
-            namespace: "fleet-member-west".into(),
-            name: "work-app".into(),
+            name: ObjectName::new("fleet-member-west", "work-app"),
             verb: "create",
             status,
             reason: if message == TERMINATING { NAMESPACE_TERMINATING } else { "" }.to_owned(),
@@ -242,7 +202,7 @@ mod tests {
         } else {
             denial_event(about, &refusal, "member-agent")
         };
-        assert!(told.iter().all(|event| (&*event.name, event.severity) == ("app", Severity::Warning)));
+        assert!(told.iter().all(|event| (&*event.name.name, event.severity) == ("app", Severity::Warning)));
         told.into_iter().map(|event| (event.reason, event.message)).collect()
     }
 
@@ -263,8 +223,7 @@ mod tests {
             source: Kind::EndpointSlice,
             cluster: "member".to_owned(),
             kind: "EndpointSlice",
-            namespace: "fleet-system".into(),
-            name: "app-1".into(),
+            name: ObjectName::new("fleet-system", "app-1"),
             by: by.map(str::to_owned),
         };
         let about = || Some((Kind::MultiClusterService, ObjectName::new("work", "app"), "uid".into()));
@@ -272,7 +231,7 @@ mod tests {
         let message = "another writer undoes what this agent writes to EndpointSlice fleet-system/app-1 of cluster member, so it \
                        is repaired once a minute only: field manager \"x\" (endpoints). Stop that writer";
         assert_eq!(told.len(), 1);
-        assert_eq!((told[0].reason, &*told[0].message, &*told[0].name), ("WritesUndone", message, "app"));
+        assert_eq!((told[0].reason, &*told[0].message, &*told[0].name.name), ("WritesUndone", message, "app"));
         assert_eq!(fight_event(about(), &fight(None), "member-agent"), []);
         assert_eq!(fight_message(&fight(None)), None);
     }

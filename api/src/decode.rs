@@ -1,6 +1,6 @@
 //! Decoders from an object's JSON to the compact value in the agents' caches ([`fleetnet_core::model`]).
 //!
-//! An invalid value counts as absent. An object is [`Unreadable`] only if that would be dangerous:
+//! An invalid value counts as absent. An object is [`Undecodable`] only if that would be dangerous:
 //!
 //! - The name, UID or resourceVersion is absent.
 //! - A hub object names no source.
@@ -27,7 +27,7 @@ mod service_import;
 mod shared;
 
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_types::Text;
+use fleetnet_types::Undecodable;
 use lenient::{Field, Shape};
 use meta::{Known, RawMeta};
 use serde::Deserialize;
@@ -36,36 +36,12 @@ use serde::de::value::MapAccessDeserializer;
 
 pub(crate) use meta::finalizer;
 
-/// Object that exists but cannot be decoded. Fields that could not be decoded are empty or 0.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error(
-    "{kind:?} {namespace}/{name} (uid {uid:?}, resourceVersion {resource_version}) cannot be read: {why}; \
-     what was known of it before stays in force until it is corrected or deleted"
-)]
-pub struct Unreadable {
-    /// Kind that was expected.
-    pub kind: Kind,
-    /// Namespace of the object.
-    pub namespace: Text,
-    /// Name of the object.
-    pub name: Text,
-    /// UID of the object.
-    pub uid: Text,
-    /// Resource version of the object.
-    pub resource_version: u64,
-    /// Reason why the object cannot be decoded.
-    pub why: String,
-}
-
-impl Unreadable {
-    fn because(mut self, why: impl Into<String>) -> Self {
-        self.why = why.into();
-        self
-    }
+fn because(identity: Undecodable, why: impl Into<String>) -> Undecodable {
+    Undecodable { why: why.into(), ..identity }
 }
 
 /// Decodes an object of a kind, in the version of [`crate::resources::resource`]. A Namespace may have metadata only.
-pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Unreadable> {
+pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
         Kind::EndpointSlice => object(kind, json, endpoint_slice::read).map(|found| with_excess(found, json)),
@@ -142,15 +118,8 @@ fn object<T: Top>(
     kind: Kind,
     json: &[u8],
     read: impl Fn(Known, T) -> Result<Object, &'static str>,
-) -> Result<Object, Unreadable> {
-    let nothing_known = |why: String| Unreadable {
-        kind,
-        namespace: Text::default(),
-        name: Text::default(),
-        uid: Text::default(),
-        resource_version: 0,
-        why,
-    };
+) -> Result<Object, Undecodable> {
+    let nothing_known = |why: String| Undecodable { why, ..Undecodable::default() };
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
@@ -158,17 +127,17 @@ fn object<T: Top>(
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;
-            let identity = known.identity(kind);
+            let identity = known.identity();
             if known.meta.deleting {
-                return read(known, T::default()).map_err(|why| identity.because(why));
+                return read(known, T::default()).map_err(|why| because(identity, why));
             }
-            return Err(identity.because(error.to_string()));
+            return Err(because(identity, error.to_string()));
         }
     };
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
-    let identity = known.identity(kind);
+    let identity = known.identity();
     let bare = known.meta.deleting.then(|| known.clone());
     let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
-    found.map_err(|why| identity.because(why))
+    found.map_err(|why| because(identity, why))
 }

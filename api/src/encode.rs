@@ -7,7 +7,7 @@ mod patch;
 pub(crate) use parts::content;
 
 use fleetnet_core::plan::{Action, Write};
-use fleetnet_types::Text;
+use fleetnet_types::Uid;
 use serde_json::Value;
 
 /// Request without its URL. The writer adds the URL and the precondition on the resource version.
@@ -30,7 +30,7 @@ pub enum Body {
     /// DELETE of the object with this UID.
     Delete {
         /// UID, the precondition of the delete.
-        uid: Text,
+        uid: Uid,
     },
 }
 

@@ -10,6 +10,7 @@ use fleetnet_core::model::{
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::Uid;
 use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ fn dns() -> ServicePort {
 
 #[test]
 fn a_deletion_is_the_uid_held() {
-    assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &held())), Body::Delete { uid: text("uid-1") });
+    assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &held())), Body::Delete { uid: Uid::from("uid-1") });
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn an_endpoint_slice_export_and_its_copies_are_made() {
 
 #[test]
 fn service_imports_are_made_in_a_member_and_on_the_hub() {
-    let controller = Some(Controller { name: text("mcs"), uid: text("uid-5") });
+    let controller = Some(Controller { name: text("mcs"), uid: Uid::from("uid-5") });
     let in_member = Desired::ServiceImport { controller, finalizer: true };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -290,7 +291,7 @@ fn a_member_says_that_it_is_there_and_the_hub_answers() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
     let renewal = Renewal {
         announcement: announcement.clone(),
-        cluster_uid: Some(text("6c9f0f5e")),
+        cluster_uid: Some(Uid::from("6c9f0f5e")),
         leader: text("member-agent_node-1_ab12"),
         renewed: MADE,
         stopped: None,
@@ -579,13 +580,13 @@ fn a_service_import_gets_its_controller_beside_its_other_owners() {
         api_version: text("v1"),
         kind: text("ConfigMap"),
         name: text("c"),
-        uid: text("uid-3"),
+        uid: Uid::from("uid-3"),
         controller: false,
         block_owner_deletion: false,
     };
     let patch = Patch::ServiceImportOwners {
         others: vec![other],
-        controller: Controller { name: text("mcs"), uid: text("uid-5") },
+        controller: Controller { name: text("mcs"), uid: Uid::from("uid-5") },
         finalizers: with_others(true),
     };
     let expected = json!({

@@ -15,6 +15,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
+use fleetnet_types::Uid;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use property::{cases, for_any};
 use proptest::prelude::*;
@@ -89,7 +90,7 @@ fn merge(target: &mut Value, patch: &Value) {
 fn meta(resource_version: u64, finalizers: Finalizers) -> Meta {
     Meta {
         name: ObjectName::new(AT.0, AT.1),
-        uid: text("uid-1"),
+        uid: "uid-1".into(),
         resource_version,
         generation: 1,
         created: Timestamp(1_767_225_600_000_000),
@@ -116,7 +117,7 @@ fn finalizers() -> impl Strategy<Value = Finalizers> {
 }
 
 fn reference() -> impl Strategy<Value = Reference> {
-    (any_text(), (a_name(), a_name()), any_text(), any_text(), any::<i64>(), option::of(a_moment())).prop_map(
+    (any_text(), (a_name(), a_name()), a_uid(), any_text(), any::<i64>(), option::of(a_moment())).prop_map(
         |(cluster, (namespace, name), uid, resource_version, generation, exported_since)| Reference {
             cluster,
             source: ObjectName::new(namespace, name),
@@ -263,8 +264,12 @@ fn imported_slice() -> impl Strategy<Value = ImportedSlice> {
     })
 }
 
+fn a_uid() -> impl Strategy<Value = Uid> {
+    any_text().prop_map(Uid::from)
+}
+
 fn owners() -> impl Strategy<Value = Vec<Owner>> {
-    let owner = (any_text(), any_text(), any_text(), any_text(), any::<bool>()).prop_map(
+    let owner = (any_text(), any_text(), any_text(), a_uid(), any::<bool>()).prop_map(
         |(api_version, kind, name, uid, block_owner_deletion)| Owner {
             api_version,
             kind,
@@ -434,7 +439,7 @@ fn hub_slices() {
 
 #[test]
 fn service_imports_in_a_member() {
-    let input = (any_text(), any_text(), owners(), finalizers(), import_status());
+    let input = (a_uid(), any_text(), owners(), finalizers(), import_status());
     for_any(cases(256), LEAST, &input, |(uid, name, others, finalizers, status)| {
         let classes = [
             (others.is_empty(), "of one owner"),
@@ -598,7 +603,7 @@ fn derived_services() {
 fn member_agents() {
     let input = (
         (announcement(), announcement()),
-        (option::of(a_name()), option::of(a_name())),
+        (option::of(a_name().prop_map(Uid::from)), option::of(a_name().prop_map(Uid::from))),
         (a_name(), a_name()),
         (a_moment(), a_moment(), option::of(a_moment())),
         announcement(),

@@ -12,7 +12,6 @@ use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
 use crate::index::{Held, Index, Table, Taken};
-use crate::member::Change;
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace, Object,
     ServiceImport,
@@ -23,7 +22,7 @@ use crate::rights::NamespacePolicy;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
 use crate::{distribute, resolve};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,28 +89,31 @@ impl View {
     }
 
     /// Takes in a change seen at `at`, and pushes the keys that it affects.
-    pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => {
-                let (kind, name) = (object.kind(), &object.meta().name);
-                let readable = self.unreadable.remove(kind, name).then(|| name.clone());
-                self.take(object, at, dirty);
-                if let Some(name) = readable {
-                    self.unreadable_dirties(kind, &name, dirty);
-                }
-            }
-            Change::Unreadable { kind, name } => {
+            Change::Applied(object) => self.applied(object, at, dirty),
+            Change::Undecodable { name } => {
                 if self.unreadable.insert(kind, name.clone()) {
                     self.unreadable_dirties(kind, &name, dirty);
                 }
             }
-            Change::Removed { kind, name, uid } => {
+            Change::Removed { name, uid, how: _ } => {
                 let was_unreadable = self.unreadable.remove(kind, &name);
                 self.forget(kind, &name, &uid, at, dirty);
                 if was_unreadable {
                     self.unreadable_dirties(kind, &name, dirty);
                 }
             }
+        }
+    }
+
+    /// Takes in the newest state of an object seen at `at`, and pushes the keys that it affects.
+    pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+        let (kind, name) = (object.kind(), &object.meta().name);
+        let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
+        self.take(object, at, dirty);
+        if let Some(name) = decodable {
+            self.unreadable_dirties(kind, &name, dirty);
         }
     }
 

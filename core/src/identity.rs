@@ -11,7 +11,7 @@
 //!   cluster from when it first saw it.
 
 use crate::limits::RESTART_MICROS;
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{Timestamp, Uid};
 
 /// Ownership of this cluster's id, which decides if the cluster may act in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Ownership {
     Vacant,
     Foreign {
         /// UID of the other cluster's namespace `kube-system`.
-        cluster: Text,
+        cluster: Uid,
         /// Time when the id becomes vacant without a further renewal.
         until: Timestamp,
     },
@@ -38,7 +38,7 @@ pub enum ClusterUid {
     NotRead,
     /// This agent has no right to read the namespace: the check is off.
     NotReadable,
-    Known(Text),
+    Known(Uid),
 }
 
 /// Owner according to the newest MemberAgent.
@@ -54,7 +54,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// UID of its namespace `kube-system`.
-    pub cluster: Text,
+    pub cluster: Uid,
     /// Time when this agent first saw the renewal, on its own clock; for its own renewal, the time when it was sent.
     pub seen: Timestamp,
     /// True if the owner announced a stop. Another cluster may take over soon, but not during a restart.

@@ -31,7 +31,7 @@ use crate::ranges::Range;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
 use crate::{export, import};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid, WatchState};
 use nameless::Nameless;
 use owner::Owners;
 use std::collections::BTreeMap;
@@ -76,17 +76,6 @@ pub enum Key {
     Heartbeat,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly all changes are of the large kind, and none is kept")]
-pub enum Change {
-    /// Newest state of an object.
-    Applied(Object),
-    /// An object that exists but fails to decode.
-    Unreadable { kind: Kind, name: ObjectName },
-    /// An object that is gone.
-    Removed { kind: Kind, name: ObjectName, uid: Text },
-}
-
 /// Everything that the member agent knows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
@@ -123,7 +112,7 @@ pub struct View {
     /// ServiceImport to the MultiClusterServices that request it.
     pub(crate) wanting: Index<ObjectName>,
     /// UID of a MultiClusterService to the ServiceImports that it controls.
-    pub(crate) imports_of: Index<Text>,
+    pub(crate) imports_of: Index<Uid>,
     /// MultiClusterService to the Services derived for it.
     pub(crate) derived_of: Index<ObjectName>,
     /// Name of a derived Service to the MultiClusterServices that have it in their label.
@@ -196,28 +185,31 @@ impl View {
     }
 
     /// Takes in a change seen at `at`, and pushes the keys that it affects.
-    pub fn apply(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Key>) {
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
-            Change::Applied(object) => {
-                let (kind, name) = (object.kind(), &object.meta().name);
-                let readable = self.unreadable.remove(kind, name).then(|| name.clone());
-                self.take(object, at, dirty);
-                if let Some(name) = readable {
-                    self.unreadable_changed(kind, &name, at, dirty);
-                }
-            }
-            Change::Unreadable { kind, name } => {
+            Change::Applied(object) => self.applied(object, at, dirty),
+            Change::Undecodable { name } => {
                 if self.unreadable.insert(kind, name.clone()) {
                     self.unreadable_changed(kind, &name, at, dirty);
                 }
             }
-            Change::Removed { kind, name, uid } => {
+            Change::Removed { name, uid, how: _ } => {
                 let was_unreadable = self.unreadable.remove(kind, &name);
                 self.forget(kind, &name, &uid, at, dirty);
                 if was_unreadable {
                     self.unreadable_changed(kind, &name, at, dirty);
                 }
             }
+        }
+    }
+
+    /// Takes in the newest state of an object seen at `at`, and pushes the keys that it affects.
+    pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
+        let (kind, name) = (object.kind(), &object.meta().name);
+        let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
+        self.take(object, at, dirty);
+        if let Some(name) = decodable {
+            self.unreadable_changed(kind, &name, at, dirty);
         }
     }
 

@@ -7,7 +7,7 @@ mod hub;
 mod object;
 mod slice;
 
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use hub::{
@@ -38,7 +38,7 @@ pub enum Kind {
 pub struct Meta {
     pub name: ObjectName,
     /// UID; an object that was created again under an old name has another.
-    pub uid: Text,
+    pub uid: Uid,
     /// Version for preconditions. It is ignored by all rules except one: the order of claims that are created in one second
     /// ([`crate::claims`]).
     pub resource_version: u64,
@@ -186,7 +186,7 @@ pub struct Owner {
     pub api_version: Text,
     pub kind: Text,
     pub name: Text,
-    pub uid: Text,
+    pub uid: Uid,
     pub controller: bool,
     pub block_owner_deletion: bool,
 }

@@ -5,7 +5,7 @@ use crate::model::{
     MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
 /// Plan of one key.
 ///
@@ -142,7 +142,7 @@ pub enum Action {
         patch: Patch,
     },
     /// DELETE with the UID as precondition.
-    Delete { uid: Text },
+    Delete { uid: Uid },
 }
 
 /// An object to create.
@@ -187,7 +187,7 @@ pub struct Offer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
     pub name: Text,
-    pub uid: Text,
+    pub uid: Uid,
 }
 
 /// Desired state of a derived Service.
@@ -293,7 +293,7 @@ pub enum Patch {
 pub struct Event {
     pub kind: Kind,
     pub about: ObjectName,
-    pub uid: Text,
+    pub uid: Uid,
     /// Reason, which decides the type `Warning` or `Normal`.
     pub reason: Reason,
     pub message: String,

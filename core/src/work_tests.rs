@@ -2,10 +2,11 @@
 //! index or an endpoint.
 
 use crate::hub;
-use crate::member::{self, Change};
+use crate::member;
 use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
 use crate::succession;
 use crate::support::agent::View;
+use crate::support::agent::{KindChange, applied, undecodable};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildSlice, BuildWish, IntoObject, claim, content, derived_service,
     endpoint, found, in_hub_of, internal_export, named, namespace, resolved, seconds, service, service_import, slice,
@@ -44,7 +45,7 @@ fn assert_constant(what: &str, mut work: impl FnMut(usize) -> usize) {
     assert!(measured.iter().all(|steps| steps == &measured[0]), "{what}: {measured:?}");
 }
 
-fn apply<V: View>(view: &mut V, change: Change) -> Vec<V::Key> {
+fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
     let mut dirty = Vec::new();
     view.observe(change, seconds(20), &mut dirty);
     dirty
@@ -90,7 +91,7 @@ fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decode
         for kind in [Kind::EndpointSliceExport, Kind::InternalServiceImport, Kind::InternalServiceExport] {
             for number in 0..objects {
                 let name = in_hub_of("member-9", &format!("undecodable-{number}"));
-                apply(&mut view, Change::Unreadable { kind, name });
+                apply(&mut view, undecodable(kind, name));
             }
         }
         let plan = |key: &hub::Key| view.plan(key, NOW).writes.len();
@@ -101,9 +102,8 @@ fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decode
 #[test]
 fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     let (mut view, _) = imported();
-    let of = |number: usize| Change::Unreadable {
-        kind: Kind::InternalServiceImport,
-        name: in_hub_of("member-10", &format!("undecodable-{number}")),
+    let of = |number: usize| {
+        undecodable(Kind::InternalServiceImport, in_hub_of("member-10", &format!("undecodable-{number}")))
     };
     let first = apply(&mut view, of(0));
     assert!(first.contains(&hub::Key::Service(named("work/app"))), "it may be the claim of member-10: {first:?}");
@@ -135,7 +135,7 @@ fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
     assert_linear("accepting their member as an exporter", |exports| {
         let mut view = rivals(exports);
         let refused = service_import("work/app").version(2).showing(resolved(&["member-1"]));
-        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(refused.object())));
+        let (steps, dirty) = steps_of(|| apply(&mut view, applied(refused.object())));
         assert!(dirty.len() <= 3 * exports, "{} keys for {exports} exports", dirty.len());
         steps
     });
@@ -146,7 +146,7 @@ fn a_change_of_an_export_that_does_not_hold_its_source_plans_no_other() {
     assert_constant("a change of the last one", |exports| {
         let mut view = rivals(exports);
         let Object::EndpointSliceExport(last) = rival(exports - 1) else { unreachable!("a slice") };
-        let change = Change::Applied(Object::EndpointSliceExport(last.carrying(&["10.0.0.9"], 2)));
+        let change = applied(Object::EndpointSliceExport(last.carrying(&["10.0.0.9"], 2)));
         let (steps, dirty) = steps_of(|| apply(&mut view, change));
         assert_eq!(dirty.len(), 1, "{dirty:?}");
         steps
@@ -165,7 +165,7 @@ fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together()
     assert_linear("copies of what is withdrawn", |slices| {
         let mut view = hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number).deleting())));
         let copy = |number: usize| Object::EndpointSliceImport(slice_import("member-3", &emptied(number)));
-        steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, Change::Applied(copy(number)))))).0
+        steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, applied(copy(number)))))).0
     });
 }
 
@@ -182,7 +182,7 @@ fn a_namespace_that_is_made_costs_what_is_exported_from_it() {
         let mut view = hub_view((0..exports).flat_map(other));
         let mut made = namespace("work");
         made.exporters = Some(["member-1".into()].into());
-        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(made.object())));
+        let (steps, dirty) = steps_of(|| apply(&mut view, applied(made.object())));
         assert_eq!(dirty, []);
         steps + 1
     });
@@ -236,7 +236,7 @@ fn the_slices_that_one_exporter_gives_cost_linear_time_together() {
     assert_constant("a change of one", |slices| {
         let mut view = importer(slices);
         let change = given(0).carrying(&["10.0.0.9"], 2);
-        let (steps, dirty) = steps_of(|| apply(&mut view, Change::Applied(Object::EndpointSliceImport(change))));
+        let (steps, dirty) = steps_of(|| apply(&mut view, applied(Object::EndpointSliceImport(change))));
         assert_eq!(dirty.len(), 1, "{dirty:?}");
         steps
     });

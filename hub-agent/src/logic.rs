@@ -8,7 +8,7 @@ use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
 use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, WatchState};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use tracing::warn;
 
@@ -34,7 +34,7 @@ impl Hub {
     }
 
     /// Returns the object whose user must learn what happens to a key.
-    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
+    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
             Key::Service(service) => {
                 let (kind, meta) = self.view.import_or_export_of(service)?;
@@ -56,7 +56,7 @@ impl Logic for Hub {
     type Receipt = Receipt;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
-        self.view.apply(glue::change(source, change), at, dirty);
+        self.view.apply(source, change, at, dirty);
     }
 
     fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -103,7 +103,7 @@ impl Logic for Hub {
             Key::Slice(name) => self.view.slice_export_named(name).map(|export| export.spec.owner.clone()),
             Key::Member(_) => None,
         };
-        let over = (fight.source, ObjectName::new(&*fight.namespace, &*fight.name));
+        let over = (fight.source, fight.name.clone());
         self.view.disputed(service, over, glue::fight_message(fight), dirty);
         glue::fight_event(self.about(key), fight, COMPONENT)
     }
@@ -159,8 +159,7 @@ mod tests {
             source: Kind::EndpointSliceImport,
             cluster: "hub".to_owned(),
             kind: "EndpointSliceImport",
-            namespace: "fleet-member-b".into(),
-            name: "a-work-app-1".into(),
+            name: ObjectName::new("fleet-member-b", "a-work-app-1"),
             by: by.map(str::to_owned),
         }
     }
@@ -177,8 +176,8 @@ mod tests {
         dirty.clear();
         let events = hub.fight(&key, &fight(Some("field manager x")), &mut dirty);
         assert_eq!(dirty, std::slice::from_ref(&service));
-        let told: Vec<_> = events.iter().map(|event| (event.source, &*event.namespace, &*event.name)).collect();
-        assert_eq!(told, [(Kind::EndpointSliceExport, "fleet-member-a", "a-work-app-1")]);
+        let told: Vec<_> = events.iter().map(|event| (event.source, event.name.to_string())).collect();
+        assert_eq!(told, [(Kind::EndpointSliceExport, "fleet-member-a/a-work-app-1".to_owned())]);
 
         dirty.clear();
         assert_eq!(hub.fight(&key, &fight(None), &mut dirty), [], "no Event tells that a fight is over");

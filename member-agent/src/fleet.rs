@@ -12,7 +12,7 @@ use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Event, Plan, Sample, Write};
 use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Refusal, WatchState, WriteEnd};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
 use tracing::debug;
 
@@ -59,15 +59,14 @@ impl Fleet {
     /// Keeps the measured generation of an imported slice that is deleted, also if an earlier process wrote it. The
     /// annotation that recorded it is lost with the slice. Forgets it when the hub removes the EndpointSliceImport.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
-        let Change::Removed { namespace, name, .. } = change else { return };
+        let Change::Removed { name, .. } = change else { return };
         match source {
-            Kind::EndpointSliceImport => self.observed.forget(name),
+            Kind::EndpointSliceImport => self.observed.forget(&name.name),
             Kind::EndpointSlice => {
-                let slice = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
-                let observed = self.view.slices.get(&slice).and_then(|slice| slice.observed_generation);
-                let is_imported = slice.namespace == self.view.settings.fleet_system_namespace;
+                let observed = self.view.slices.get(name).and_then(|slice| slice.observed_generation);
+                let is_imported = name.namespace == self.view.settings.fleet_system_namespace;
                 if let Some(generation) = observed.filter(|_| is_imported) {
-                    self.note_observed(&slice.name, generation);
+                    self.note_observed(&name.name, generation);
                 }
             }
             _ => {}
@@ -92,7 +91,7 @@ impl Fleet {
     }
 
     /// Object that gets the Events about a key.
-    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Text)> {
+    fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name)?;
             Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
@@ -117,18 +116,17 @@ impl Fleet {
     /// True if the object of this undecodable change is in the view already. The decoder of the EndpointSlice
     /// controller can fail on an object that the fleet can read; the fleet then keeps its state.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
-        let Change::Unreadable { namespace, name } = change else { return false };
-        let name = ObjectName::new(Text::from(&**namespace), Text::from(&**name));
+        let Change::Undecodable { name } = change else { return false };
         match source {
-            Kind::Service => self.view.services.get(&name).is_some(),
-            Kind::EndpointSlice => self.view.slices.get(&name).is_some(),
+            Kind::Service => self.view.services.get(name).is_some(),
+            Kind::EndpointSlice => self.view.slices.get(name).is_some(),
             _ => false,
         }
     }
 
     pub(crate) fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.remember_observed(source, &change);
-        self.view.apply(glue::change(source, change), at, dirty);
+        self.view.apply(source, change, at, dirty);
         self.measure_services();
         if matches!(source, Kind::EndpointSliceImport | Kind::InternalServiceImport) {
             let view = &self.view;
@@ -331,8 +329,7 @@ mod tests {
 
     fn loses(fleet: &mut Fleet, kind: Kind, namespace: &str, name: &str) {
         let uid = format!("uid-{name}");
-        let change =
-            Change::Removed { namespace: namespace.into(), name: name.into(), uid: uid.into(), how: Removal::Deleted };
+        let change = Change::Removed { name: ObjectName::new(namespace, name), uid: uid.into(), how: Removal::Deleted };
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 

@@ -3,7 +3,7 @@
 use fleetnet_core::model::Kind;
 use fleetnet_core::plan::{Event, Hindrance};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ObjectName, Uid};
 use tokio::sync::watch;
 
 const COMPONENT: &str = "member-agent";
@@ -34,7 +34,7 @@ impl IdentityReport {
     }
 
     /// Takes the blocking reasons of the newest plan and returns an Event for each new one.
-    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Text>) -> Vec<Event> {
+    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
         let blocked = of_reason(Reason::ClusterIdInUse).map(|hindrance| hindrance.message.clone()).next();
         self.blocked.send_if_modified(|before| {
@@ -67,7 +67,7 @@ mod tests {
     fn who_leads_emits_one_event_for_each_change_and_everybody_says_why_it_is_not_ready() {
         let mut report = IdentityReport::new();
         let blocked = report.blocked();
-        let uid = Text::from("uid");
+        let uid = Uid::from("uid");
         let in_use = || vec![Hindrance { reason: Reason::ClusterIdInUse, message: "owned by another".to_owned() }];
         let shared = || Hindrance { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
         let unchecked = || Hindrance { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };

@@ -81,7 +81,7 @@ impl Member {
     fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
         match (key, &self.endpoints) {
             (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(refusal) => {
-                let told = serving.refused(service, refusal.verb, &refusal.name, &refusal.message);
+                let told = serving.refused(service, refusal.verb, &refusal.name.name, &refusal.message);
                 told.into_iter().map(record).collect()
             }
             _ => Vec::new(),
@@ -104,12 +104,12 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
     match (change, source.input()) {
         (Change::Applied(Local::Endpoints(object)), _) => serving.apply(*object, at, dirty),
         (Change::Applied(Local::Lease(lease)), _) => serving.lease_seen(lease, at),
-        (Change::Removed { namespace, name, .. }, Some(input)) => serving.remove(input, &namespace, &name, at, dirty),
+        (Change::Removed { name, .. }, Some(input)) => serving.remove(input, &name.namespace, &name.name, at, dirty),
         (Change::Removed { .. }, None) => serving.lease_gone(at),
-        (Change::Unreadable { namespace, name }, Some(input)) => {
-            serving.unreadable(input, &namespace, &name, at, dirty);
+        (Change::Undecodable { name }, Some(input)) => {
+            serving.unreadable(input, &name.namespace, &name.name, at, dirty);
         }
-        (Change::Unreadable { .. }, None) => {}
+        (Change::Undecodable { .. }, None) => {}
     }
 }
 
@@ -134,18 +134,13 @@ fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object
         }
         Change::Applied(Object::Endpoints(local)) => (None, Some(Change::Applied(Local::Endpoints(local)))),
         Change::Applied(Object::Lease(lease)) => (None, Some(Change::Applied(Local::Lease(lease)))),
-        Change::Unreadable { namespace, name } => (
-            is_fleets.then(|| Change::Unreadable { namespace: namespace.clone(), name: name.clone() }),
-            is_local.then_some(Change::Unreadable { namespace, name }),
+        Change::Undecodable { name } => (
+            is_fleets.then(|| Change::Undecodable { name: name.clone() }),
+            is_local.then_some(Change::Undecodable { name }),
         ),
-        Change::Removed { namespace, name, uid, how } => (
-            is_fleets.then(|| Change::Removed {
-                namespace: namespace.clone(),
-                name: name.clone(),
-                uid: uid.clone(),
-                how,
-            }),
-            is_local.then_some(Change::Removed { namespace, name, uid, how }),
+        Change::Removed { name, uid, how } => (
+            is_fleets.then(|| Change::Removed { name: name.clone(), uid: uid.clone(), how }),
+            is_local.then_some(Change::Removed { name, uid, how }),
         ),
     }
 }
@@ -324,7 +319,7 @@ impl Logic for Member {
     fn fight(&mut self, key: &Key, fight: &Fight<Source>, dirty: &mut Vec<Key>) -> Vec<EventRecord<Source>> {
         match (key, kind_of(fight.source)) {
             (Key::Fleet(key), Some(kind)) => {
-                let over = (kind, ObjectName::new(&*fight.namespace, &*fight.name));
+                let over = (kind, fight.name.clone());
                 let mut keys = Vec::new();
                 let told = self.fleet.fight(key, over, fight, &mut keys);
                 dirty.extend(keys.into_iter().map(Key::Fleet));
@@ -354,8 +349,7 @@ fn kind_of(source: Source) -> Option<Kind> {
 fn plan(planned: endpoints::Planned) -> Plan<Member> {
     let request = |write: endpoints::SliceWrite| Request {
         source: Source::Fleet(Kind::EndpointSlice),
-        namespace: (&*write.namespace).into(),
-        name: (&*write.name).into(),
+        name: ObjectName::new(&*write.namespace, &*write.name),
         verb: write.verb,
         receipt: Some(Receipt::Endpoints(write.receipt)),
     };
@@ -367,14 +361,13 @@ fn plan(planned: endpoints::Planned) -> Plan<Member> {
 }
 
 fn target(request: &Request<Member>) -> ObjectName {
-    ObjectName::new(&*request.namespace, &*request.name)
+    request.name.clone()
 }
 
 fn record(event: endpoints::ServiceEvent) -> EventRecord<Source> {
     EventRecord {
         source: Source::Fleet(Kind::Service),
-        namespace: (&*event.service.namespace).into(),
-        name: (&*event.service.name).into(),
+        name: event.service,
         uid: (&*event.uid).into(),
         severity: event.severity,
         component: endpoints::Controller::COMPONENT,
@@ -430,8 +423,7 @@ mod tests {
             source: Source::Fleet(Kind::EndpointSlice),
             cluster: "member".to_owned(),
             kind: "EndpointSlice".to_owned(),
-            namespace: "ns".into(),
-            name: "web-1".into(),
+            name: ObjectName::new("ns", "web-1"),
             verb: "patch",
             status,
             reason: String::new(),
@@ -443,7 +435,8 @@ mod tests {
     fn a_write_of_a_slice_that_failed_is_told_on_its_service() {
         let key = Key::Endpoints(ObjectName::new("ns", "web"));
         let told = member().failed(&key, &failure(500, "no space left"));
-        let texts: Vec<_> = told.iter().map(|event| (&*event.name, event.reason, event.message.as_str())).collect();
+        let texts: Vec<_> =
+            told.iter().map(|event| (&*event.name.name, event.reason, event.message.as_str())).collect();
         let message = "Error updating Endpoint Slices for Service ns/web: failed to update web-1 EndpointSlice for \
                        Service ns/web: no space left";
         assert_eq!(texts, [("web", "FailedToUpdateEndpointSlices", message)]);
@@ -590,7 +583,7 @@ mod tests {
     #[test]
     fn what_the_fleet_knows_of_a_service_stays_when_the_controller_asks_for_it_and_it_cannot_be_read() {
         let mut member = member();
-        let unreadable = || Change::Unreadable { namespace: "ns".into(), name: "web".into() };
+        let unreadable = || Change::Undecodable { name: ObjectName::new("ns", "web") };
         let is_known = |member: &Member| {
             member
                 .fleet

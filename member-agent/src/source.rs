@@ -11,8 +11,8 @@ use endpointslice::model::Metadata;
 use fleetnet_agent::glue;
 use fleetnet_core::model::{self as fleet, Kind};
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::{Decoder, Observed, Resource, SourceSpec, Unreadable};
-use fleetnet_types::Timestamp;
+use fleetnet_runtime::{Decoder, Observed, Resource, SourceSpec, Undecodable};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -160,8 +160,7 @@ fn both<T: DeserializeOwned + 'static>(
         }
         match serde_json::from_slice(json) {
             Ok(object) => Ok(observed.map(|fleet| Object::Both(fleet, Box::new(of(object))))),
-            Err(error) => Err(Unreadable {
-                namespace: observed.namespace,
+            Err(error) => Err(Undecodable {
                 name: observed.name,
                 uid: observed.uid,
                 resource_version: observed.resource_version,
@@ -182,13 +181,14 @@ struct WithMetadata {
 fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object> {
     Arc::new(move |json| {
         let WithMetadata { metadata } = serde_json::from_slice(json).unwrap_or_default();
-        let (namespace, name, uid) = ((&*metadata.namespace).into(), (&*metadata.name).into(), (&*metadata.uid).into());
-        let unreadable = |why: String| Unreadable { why, ..Unreadable::default() };
+        let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
+        let uid = Uid::from(&*metadata.uid);
+        let unreadable = |why: String| Undecodable { why, ..Undecodable::default() };
         let version = metadata.resource_version.parse();
         let resource_version = version.map_err(|_| unreadable("its resourceVersion is no number".to_owned()))?;
         match serde_json::from_slice(json) {
-            Ok(object) => Ok(Observed { namespace, name, uid, resource_version, object: of(object) }),
-            Err(error) => Err(Unreadable { namespace, name, uid, resource_version, why: error.to_string() }),
+            Ok(object) => Ok(Observed { name, uid, resource_version, object: of(object) }),
+            Err(error) => Err(Undecodable { name, uid, resource_version, why: error.to_string() }),
         }
     })
 }
@@ -253,11 +253,11 @@ mod tests {
         let json =
             r#"{"metadata":{"namespace":"ns","name":"web-0","uid":"u","resourceVersion":"7"},"spec":"nonsense"}"#;
         let unreadable = decode(json.as_bytes()).expect_err("nonsense");
-        assert_eq!((&*unreadable.namespace, &*unreadable.name, unreadable.resource_version), ("ns", "web-0", 7));
+        assert_eq!((unreadable.name, unreadable.resource_version), (ObjectName::new("ns", "web-0"), 7));
         let observed = decode(json.replace(r#""nonsense""#, "{}").as_bytes()).expect("readable");
         assert_eq!(
-            (&*observed.namespace, &*observed.name, &*observed.uid, observed.resource_version),
-            ("ns", "web-0", "u", 7)
+            (observed.name, &*observed.uid, observed.resource_version),
+            (ObjectName::new("ns", "web-0"), "u", 7)
         );
     }
 

@@ -187,21 +187,21 @@ impl<L: Logic> Engine<L> {
         match event {
             WatchEvent::ListStarted => source.versions.list_started(),
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
-            WatchEvent::Unreadable(unreadable) => {
+            WatchEvent::Undecodable(unreadable) => {
                 let (cluster, kind) = (&source.spec.cluster.name, source.spec.resource.kind);
                 self.metrics.unreadable(cluster, kind);
                 tracing::warn!(
                     cluster,
                     kind,
-                    namespace = &*unreadable.namespace,
-                    name = &*unreadable.name,
+                    namespace = &*unreadable.name.namespace,
+                    name = &*unreadable.name.name,
                     why = unreadable.why,
                     "an object cannot be read: what was known of it is kept; repair or delete it"
                 );
                 source.versions.unreadable(&unreadable, &mut news);
             }
-            WatchEvent::Deleted { namespace, name, uid, resource_version } => {
-                source.versions.deleted(&namespace, &name, &uid, resource_version, &mut news);
+            WatchEvent::Deleted { name, uid, resource_version } => {
+                source.versions.deleted(&name, &uid, resource_version, &mut news);
             }
             WatchEvent::ListEnded { resource_version } => {
                 source.versions.list_ended(resource_version, &mut news);
@@ -407,7 +407,7 @@ impl<L: Logic> Engine<L> {
         }
         let spec = &source.spec;
         let content = writer::content(&request.verb);
-        if source.versions.echoed(&target.namespace, &target.name, content) {
+        if source.versions.echoed(&target.name, content) {
             self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
             return None;
         }
@@ -446,7 +446,7 @@ impl<L: Logic> Engine<L> {
 
     pub(crate) fn held(&self, target: &Target<L::Source>) -> State {
         let source = self.sources.get(&target.source)?;
-        source.versions.held(&target.namespace, &target.name).map(|(uid, version)| (uid.into(), version))
+        source.versions.held(&target.name).map(|(uid, version)| (uid.clone(), version))
     }
 
     pub(crate) fn record(&mut self, record: &EventRecord<L::Source>, occasion: Occasion) {
@@ -457,7 +457,7 @@ impl<L: Logic> Engine<L> {
 }
 
 pub(crate) fn target_of<L: Logic>(request: &Request<L>) -> Target<L::Source> {
-    Target { source: request.source, namespace: request.namespace.clone(), name: request.name.clone() }
+    Target { source: request.source, name: request.name.clone() }
 }
 
 fn version_asked_for(verb: &Verb) -> u64 {

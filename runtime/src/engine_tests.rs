@@ -1,5 +1,6 @@
 //! Tests of the engine's rules, with exact numbers of requests. Time is virtual.
 
+use fleetnet_types::ObjectName;
 use std::time::Duration;
 
 use http::Method;
@@ -8,7 +9,7 @@ use serde_json::json;
 use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logging::Captured;
-use crate::logic::{Unreadable, WatchState, WriteEnd};
+use crate::logic::{Undecodable, WatchState, WriteEnd};
 use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
@@ -1293,15 +1294,14 @@ async fn nothing_is_deleted_before_the_list_that_says_so_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_is_told_before_its_list_is_complete_and_again_once_it_is_gone() {
     let world = World::start(Leadership::Leading);
-    let unreadable = Unreadable {
-        namespace: "ns".into(),
-        name: "a".into(),
+    let unreadable = Undecodable {
+        name: ObjectName::new("ns", "a"),
         uid: "uid-1".into(),
         resource_version: 3,
         why: "nonsense".to_owned(),
     };
     world.send(Source::Wish, WatchEvent::ListStarted).await;
-    world.send(Source::Wish, WatchEvent::Unreadable(unreadable)).await;
+    world.send(Source::Wish, WatchEvent::Undecodable(unreadable)).await;
     world.pass(1).await;
     assert_eq!(world.record().unreadable, ["a"]);
     world.send(Source::Wish, WatchEvent::ListEnded { resource_version: 5 }).await;

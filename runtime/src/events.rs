@@ -9,6 +9,7 @@
 //!
 //! Each cluster has its own queue, so a cluster that does not answer delays only its own Events.
 
+use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -96,11 +97,11 @@ impl Recorder {
         }
         self.log(spec, record);
         self.sequence += 1;
-        let namespace = if record.namespace.is_empty() { "default" } else { &record.namespace };
+        let namespace = if record.name.namespace.is_empty() { "default" } else { &record.name.namespace };
         let now = self.clock.now();
         let name = match occasion {
-            Occasion::NotDone => event_name(&record.name, identity),
-            Occasion::Done | Occasion::Planned => event_name(&record.name, self.number(now)),
+            Occasion::NotDone => event_name(&record.name.name, identity),
+            Occasion::Done | Occasion::Planned => event_name(&record.name.name, self.number(now)),
         };
         let posting = Posting {
             client: spec.cluster.requests.clone(),
@@ -136,7 +137,7 @@ impl Recorder {
 
     /// Logs and counts the Event, with the same reason.
     fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
-        let EventRecord { namespace, name, reason, message, .. } = record;
+        let EventRecord { name: ObjectName { namespace, name }, reason, message, .. } = record;
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
         self.metrics.told(cluster, kind, reason);
         match record.severity {
@@ -154,7 +155,7 @@ impl Recorder {
 /// Returns a hash of the Event's identity, the same in each process.
 fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let about = (&spec.cluster.name, spec.resource.kind, &record.uid, &record.namespace, &record.name);
+    let about = (&spec.cluster.name, spec.resource.kind, &*record.uid, &record.name.namespace, &record.name.name);
     (about, record.component, record.severity.as_str(), record.reason, &record.message).hash(&mut hasher);
     hasher.finish()
 }
@@ -209,9 +210,9 @@ fn event<S>(
         "involvedObject": {
             "apiVersion": about.api_version(),
             "kind": about.kind,
-            "namespace": record.namespace,
-            "name": record.name,
-            "uid": record.uid,
+            "namespace": &*record.name.namespace,
+            "name": &*record.name.name,
+            "uid": &*record.uid,
         },
         "type": record.severity.as_str(),
         "reason": record.reason,

@@ -30,8 +30,7 @@ fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
 fn record(name: &str, message: &str) -> EventRecord<Source> {
     EventRecord {
         source: Source::Copy,
-        namespace: "ns".into(),
-        name: name.into(),
+        name: ObjectName::new("ns", name),
         uid: "uid-1".into(),
         severity: Severity::Warning,
         component: "copier",

@@ -10,6 +10,7 @@
 //!
 //! A fight is reported when its first repair waits. At that time the object shows the change of the other writer, and names it.
 
+use fleetnet_types::Uid;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,7 +21,7 @@ use crate::logic::Verb;
 use crate::slots::Target;
 
 /// UID and version of the known object. `None` if there is none.
-pub(crate) type State = Option<(Box<str>, u64)>;
+pub(crate) type State = Option<(Uid, u64)>;
 
 /// Short identity of an object, because every write is remembered for a minute.
 type Id<S> = (S, u64);
@@ -188,7 +189,7 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
 }
 
 fn id_of<S: Copy>(target: &Target<S>) -> Id<S> {
-    (target.source, hash(&(&target.namespace, &target.name)))
+    (target.source, hash(&(&target.name.namespace, &target.name.name)))
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -200,6 +201,7 @@ fn hash(value: &impl Hash) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fleetnet_types::ObjectName;
     use std::time::Duration;
 
     const THIS: Asked = Asked { content: 1, is_status: false };
@@ -210,7 +212,7 @@ mod tests {
     type Of = Fights<&'static str, u8>;
 
     fn target(name: &str) -> Target<u8> {
-        Target { source: 0, namespace: "ns".into(), name: name.into() }
+        Target { source: 0, name: ObjectName::new("ns", name) }
     }
 
     fn at(version: u64) -> State {

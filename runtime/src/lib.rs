@@ -6,9 +6,9 @@
 pub mod admin;
 mod answers;
 pub mod backoff;
-mod change;
 pub mod client;
 pub mod clock;
+mod decoder;
 mod demand;
 mod engine;
 pub mod events;
@@ -35,5 +35,5 @@ mod writer;
 
 pub use logic::{
     Change, Decoder, EventRecord, Fight, LaneId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Removal,
-    Request, Resource, Severity, SourceSpec, Unreadable, Verb, WatchState, WriteEnd,
+    Request, Resource, Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd,
 };

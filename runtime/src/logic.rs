@@ -8,10 +8,10 @@
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-pub use crate::change::{Change, Decoder, Observed, Removal, Unreadable};
 use crate::client::Cluster;
-use fleetnet_types::Timestamp;
-pub use fleetnet_types::{Resource, Severity, WatchState};
+pub use crate::decoder::Decoder;
+pub use fleetnet_types::{Change, Observed, Removal, Resource, Severity, Undecodable, WatchState};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Agent: a view of the objects that it watches, and a pure function from that view to writes.
 ///
@@ -209,9 +209,7 @@ impl<L: Logic> Debug for Plan<L> {
 pub struct Request<L: Logic> {
     /// Source of the target: gives the cluster, the resource, and the decoder of the answer.
     pub source: L::Source,
-    /// Namespace; empty for cluster-scoped kinds.
-    pub namespace: Box<str>,
-    pub name: Box<str>,
+    pub name: ObjectName,
     pub verb: Verb,
     /// Passed to [`Logic::written`] once the write is known to be done.
     pub receipt: Option<L::Receipt>,
@@ -219,13 +217,7 @@ pub struct Request<L: Logic> {
 
 impl<L: Logic> Clone for Request<L> {
     fn clone(&self) -> Self {
-        Self {
-            source: self.source,
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            verb: self.verb.clone(),
-            receipt: self.receipt.clone(),
-        }
+        Self { source: self.source, name: self.name.clone(), verb: self.verb.clone(), receipt: self.receipt.clone() }
     }
 }
 
@@ -235,7 +227,6 @@ where
 {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
-            && self.namespace == other.namespace
             && self.name == other.name
             && self.verb == other.verb
             && self.receipt == other.receipt
@@ -246,7 +237,6 @@ impl<L: Logic> Debug for Request<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("source", &self.source)
-            .field("namespace", &self.namespace)
             .field("name", &self.name)
             .field("verb", &self.verb)
             .field("receipt", &self.receipt)
@@ -283,7 +273,7 @@ pub enum Verb {
         body: serde_json::Value,
     },
     /// DELETE with the UID as the precondition.
-    Delete { uid: Box<str> },
+    Delete { uid: Uid },
 }
 
 impl Verb {
@@ -326,10 +316,7 @@ pub struct Refusal<S> {
     pub cluster: String,
     /// Kind of the target.
     pub kind: String,
-    /// Namespace of the target; empty for cluster-scoped kinds.
-    pub namespace: Box<str>,
-    /// Name of the target.
-    pub name: Box<str>,
+    pub name: ObjectName,
     /// Verb, as in [`Verb::as_str`].
     pub verb: &'static str,
     pub status: u16,
@@ -345,9 +332,7 @@ pub struct Fight<S> {
     pub source: S,
     pub cluster: String,
     pub kind: &'static str,
-    /// Namespace of the object; empty for cluster-scoped kinds.
-    pub namespace: Box<str>,
-    pub name: Box<str>,
+    pub name: ObjectName,
     /// Name of the other writer, as far as the object tells, for people. `None` if the fight is over: the last repair has
     /// lasted for a minute, or there is nothing left to repair.
     pub by: Option<String>,
@@ -358,10 +343,8 @@ pub struct Fight<S> {
 pub struct EventRecord<S> {
     /// Source of the object that the Event is about: gives its cluster, apiVersion and kind.
     pub source: S,
-    /// Namespace of that object. Empty for cluster-scoped kinds, whose Events go to `default`.
-    pub namespace: Box<str>,
-    pub name: Box<str>,
-    pub uid: Box<str>,
+    pub name: ObjectName,
+    pub uid: Uid,
     pub severity: Severity,
     /// Reporting component, as `source.component` of the Event.
     pub component: &'static str,

@@ -92,7 +92,7 @@ impl<L: Logic> Engine<L> {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
                 // A GET does not tell whether the object is all that the write would make of it.
                 if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
-                    source.versions.remember_echo(&target.namespace, &target.name, ended.content);
+                    source.versions.remember_echo(&target.name, ended.content);
                 }
             }
             Seen::Gone => {
@@ -103,7 +103,7 @@ impl<L: Logic> Engine<L> {
                     }
                 };
                 if let Some(uid) = meant {
-                    source.versions.gone(&target.namespace, &target.name, uid, &mut news);
+                    source.versions.gone(&target.name, uid, &mut news);
                 }
             }
             Seen::Nothing => {}
@@ -159,7 +159,7 @@ impl<L: Logic> Engine<L> {
         let (cluster, kind) = (spec.cluster.name.as_str(), spec.resource.kind);
         let (verb, verdict) = (ended.request.verb.as_str(), &ended.outcome.verdict);
         self.metrics.wrote(cluster, kind, verb, verdict.as_str(), ended.outcome.took);
-        let (namespace, name) = (&*ended.request.namespace, &*ended.request.name);
+        let (namespace, name) = (&*ended.request.name.namespace, &*ended.request.name.name);
         match verdict {
             Verdict::Done => tracing::debug!(cluster, kind, namespace, name, verb, "written"),
             Verdict::Conflict { message } => {
@@ -237,7 +237,6 @@ fn refusal<L: Logic>(
         source: spec.source,
         cluster: spec.cluster.name.clone(),
         kind: spec.resource.kind.to_owned(),
-        namespace: ended.request.namespace.clone(),
         name: ended.request.name.clone(),
         verb: ended.request.verb.as_str(),
         status,

@@ -106,9 +106,9 @@ impl<L: Logic> Engine<L> {
     /// Reports a fight that has begun, with its other writer, or that is over.
     fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
-        let Target { source: id, namespace, name } = target;
+        let Target { source: id, name } = target;
         let (cluster, kind) = (source.spec.cluster.name.clone(), source.spec.resource.kind);
-        let (namespace_said, name_said) = (&*namespace, &*name);
+        let (namespace_said, name_said) = (&*name.namespace, &*name.name);
         match &by {
             None => tracing::info!(
                 cluster,
@@ -127,7 +127,7 @@ impl<L: Logic> Engine<L> {
                  stop that writer (the audit log has its requests)"
             ),
         }
-        let fight = Fight { source: id, cluster, kind, namespace, name, by };
+        let fight = Fight { source: id, cluster, kind, name: name.clone(), by };
         let mut keys = Vec::new();
         for record in self.logic.fight(&key, &fight, &mut keys) {
             self.record(&record, Occasion::NotDone);

@@ -5,6 +5,7 @@
 //! A free slot is reserved for the key that has waited for it, so no later key can take it. A cluster that is down fills only
 //! its own slots, and a full flow does not delay others.
 
+use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -21,8 +22,7 @@ const BURST: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target<S> {
     pub(crate) source: S,
-    pub(crate) namespace: Box<str>,
-    pub(crate) name: Box<str>,
+    pub(crate) name: ObjectName,
 }
 
 /// Number of a cluster of this engine.

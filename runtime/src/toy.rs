@@ -8,6 +8,7 @@
     reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
 )]
 
+use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,7 +32,7 @@ use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
     Change, EventRecord, Fight, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec,
-    Unreadable, Verb, WatchState, WriteEnd,
+    Undecodable, Verb, WatchState, WriteEnd,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -91,8 +92,7 @@ impl Thing {
 
     pub(crate) fn observed(self) -> Observed<Self> {
         Observed {
-            namespace: "ns".into(),
-            name: self.name.as_str().into(),
+            name: ObjectName::new("ns", self.name.as_str()),
             uid: self.uid.as_str().into(),
             resource_version: self.version,
             object: self,
@@ -105,8 +105,8 @@ impl Thing {
     }
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Unreadable> {
-    let unreadable = |why: &str| Unreadable { why: why.to_owned(), ..Unreadable::default() };
+pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
+    let unreadable = |why: &str| Undecodable { why: why.to_owned(), ..Undecodable::default() };
     let value: Value = serde_json::from_slice(bytes).map_err(|error| unreadable(&error.to_string()))?;
     let metadata = &value["metadata"];
     let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
@@ -213,14 +213,14 @@ impl Copier {
             }
         };
         let receipt = Some(format!("{name}={value}"));
-        writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt });
+        writes.push(Request { source, name: ObjectName::new("ns", name), verb, receipt });
     }
 
     fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Self>>) {
         let wanted_by_another = self.things.values().any(|wish| wish.into.as_deref() == Some(name));
         if !wanted_by_another && let Some(thing) = self.things.get(&(source, name.to_owned())) {
             let verb = Verb::Delete { uid: thing.uid.as_str().into() };
-            writes.push(Request { source, namespace: "ns".into(), name: name.into(), verb, receipt: None });
+            writes.push(Request { source, name: ObjectName::new("ns", name), verb, receipt: None });
         }
     }
 }
@@ -242,14 +242,14 @@ impl Logic for Copier {
                 }
                 name
             }
-            Change::Unreadable { name, .. } => {
-                lock(&self.record).unreadable.push(name.clone().into());
-                name.into()
+            Change::Undecodable { name, .. } => {
+                lock(&self.record).unreadable.push(name.name.to_string());
+                name.name.to_string()
             }
             Change::Removed { name, uid, .. } => {
-                lock(&self.record).removed.push(uid.into());
-                self.things.remove(&(source, name.to_string()));
-                name.into()
+                lock(&self.record).removed.push(uid.to_string());
+                self.things.remove(&(source, name.name.to_string()));
+                name.name.to_string()
             }
         };
         dirty.extend(self.dirty_keys(source, &name));
@@ -326,7 +326,7 @@ impl Logic for Copier {
     }
 
     fn begun(&mut self, _key: &String, request: &Request<Self>) {
-        lock(&self.record).begun.push(format!("{} {}", request.verb.as_str(), request.name));
+        lock(&self.record).begun.push(format!("{} {}", request.verb.as_str(), request.name.name));
     }
 
     fn ended(
@@ -338,7 +338,7 @@ impl Logic for Copier {
         _dirty: &mut Vec<String>,
     ) {
         let told = lock(&self.record).applied.len();
-        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name), end, told));
+        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, told));
     }
 
     fn not_done(&mut self, key: &String, failure: &Refusal<Source>, _at: Timestamp) {
@@ -359,8 +359,7 @@ impl Logic for Copier {
         lock(&self.record).refused.push(format!("{key}: {} {}", refusal.status, refusal.reason));
         vec![EventRecord {
             source: Source::Wish,
-            namespace: "ns".into(),
-            name: key.as_str().into(),
+            name: ObjectName::new("ns", key.as_str()),
             uid: format!("wish-{key}").into(),
             severity: Severity::Warning,
             component: "copier",
@@ -370,9 +369,9 @@ impl Logic for Copier {
     }
 
     fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<EventRecord<Source>> {
-        let Fight { cluster, kind, namespace, name, by, .. } = fight;
+        let Fight { cluster, kind, name, by, .. } = fight;
         let end = by.as_ref().map_or_else(|| "is over".to_owned(), |by| format!("with {by}"));
-        lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {namespace}/{name} {end}"));
+        lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {name} {end}"));
         Vec::new()
     }
 
@@ -715,8 +714,8 @@ impl State {
         if let Some(object) = self.objects.remove(path) {
             self.revision += 1;
             let resource_version = self.revision;
-            let Observed { namespace, name, uid, .. } = decode(object.to_string().as_bytes()).expect("as stored");
-            self.events.push_back((source, WatchEvent::Deleted { namespace, name, uid, resource_version }));
+            let Observed { name, uid, .. } = decode(object.to_string().as_bytes()).expect("as stored");
+            self.events.push_back((source, WatchEvent::Deleted { name, uid, resource_version }));
         }
     }
 }
@@ -820,9 +819,9 @@ impl World {
 
     pub(crate) async fn unwish(&mut self, name: &str) {
         self.wish_version += 1;
-        let (namespace, name, uid) = ("ns".into(), name.into(), format!("wish-{name}").into());
+        let (name, uid) = (ObjectName::new("ns", name), format!("wish-{name}").into());
         let resource_version = self.wish_version + 1;
-        self.send(Source::Wish, WatchEvent::Deleted { namespace, name, uid, resource_version }).await;
+        self.send(Source::Wish, WatchEvent::Deleted { name, uid, resource_version }).await;
     }
 
     /// Sends the events of both servers since the last call.

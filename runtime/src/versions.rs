@@ -17,17 +17,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::limits::TOMBSTONES_PER_SOURCE;
-use crate::logic::{Change, Observed, Removal, Unreadable};
+use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 
 /// Known versions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
 pub struct Versions<O> {
-    held: BTreeMap<Name, Held>,
+    held: BTreeMap<ObjectName, Held>,
     /// Undecodable objects without a known state.
-    unreadable: BTreeMap<Name, Unread>,
+    unreadable: BTreeMap<ObjectName, Unread>,
     tombstones: Tombstones,
     /// Objects to report again with the next list.
-    retold: BTreeSet<Name>,
+    retold: BTreeSet<ObjectName>,
     /// Newest version that the watch has shown. Everything up to it has been reported.
     passed: u64,
     /// Number of lists started.
@@ -35,16 +35,9 @@ pub struct Versions<O> {
     list: Option<List<O>>,
 }
 
-/// Namespace and name of an object. The namespace is empty for cluster-scoped kinds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
-    namespace: Box<str>,
-    name: Box<str>,
-}
-
 #[derive(Debug)]
 struct Held {
-    uid: Box<str>,
+    uid: Uid,
     version: u64,
     /// Number of the last list that had the object.
     listed: u64,
@@ -58,7 +51,7 @@ struct Held {
 #[derive(Debug)]
 struct Unread {
     /// Empty if it does not decode either.
-    uid: Box<str>,
+    uid: Uid,
     /// 0 if it does not decode either.
     version: u64,
     /// Number of the last list that had the object.
@@ -73,9 +66,9 @@ struct List<O> {
     /// True if the list had an object without a readable name. Absence from the list then proves nothing.
     blind: bool,
     /// Listed states that are older than the known ones. They count only if the server's data went back in time.
-    overtaken: BTreeMap<Name, Observed<O>>,
+    overtaken: BTreeMap<ObjectName, Observed<O>>,
     /// Objects deleted during the list, because streaming lists carry live events.
-    deleted: BTreeSet<Box<str>>,
+    deleted: BTreeSet<Uid>,
 }
 
 impl<O> Default for Versions<O> {
@@ -112,7 +105,7 @@ impl<O> Versions<O> {
 
     /// Takes an object that the watch or a list shows.
     pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
-        let name = Name::of(&observed.namespace, &observed.name);
+        let name = observed.name.clone();
         self.pass(observed.resource_version);
         let overtaken = self.tombstones.has(&observed.uid)
             || self.held.get(&name).is_some_and(|held| held.version > observed.resource_version);
@@ -138,15 +131,15 @@ impl<O> Versions<O> {
     ///
     /// The object exists, so its known state stays. Without one, it is reported as unreadable. This also applies to late events
     /// of an object that this agent deleted, whose end is then on its way.
-    pub fn unreadable(&mut self, unreadable: &Unreadable, news: &mut Vec<Change<O>>) {
+    pub fn unreadable(&mut self, unreadable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(unreadable.resource_version);
-        if unreadable.name.is_empty() {
+        if unreadable.name.name.is_empty() {
             if let Some(list) = &mut self.list {
                 list.blind = true;
             }
             return;
         }
-        let name = Name::of(&unreadable.namespace, &unreadable.name);
+        let name = unreadable.name.clone();
         let replaced = self.held.get(&name).is_some_and(|held| {
             !unreadable.uid.is_empty() && held.uid != unreadable.uid && held.version < unreadable.resource_version
         });
@@ -155,27 +148,26 @@ impl<O> Versions<O> {
         }
         let is_new = !self.held.contains_key(&name) && self.note_unreadable(&name, unreadable);
         if self.retold.remove(&name) || is_new {
-            news.push(name.clone().unreadable());
+            news.push(Change::Undecodable { name: name.clone() });
         }
         self.mark_listed(&name);
     }
 
     /// Takes a deletion that the watch shows.
-    pub fn deleted(&mut self, namespace: &str, name: &str, uid: &str, version: u64, news: &mut Vec<Change<O>>) {
-        let name = Name::of(namespace, name);
+    pub fn deleted(&mut self, name: &ObjectName, uid: &Uid, version: u64, news: &mut Vec<Change<O>>) {
         self.pass(version);
         self.tombstones.remove(uid);
         if let Some(list) = &mut self.list {
-            list.deleted.insert(uid.into());
-            if list.overtaken.get(&name).is_some_and(|listed| &*listed.uid == uid) {
-                list.overtaken.remove(&name);
+            list.deleted.insert(uid.clone());
+            if list.overtaken.get(name).is_some_and(|listed| listed.uid == *uid) {
+                list.overtaken.remove(name);
             }
         }
-        if self.held.get(&name).is_some_and(|held| &*held.uid == uid) {
-            self.drop_held(&name, Removal::Deleted, news);
+        if self.held.get(name).is_some_and(|held| held.uid == *uid) {
+            self.drop_held(name, Removal::Deleted, news);
         }
-        if self.unreadable.get(&name).is_some_and(|unread| unread.uid.is_empty() || &*unread.uid == uid) {
-            self.drop_unreadable(&name, Removal::Deleted, news);
+        if self.unreadable.get(name).is_some_and(|unread| unread.uid.is_empty() || unread.uid == *uid) {
+            self.drop_unreadable(name, Removal::Deleted, news);
         }
     }
 
@@ -196,14 +188,14 @@ impl<O> Versions<O> {
         if !list.blind {
             self.drop_unlisted(version, rolled_back, news);
         }
-        news.extend(std::mem::take(&mut self.retold).into_iter().map(Name::unreadable));
+        news.extend(std::mem::take(&mut self.retold).into_iter().map(|name| Change::Undecodable { name }));
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });
         self.passed = version;
     }
 
     /// Takes the object in the answer to an own write or a GET. Returns true if it is now the known state.
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
-        let name = Name::of(&observed.namespace, &observed.name);
+        let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
         let overtaken = self.unreadable.get(&name).is_some_and(|unread| unread.version >= observed.resource_version);
         if deleted_meanwhile || overtaken || self.tombstones.has(&observed.uid) {
@@ -230,23 +222,22 @@ impl<O> Versions<O> {
     }
 
     /// Takes the confirmation of the server that the object of this UID no longer exists.
-    pub fn gone(&mut self, namespace: &str, name: &str, uid: &str, news: &mut Vec<Change<O>>) {
-        let name = Name::of(namespace, name);
-        if self.held.get(&name).is_some_and(|held| &*held.uid == uid) {
+    pub fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
+        if self.held.get(name).is_some_and(|held| held.uid == *uid) {
             self.tombstones.insert(uid);
-            self.drop_held(&name, Removal::Deleted, news);
+            self.drop_held(name, Removal::Deleted, news);
         }
     }
 
     /// Returns UID and version of the known object of this name.
     #[must_use]
-    pub fn held(&self, namespace: &str, name: &str) -> Option<(&str, u64)> {
-        self.held.get(&Name::of(namespace, name)).map(|held| (&*held.uid, held.version))
+    pub fn held(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
+        self.held.get(name).map(|held| (&held.uid, held.version))
     }
 
     /// Remembers that the answer to a write of this content had exactly the known version.
-    pub fn remember_echo(&mut self, namespace: &str, name: &str, content: u64) {
-        if let Some(held) = self.held.get_mut(&Name::of(namespace, name))
+    pub fn remember_echo(&mut self, name: &ObjectName, content: u64) {
+        if let Some(held) = self.held.get_mut(name)
             && !held.echoes.contains(&content)
         {
             held.echoes.push(content);
@@ -255,8 +246,8 @@ impl<O> Versions<O> {
 
     /// True if the answer to a write of this content had exactly the known version. Sending it again changes nothing.
     #[must_use]
-    pub fn echoed(&self, namespace: &str, name: &str, content: u64) -> bool {
-        self.held.get(&Name::of(namespace, name)).is_some_and(|held| held.echoes.contains(&content))
+    pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
+        self.held.get(name).is_some_and(|held| held.echoes.contains(&content))
     }
 
     #[must_use]
@@ -276,13 +267,13 @@ impl<O> Versions<O> {
         }
     }
 
-    fn mark_listed(&mut self, name: &Name) {
+    fn mark_listed(&mut self, name: &ObjectName) {
         if self.list.is_some() {
             self.mark_listed_in(name, self.lists);
         }
     }
 
-    fn mark_listed_in(&mut self, name: &Name, list: u64) {
+    fn mark_listed_in(&mut self, name: &ObjectName, list: u64) {
         if let Some(held) = self.held.get_mut(name) {
             held.listed = list;
         }
@@ -292,13 +283,13 @@ impl<O> Versions<O> {
     }
 
     /// Remembers an undecodable object. Returns true if that is new.
-    fn note_unreadable(&mut self, name: &Name, unreadable: &Unreadable) -> bool {
-        let Unreadable { uid, resource_version, .. } = unreadable;
+    fn note_unreadable(&mut self, name: &ObjectName, unreadable: &Undecodable) -> bool {
+        let Undecodable { uid, resource_version, .. } = unreadable;
         let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
         self.unreadable.insert(name.clone(), unread).is_none()
     }
 
-    fn take(&mut self, name: &Name, observed: Observed<O>, news: &mut Vec<Change<O>>) {
+    fn take(&mut self, name: &ObjectName, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         if self.held.get(name).is_some_and(|held| held.uid != observed.uid) {
             self.drop_held(name, Removal::Deleted, news);
         }
@@ -313,7 +304,7 @@ impl<O> Versions<O> {
 
     fn drop_unlisted(&mut self, version: u64, rolled_back: bool, news: &mut Vec<Change<O>>) {
         let outdated = |held: &Held| held.version <= version || (rolled_back && held.answered != self.lists);
-        let unlisted: Vec<Name> = self
+        let unlisted: Vec<ObjectName> = self
             .held
             .iter()
             .filter(|(_, held)| held.listed != self.lists && outdated(held))
@@ -329,51 +320,38 @@ impl<O> Versions<O> {
         }
     }
 
-    fn drop_held(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
+    fn drop_held(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(held) = self.held.remove(name) {
             self.retold.remove(name);
-            let Name { namespace, name } = name.clone();
-            news.push(Change::Removed { namespace, name, uid: held.uid, how });
+            news.push(Change::Removed { name: name.clone(), uid: held.uid, how });
         }
     }
 
-    fn drop_unreadable(&mut self, name: &Name, how: Removal, news: &mut Vec<Change<O>>) {
+    fn drop_unreadable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(unread) = self.unreadable.remove(name) {
             self.retold.remove(name);
-            let Name { namespace, name } = name.clone();
-            news.push(Change::Removed { namespace, name, uid: unread.uid, how });
+            news.push(Change::Removed { name: name.clone(), uid: unread.uid, how });
         }
-    }
-}
-
-impl Name {
-    fn of(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    fn unreadable<O>(self) -> Change<O> {
-        let Self { namespace, name } = self;
-        Change::Unreadable { namespace, name }
     }
 }
 
 /// UIDs of objects that are known to be gone before the watch has shown it, oldest first.
 #[derive(Debug, Default)]
 struct Tombstones {
-    order_of: BTreeMap<Box<str>, u64>,
-    by_order: BTreeMap<u64, Box<str>>,
+    order_of: BTreeMap<Uid, u64>,
+    by_order: BTreeMap<u64, Uid>,
     next: u64,
 }
 
 impl Tombstones {
-    fn has(&self, uid: &str) -> bool {
+    fn has(&self, uid: &Uid) -> bool {
         self.order_of.contains_key(uid)
     }
 
-    fn insert(&mut self, uid: &str) {
+    fn insert(&mut self, uid: &Uid) {
         self.remove(uid);
-        self.order_of.insert(uid.into(), self.next);
-        self.by_order.insert(self.next, uid.into());
+        self.order_of.insert(uid.clone(), self.next);
+        self.by_order.insert(self.next, uid.clone());
         self.next += 1;
         if self.by_order.len() > TOMBSTONES_PER_SOURCE
             && let Some((_, oldest)) = self.by_order.pop_first()
@@ -382,7 +360,7 @@ impl Tombstones {
         }
     }
 
-    fn remove(&mut self, uid: &str) {
+    fn remove(&mut self, uid: &Uid) {
         if let Some(order) = self.order_of.remove(uid) {
             self.by_order.remove(&order);
         }

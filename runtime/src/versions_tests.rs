@@ -12,11 +12,11 @@ use super::*;
 type News = Vec<Change<u64>>;
 
 fn object(name: &str, uid: &str, version: u64) -> Observed<u64> {
-    Observed { namespace: "ns".into(), name: name.into(), uid: uid.into(), resource_version: version, object: version }
+    Observed { name: ObjectName::new("ns", name), uid: uid.into(), resource_version: version, object: version }
 }
 
 fn removed(name: &str, uid: &str, how: Removal) -> Change<u64> {
-    Change::Removed { namespace: "ns".into(), name: name.into(), uid: uid.into(), how }
+    Change::Removed { name: ObjectName::new("ns", name), uid: uid.into(), how }
 }
 
 fn applied(version: u64) -> Change<u64> {
@@ -24,7 +24,7 @@ fn applied(version: u64) -> Change<u64> {
 }
 
 fn unread(name: &str) -> Change<u64> {
-    Change::Unreadable { namespace: "ns".into(), name: name.into() }
+    Change::Undecodable { name: ObjectName::new("ns", name) }
 }
 
 /// Input of a step of the table.
@@ -49,17 +49,19 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
         match *step {
             Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut news),
             Step::Unreadable(name, uid, resource_version) => {
-                let (namespace, why) = ("ns".into(), String::new());
-                let it = Unreadable { namespace, name: name.into(), uid: uid.into(), resource_version, why };
+                let (name, why) = (ObjectName::new("ns", name), String::new());
+                let it = Undecodable { name, uid: uid.into(), resource_version, why };
                 versions.unreadable(&it, &mut news);
             }
-            Step::Deleted(name, uid, version) => versions.deleted("ns", name, uid, version, &mut news),
+            Step::Deleted(name, uid, version) => {
+                versions.deleted(&ObjectName::new("ns", name), &uid.into(), version, &mut news);
+            }
             Step::ListStarted => versions.list_started(),
             Step::ListEnded(version) => versions.list_ended(version, &mut news),
             Step::Answered(name, uid, version) => {
                 versions.answered(object(name, uid, version), &mut news);
             }
-            Step::Gone(name, uid) => versions.gone("ns", name, uid, &mut news),
+            Step::Gone(name, uid) => versions.gone(&ObjectName::new("ns", name), &uid.into(), &mut news),
             Step::TellAgain => versions.tell_again(),
         }
     }
@@ -178,11 +180,11 @@ fn tombstones_are_bounded() {
     for number in 0..=TOMBSTONES_PER_SOURCE as u64 {
         let uid = number.to_string();
         versions.seen(object("a", &uid, number + 1), &mut news);
-        versions.gone("ns", "a", &uid, &mut news);
+        versions.gone(&ObjectName::new("ns", "a"), &uid.as_str().into(), &mut news);
     }
     assert_eq!(versions.tombstones.by_order.len(), TOMBSTONES_PER_SOURCE);
     assert_eq!(versions.tombstones.order_of.len(), TOMBSTONES_PER_SOURCE);
-    assert!(!versions.tombstones.has("0"));
+    assert!(!versions.tombstones.has(&"0".into()));
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn an_unreadable_object_of_which_nothing_is_held_is_told_once_and_kept_through_l
     assert_eq!(run(&mut versions, &[Unread("a", "1", 21)]), []);
     assert_eq!(run(&mut versions, &[ListStarted, Unread("a", "1", 21), ListEnded(30)]), []);
     assert_eq!(run(&mut versions, &[ListStarted, Unread("", "", 0), ListEnded(40)]), [], "that list proves nothing");
-    assert_eq!((versions.len(), versions.held("ns", "a")), (0, None));
+    assert_eq!((versions.len(), versions.held(&ObjectName::new("ns", "a"))), (0, None));
 }
 
 #[test]
@@ -306,13 +308,14 @@ fn what_cannot_be_told_again_is_told_to_be_unreadable_and_is_not_gone() {
 fn an_echo_is_known_for_the_version_that_it_was_answered_with_alone() {
     let mut versions = Versions::default();
     run(&mut versions, &[Answered("a", "1", 10)]);
-    versions.remember_echo("ns", "a", 7);
-    versions.remember_echo("ns", "a", 8);
-    assert!(versions.echoed("ns", "a", 7) && versions.echoed("ns", "a", 8));
+    let a = ObjectName::new("ns", "a");
+    versions.remember_echo(&a, 7);
+    versions.remember_echo(&a, 8);
+    assert!(versions.echoed(&a, 7) && versions.echoed(&a, 8));
     run(&mut versions, &[Seen("a", "1", 10)]);
-    assert!(versions.echoed("ns", "a", 7), "the echo in the watch is the same version");
+    assert!(versions.echoed(&a, 7), "the echo in the watch is the same version");
     run(&mut versions, &[Seen("a", "1", 11)]);
-    assert!(!versions.echoed("ns", "a", 7));
+    assert!(!versions.echoed(&a, 7));
 }
 
 /// Move in a history of a server, its watch and a client that writes.
@@ -415,7 +418,7 @@ impl World {
             Move::OwnChange(name) => self.own(name, |world| world.change(name)),
             Move::OwnDelete(name) => self.own(name, |world| world.delete(name)),
             Move::Get(name) => self.own(name, |world| {
-                let held = world.versions.held("ns", NAMES[name]).map(|(uid, _)| uid.to_owned());
+                let held = world.versions.held(&ObjectName::new("ns", NAMES[name])).map(|(uid, _)| uid.to_string());
                 let found = world.objects.get(&name).map(|(uid, version)| Pending::Object(uid.clone(), *version));
                 found.or(held.map(Pending::Gone))
             }),
@@ -473,7 +476,7 @@ impl World {
             }
             Some(Pending::Gone(uid)) => {
                 self.note(self.ended.contains(&uid), LATE_END);
-                self.versions.gone("ns", NAMES[name], &uid, &mut news);
+                self.versions.gone(&ObjectName::new("ns", NAMES[name]), &uid.as_str().into(), &mut news);
             }
             None => {}
         }
@@ -494,7 +497,12 @@ impl World {
                             self.versions.seen(object(NAMES[name], &uid, version), &mut news);
                         }
                         WatchEvent::Deleted(name, uid, version) => {
-                            self.versions.deleted("ns", NAMES[name], &uid, version, &mut news);
+                            self.versions.deleted(
+                                &ObjectName::new("ns", NAMES[name]),
+                                &uid.as_str().into(),
+                                version,
+                                &mut news,
+                            );
                         }
                     }
                 }
@@ -533,13 +541,13 @@ impl World {
                     let before = self.view.insert(uid.clone(), version);
                     assert!(before < Some(version), "{uid} went back from {before:?} to {version}");
                 }
-                Change::Unreadable { name, .. } => panic!("{name} can be read"),
+                Change::Undecodable { name, .. } => panic!("{name} can be read"),
                 Change::Removed { uid, how, .. } => {
                     let exists = self.objects.values().any(|(existing, _)| **existing == *uid);
                     assert!(!exists, "{uid} was removed and exists");
                     assert_ne!(how, Removal::RolledBack, "time never went back");
                     assert!(self.view.remove(&*uid).is_some(), "{uid} was removed and not held");
-                    self.ended.insert(uid.into());
+                    self.ended.insert(uid.to_string());
                 }
             }
         }
@@ -571,7 +579,8 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
         assert_eq!(world.view, newest);
         assert_eq!(world.versions.len(), newest.len());
         for (name, (uid, version)) in &world.objects {
-            assert_eq!(world.versions.held("ns", NAMES[*name]), Some((uid.as_str(), *version)));
+            let held = world.versions.held(&ObjectName::new("ns", NAMES[*name]));
+            assert_eq!(held.map(|(uid, version)| (&**uid, version)), Some((uid.as_str(), *version)));
         }
         HAPPENS.map(|what| (world.seen.contains(what), what))
     });

@@ -17,6 +17,7 @@ mod conclude;
 mod pages;
 mod wire;
 
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +30,9 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime};
 use crate::demand::{self, Round, Wanted};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
-use crate::logic::{LaneId, Logic, Observed, SourceSpec, Unreadable};
+use crate::logic::{LaneId, Logic, Observed, SourceSpec, Undecodable};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
-use fleetnet_types::Timestamp;
 
 use wire::{Event, LineError, Lines, Refusal};
 
@@ -54,16 +54,17 @@ impl<S: Debug, O> WatchMessage<S, O> {
         if !tracing::enabled!(tracing::Level::TRACE) {
             return;
         }
-        let (read, namespace, name) = match &self.event {
-            WatchEvent::ListStarted => ("a list begins", "", ""),
-            WatchEvent::Applied(object) => ("present", &*object.namespace, &*object.name),
-            WatchEvent::Unreadable(object) => ("present and not readable", &*object.namespace, &*object.name),
-            WatchEvent::Deleted { namespace, name, .. } => ("deleted", &**namespace, &**name),
-            WatchEvent::ListEnded { .. } => ("a list is complete", "", ""),
-            WatchEvent::NotServed { .. } => ("not served", "", ""),
-            WatchEvent::Failed { .. } => ("failed", "", ""),
-            WatchEvent::Resumed => ("resumed", "", ""),
+        let (read, name) = match &self.event {
+            WatchEvent::ListStarted => ("a list begins", None),
+            WatchEvent::Applied(object) => ("present", Some(&object.name)),
+            WatchEvent::Undecodable(object) => ("present and undecodable", Some(&object.name)),
+            WatchEvent::Deleted { name, .. } => ("deleted", Some(name)),
+            WatchEvent::ListEnded { .. } => ("a list is complete", None),
+            WatchEvent::NotServed { .. } => ("not served", None),
+            WatchEvent::Failed { .. } => ("failed", None),
+            WatchEvent::Resumed => ("resumed", None),
         };
+        let (namespace, name) = name.map_or(("", ""), |name| (&*name.namespace, &*name.name));
         tracing::trace!(source = ?self.source, read, namespace, name, "read from a watch");
     }
 }
@@ -77,9 +78,9 @@ pub(crate) enum WatchEvent<O> {
     /// The object exists in this state.
     Applied(Observed<O>),
     /// The object exists but does not decode. It counts as listed, and its known state stays.
-    Unreadable(Unreadable),
+    Undecodable(Undecodable),
     /// The object is gone. The version is that of the deletion.
-    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
+    Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
     /// The list is complete: it had every object that existed at this version.
     ListEnded { resource_version: u64 },
     /// The kind is not served (404), or may not be read (403).
@@ -340,9 +341,9 @@ impl<L: Logic> Watcher<L> {
                 self.metrics.decoded(begun.elapsed());
                 self.applied(decoded, decoding, connection).await
             }
-            Event::Deleted { namespace, name, uid, resource_version } => {
+            Event::Deleted { name, uid, resource_version } => {
                 self.advance(resource_version, connection)?;
-                self.tell(WatchEvent::Deleted { namespace, name, uid, resource_version }).await
+                self.tell(WatchEvent::Deleted { name, uid, resource_version }).await
             }
             Event::Bookmark { resource_version, ends_list: true } if connection.live_since.is_none() => {
                 connection.live_since = Some(Instant::now());
@@ -356,7 +357,7 @@ impl<L: Logic> Watcher<L> {
 
     async fn applied(
         &mut self,
-        decoded: Result<Observed<L::Object>, Unreadable>,
+        decoded: Result<Observed<L::Object>, Undecodable>,
         decoding: Duration,
         connection: &mut Connection,
     ) -> Result<(), End> {
@@ -369,7 +370,7 @@ impl<L: Logic> Watcher<L> {
                 if unreadable.resource_version > 0 {
                     self.advance(unreadable.resource_version, connection)?;
                 }
-                self.send(decoding, WatchEvent::Unreadable(unreadable)).await
+                self.send(decoding, WatchEvent::Undecodable(unreadable)).await
             }
         }
     }

@@ -49,14 +49,14 @@ impl Logic for TypesOnly {
 }
 
 /// Decodes `{"metadata":{…},"value":"…"}`. Without a value the object is undecodable.
-fn decode(json: &[u8]) -> Result<Observed<String>, Unreadable> {
+fn decode(json: &[u8]) -> Result<Observed<String>, Undecodable> {
     let value: Value = serde_json::from_slice(json).unwrap();
-    let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default().into();
+    let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
     let resource_version = value["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
-    let (namespace, name, uid) = (text("namespace"), text("name"), text("uid"));
+    let (name, uid) = (ObjectName::new(text("namespace"), text("name")), text("uid").into());
     match value["value"].as_str() {
-        Some(object) => Ok(Observed { namespace, name, uid, resource_version, object: object.to_owned() }),
-        None => Err(Unreadable { namespace, name, uid, resource_version, why: "no value".to_owned() }),
+        Some(object) => Ok(Observed { name, uid, resource_version, object: object.to_owned() }),
+        None => Err(Undecodable { name, uid, resource_version, why: "no value".to_owned() }),
     }
 }
 
@@ -78,13 +78,12 @@ fn applied(name: &str, version: u64, value: &str) -> WatchEvent<String> {
 }
 
 fn unreadable(name: &str, version: u64) -> WatchEvent<String> {
-    WatchEvent::Unreadable(decode(unreadable_object(name, version).to_string().as_bytes()).unwrap_err())
+    WatchEvent::Undecodable(decode(unreadable_object(name, version).to_string().as_bytes()).unwrap_err())
 }
 
 fn deleted(name: &str, version: u64) -> WatchEvent<String> {
     WatchEvent::Deleted {
-        namespace: "ns".into(),
-        name: name.into(),
+        name: ObjectName::new("ns", name),
         uid: format!("uid-{name}").into(),
         resource_version: version,
     }

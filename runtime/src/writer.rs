@@ -142,7 +142,7 @@ pub(crate) async fn carry_out<L: Logic>(
     clock: Clock,
 ) -> (Request<L>, Outcome<L::Object>) {
     let begun = Instant::now();
-    let target = Addressed { spec: &spec, namespace: &request.namespace, name: &request.name };
+    let target = Addressed { spec: &spec, namespace: &request.name.namespace, name: &request.name.name };
     let answer = target.write(&request.verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
     let (verdict, seen) = match answer {
@@ -155,7 +155,7 @@ pub(crate) async fn carry_out<L: Logic>(
 
 /// Names the other writers of an object, for people.
 pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
-    let addressed = Addressed { spec: &spec, namespace: &target.namespace, name: &target.name };
+    let addressed = Addressed { spec: &spec, namespace: &target.name.namespace, name: &target.name.name };
     match addressed.get().await {
         Ok(answer) if answer.status == StatusCode::NOT_FOUND => "a writer that deletes it".to_owned(),
         Ok(answer) => {
@@ -208,7 +208,7 @@ impl<L: Logic> Addressed<'_, L> {
                 self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
-                let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+                let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &**uid}});
                 let path = resource.object_path(self.namespace, self.name);
                 self.send(Method::DELETE, path, Some(("application/json", encode(&options)))).await
             }

@@ -5,6 +5,7 @@
     reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
 )]
 
+use fleetnet_types::ObjectName;
 use std::sync::Mutex;
 
 use http::{HeaderMap, Request as HttpRequest, Response};
@@ -67,7 +68,7 @@ async fn carried_out(
         metadata_only,
         decode: std::sync::Arc::new(decode),
     });
-    let request = Request { source: Source::Copy, namespace: "ns".into(), name: "a".into(), verb, receipt: None };
+    let request = Request { source: Source::Copy, name: ObjectName::new("ns", "a"), verb, receipt: None };
     let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;
     let mut script = script.lock().expect("no panic");
     assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");

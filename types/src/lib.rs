@@ -2,7 +2,8 @@
 //!
 //! | file | its values |
 //! |---|---|
-//! | [`name`] | names of objects |
+//! | [`name`] | names and ids of objects |
+//! | [`change`] | changes of objects, from a watch to a view |
 //! | [`time`] | moments on the wall clock of a cluster |
 //! | [`resource`] | addresses of kinds in an API server |
 //! | [`watch`] | state of the view of a kind |
@@ -10,14 +11,16 @@
 //!
 //! Invariant: nothing here does I/O, reads a clock, or knows a Kubernetes client.
 
+pub mod change;
 pub mod event;
 pub mod name;
 pub mod resource;
 pub mod time;
 pub mod watch;
 
+pub use change::{Change, Observed, Removal, Undecodable};
 pub use event::Severity;
-pub use name::{ObjectName, Text};
+pub use name::{ObjectName, Text, Uid};
 pub use resource::Resource;
 pub use time::Timestamp;
 pub use watch::WatchState;

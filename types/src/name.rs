@@ -1,6 +1,8 @@
-//! Names of objects.
+//! Names and ids of objects.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Shared immutable text. The same names are in many indexes and keys, so a copy costs no allocation.
@@ -31,5 +33,87 @@ impl fmt::Display for ObjectName {
 impl fmt::Debug for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Declares a text with a type of its own. It converts from text and to `&str`, but not to the other ids.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Text);
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<Text> for $name {
+            fn from(text: Text) -> Self {
+                Self(text)
+            }
+        }
+
+        impl From<$name> for Text {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+id! {
+    /// Identity of an object. A new object under an old name has another.
+    ///
+    /// ```compile_fail
+    /// use fleetnet_types::{ObjectName, Uid};
+    /// fn delete(_name: &str, _uid: &Uid) {}
+    /// let (name, uid) = (ObjectName::new("work", "app"), Uid::from("1"));
+    /// delete(&uid, &name.name); // swapped
+    /// ```
+    Uid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_with_their_namespace_where_they_have_one() {
+        assert_eq!(ObjectName::new("work", "app").to_string(), "work/app");
+        assert_eq!(format!("{:?}", ObjectName::new("", "work")), "work");
     }
 }

@@ -4,7 +4,7 @@ use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
 use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, Object};
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{Text, Timestamp, Uid};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
@@ -36,7 +36,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
     Ok(Object::MemberAgent(MemberAgent {
         member: Announcement { version: spec.version.or_default(), features: spec.features.or_default() },
-        cluster_uid: spec.cluster_uid.value().filter(|uid| !uid.is_empty()),
+        cluster_uid: spec.cluster_uid.value().filter(|uid| !uid.is_empty()).map(Uid::from),
         leader: spec.leader_identity.value(),
         renewed: spec.renew_time.value(),
         stopped: spec.planned_stop_time.value(),

@@ -1,10 +1,10 @@
 //! Metadata, and the labels and annotations that the agents use.
 
-use super::Unreadable;
+use super::because;
 use super::lenient::{Field, Shape, records};
 use crate::names::{annotations, finalizers, labels};
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Undecodable};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
@@ -83,11 +83,9 @@ pub(super) struct Known {
 
 impl Known {
     /// Returns the error for this object if the rest cannot be decoded.
-    pub(super) fn identity(&self, kind: Kind) -> Unreadable {
-        Unreadable {
-            kind,
-            namespace: self.meta.name.namespace.clone(),
-            name: self.meta.name.name.clone(),
+    pub(super) fn identity(&self) -> Undecodable {
+        Undecodable {
+            name: self.meta.name.clone(),
             uid: self.meta.uid.clone(),
             resource_version: self.meta.resource_version,
             why: String::new(),
@@ -96,22 +94,20 @@ impl Known {
 }
 
 /// Decodes metadata. An object without name, UID or resourceVersion is undecodable, because these identify it.
-pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Unreadable> {
+pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodable> {
     let raw = raw.or_default();
     let version = raw.resource_version.or_default();
-    let identity = Unreadable {
-        kind,
-        namespace: raw.namespace.or_default(),
-        name: raw.name.or_default(),
-        uid: raw.uid.or_default(),
+    let identity = Undecodable {
+        name: ObjectName::new(raw.namespace.or_default(), raw.name.or_default()),
+        uid: raw.uid.or_default().into(),
         resource_version: version.parse().unwrap_or(0),
         why: String::new(),
     };
-    if identity.name.is_empty() || identity.uid.is_empty() || identity.resource_version == 0 {
-        return Err(identity.because("metadata has no name, no uid or no resourceVersion that is a number"));
+    if identity.name.name.is_empty() || identity.uid.is_empty() || identity.resource_version == 0 {
+        return Err(because(identity, "metadata has no name, no uid or no resourceVersion that is a number"));
     }
     let meta = Meta {
-        name: ObjectName::new(identity.namespace, identity.name),
+        name: identity.name,
         uid: identity.uid,
         resource_version: identity.resource_version,
         generation: raw.generation.or_default(),
@@ -139,7 +135,7 @@ fn owner(raw: RawOwner) -> Owner {
         api_version: raw.api_version.or_default(),
         kind: raw.kind.or_default(),
         name: raw.name.or_default(),
-        uid: raw.uid.or_default(),
+        uid: raw.uid.or_default().into(),
         controller: raw.controller.or_default(),
         block_owner_deletion: raw.block_owner_deletion.or_default(),
     }

@@ -171,7 +171,7 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
     Some(Reference {
         cluster: raw.cluster_id.text().or_default(),
         source: source(meta, raw.namespace.text(), raw.name.text())?,
-        uid: raw.uid.text().or_default(),
+        uid: raw.uid.text().or_default().into(),
         resource_version: raw.resource_version.text().or_default(),
         generation: raw.generation.or_default(),
         exported_since: raw.exported_since.value(),

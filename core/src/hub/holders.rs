@@ -7,14 +7,14 @@ use super::{Key, View};
 use crate::distribute;
 use crate::model::HubSlice;
 use crate::work;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete,
 /// so a forged owner reference cannot capture another Service's slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
-    uid: Text,
+    uid: Uid,
     service: ObjectName,
 }
 

@@ -65,20 +65,19 @@ impl View {
 mod tests {
     use crate::features::Features;
     use crate::hub::View;
-    use crate::member::Change;
     use crate::model::{Kind, Object};
     use crate::support::build::{IntoObject, member_agent, seconds};
-    use fleetnet_types::Timestamp;
+    use fleetnet_types::{Change, Removal, Timestamp};
 
     fn hears(view: &mut View, cluster: &str, at: Timestamp) -> Object {
         let agent = member_agent(cluster, Features::ALL, Features::ALL).object();
-        view.apply(Change::Applied(agent.clone()), at, &mut Vec::new());
+        view.applied(agent.clone(), at, &mut Vec::new());
         agent
     }
 
     fn loses(view: &mut View, agent: &Object, at: Timestamp) {
         let (name, uid) = (agent.meta().name.clone(), agent.meta().uid.clone());
-        view.apply(Change::Removed { kind: Kind::MemberAgent, name, uid }, at, &mut Vec::new());
+        view.apply(Kind::MemberAgent, Change::Removed { name, uid, how: Removal::Deleted }, at, &mut Vec::new());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::model::{
     ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
 use crate::names;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
 impl View {
     pub(super) fn take(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
@@ -56,7 +56,7 @@ impl View {
         }
         let derived_from = service.derived_from.clone();
         let Taken::Changed(before) = self.services.take(service) else { return };
-        fn offered(service: &Service) -> (&Text, &[ServicePort], bool, SessionAffinity) {
+        fn offered(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
             (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
         }
         if before.as_ref().map(offered) != self.services.get(&name).map(offered) {

@@ -6,7 +6,7 @@ use crate::limits::TWO_LEADERS_MICROS;
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
 use crate::plan::{Action, Hindrance, Plan};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
 
 /// Namespace whose UID identifies a cluster, since it exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -14,7 +14,7 @@ const KUBE_SYSTEM: &str = "kube-system";
 /// Known owners and leaders of this cluster's id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
-    own: Option<Text>,
+    own: Option<Uid>,
     /// Newest renewal, also of a MemberAgent that is gone.
     renewal: Option<Sighting>,
     /// Time of the last renewal by this process.
@@ -39,7 +39,7 @@ impl Owners {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Sighting {
-    cluster: Option<Text>,
+    cluster: Option<Uid>,
     leader: Option<Text>,
     renewed: Option<Timestamp>,
     stopped: Option<Timestamp>,
@@ -103,7 +103,7 @@ impl View {
     }
 
     /// UID of this cluster, if known.
-    pub fn own_cluster_uid(&self) -> Option<&Text> {
+    pub fn own_cluster_uid(&self) -> Option<&Uid> {
         self.owners.own.as_ref()
     }
 
@@ -249,7 +249,7 @@ impl View {
         hindrances
     }
 
-    fn id_in_use(&self, owner: &Text, own: &Text) -> String {
+    fn id_in_use(&self, owner: &Uid, own: &Uid) -> String {
         let (cluster, namespace) = (&self.settings.cluster, &self.settings.hub_namespace);
         format!(
             "cluster id {cluster} belongs to the cluster with UID {owner}, and this cluster has UID {own}: it exports and imports \

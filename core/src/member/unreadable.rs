@@ -3,7 +3,7 @@
 use super::{Key, View};
 use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::names;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 impl View {
     /// Requeues what depends on an object that became undecodable, became decodable again or is gone. If only the content would
@@ -80,14 +80,14 @@ impl View {
 
     /// Returns the names in the hub that the counterpart of an object of the member may have, first choice first. Without the
     /// UID only the first is known.
-    pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Text>) -> impl Iterator<Item = ObjectName> {
+    pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Uid>) -> impl Iterator<Item = ObjectName> {
         let ObjectName { namespace, name } = object;
         let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
         candidates.into_iter().flatten().map(|name| self.in_hub(name))
     }
 
     /// Returns an undecodable object in the hub that has a name of the counterpart of an object of the member.
-    pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Text>) -> Option<ObjectName> {
+    pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
         self.names_in_hub(object, uid).find(|at| self.unreadable.has(kind, at))
     }
 }

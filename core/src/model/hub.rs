@@ -3,7 +3,7 @@
 use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
 /// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Reference {
     /// Cluster id in the reference; the hub trusts the namespace instead.
     pub cluster: Text,
     pub source: ObjectName,
-    pub uid: Text,
+    pub uid: Uid,
     /// resourceVersion of the source at its last export.
     pub resource_version: Text,
     /// Generation of the source at its last export.
@@ -128,7 +128,7 @@ pub struct MemberCounts {
 pub struct Renewal {
     pub announcement: Announcement,
     /// UID of the member's namespace `kube-system`; `None` if the agent may not read it, and then the field is not written.
-    pub cluster_uid: Option<Text>,
+    pub cluster_uid: Option<Uid>,
     /// Identity of the process.
     pub leader: Text,
     pub renewed: Timestamp,
@@ -143,7 +143,7 @@ pub struct MemberAgent {
     /// Announcement of the member.
     pub member: Announcement,
     /// UID of the namespace `kube-system` of the cluster that owns the id; `None` with an older agent or definition.
-    pub cluster_uid: Option<Text>,
+    pub cluster_uid: Option<Uid>,
     /// Identity of the process that wrote the last renewal, as in its Leases; `None` with an older agent or definition.
     pub leader: Option<Text>,
     /// Time of the last renewal, on the member's clock.

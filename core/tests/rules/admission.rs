@@ -6,7 +6,7 @@ use crate::support::build::{
 };
 use crate::support::view::{SEEN, gone, hindrances, member_view, planned, told, told_by, writes};
 use crate::support::world::settings;
-use fleetnet_core::member::{Change, Key, Settings, View};
+use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{
     EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
 };
@@ -133,7 +133,7 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
             view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
         }
         for object in imported().into_iter().chain([Object::EndpointSliceImport(given.clone())]) {
-            view.apply(Change::Applied(object), SEEN, &mut Vec::new());
+            view.applied(object, SEEN, &mut Vec::new());
         }
         planned(&view, &key(&given))
     };

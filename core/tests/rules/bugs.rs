@@ -1,5 +1,6 @@
 //! Bugs of the Go agents that must not exist here. The number is that of B1 to B22 in docs/behaviour.md.
 
+use crate::support::agent::removed;
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, BuildSlice, BuildWish,
     IntoObject, SYSTEM, accepted_export, claim, content, derived_service, imported_slice, in_hub_of, internal_export,
@@ -11,7 +12,7 @@ use crate::support::oracle::assert_settled;
 use crate::support::view::{gone, hub_view, member_view, told, writes};
 use crate::support::world::{Entry, Who, World, fleet};
 use fleetnet_core::hub;
-use fleetnet_core::member::{Change, Key};
+use fleetnet_core::member::Key;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_types::ObjectName;
@@ -125,7 +126,7 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     let export = world.hub.list(Kind::EndpointSliceExport).next().cloned().expect("exported");
     // The agent does not know of the export that it created.
     let name = export.meta().name.clone();
-    let lost = Change::Removed { kind: Kind::EndpointSliceExport, name, uid: export.meta().uid.clone() };
+    let lost = removed(Kind::EndpointSliceExport, name, export.meta().uid.clone());
     world.members[0].agent.notify(lost);
     world.run();
     assert_eq!(world.lines_since(mark), ["member-1 creates EndpointSliceExport (AlreadyExists)"]);

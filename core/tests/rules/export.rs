@@ -417,7 +417,7 @@ fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     ]);
     for (at, generation, endpoints) in changes {
         let changed = source.clone().generation(*generation).endpoints(endpoints);
-        view.apply(fleetnet_core::member::Change::Applied(changed.object()), seconds(*at), &mut Vec::new());
+        view.applied(changed.object(), seconds(*at), &mut Vec::new());
     }
     let planned = writes(&view, &app_slice());
     let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &planned[..] else {

@@ -11,7 +11,7 @@ use crate::support::view::{hub_view, member_view, planned, told, writes};
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
-use fleetnet_core::member::{self, Key, View};
+use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{
     AddressType, Announcement, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ImportStatus, ImportType, Kind,
     MemberAgent, MultiClusterService, Object, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
@@ -115,7 +115,7 @@ fn session_affinity_is_offered_to_a_hub_that_understands_it_and_taken_back() {
     let full = internal_export("member-1", &sticky).judged(no_conflict("work/app"));
     let offered = |held: &fleetnet_core::model::InternalServiceExport, hub: Features| {
         let mut view = exporter(&sticky, &export, hub);
-        view.apply(member::Change::Applied(held.clone().object()), seconds(10), &mut Vec::new());
+        view.applied(held.clone().object(), seconds(10), &mut Vec::new());
         let offer = |write: Write| match write.action {
             Action::Patch { patch: Patch::InternalServiceExport { offer, .. }, .. } => Some(offer),
             other => panic!("{other:?}"),

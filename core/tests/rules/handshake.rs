@@ -1,5 +1,6 @@
 //! MemberAgents: heartbeats, the features that each side announces, and what follows from them.
 
+use crate::support::agent::{View as _, removed};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
     endpoint, internal_export, member_agent, named, namespace, no_conflict, resolved, seconds, service, service_import,
@@ -10,7 +11,7 @@ use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::hub;
-use fleetnet_core::member::{self, Change, Key, Settings};
+use fleetnet_core::member::{self, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
@@ -35,7 +36,7 @@ fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
 fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::View {
     let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
-        view.apply(Change::Applied(object), seen, &mut Vec::new());
+        view.applied(object, seen, &mut Vec::new());
     }
     for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
         view.watch_state(kind, WatchState::Complete, seen, &mut Vec::new());
@@ -262,7 +263,7 @@ fn a_change_that_the_hub_is_not_told_of_is_no_change() {
     told(&mut view, later.clone().object());
     let mut moved = later.generation(3);
     moved.content.endpoints.push(endpoint("10.0.0.9"));
-    view.apply(Change::Applied(moved.object()), seconds(30), &mut Vec::new());
+    view.applied(moved.object(), seconds(30), &mut Vec::new());
     let written = writes(&view, &Key::SliceExport(named("work/app-1")));
     let [Write { action: Action::Patch { patch: Patch::HubSlice(spec), .. }, .. }] = &written[..] else {
         panic!("{written:?}")
@@ -346,10 +347,10 @@ fn an_announcement_that_vanishes_holds_for_a_minute_and_one_that_is_taken_back_n
     let waits = Plan { again: Some(end), ..Plan::default() };
     assert_eq!(view.plan(&key, end.plus_micros(-1)), waits);
     assert_eq!(carried(&view.plan(&key, end).writes), from_ref(&plain.content));
-    view.apply(Change::Applied(agent), seconds(70), &mut Vec::new());
+    view.applied(agent, seconds(70), &mut Vec::new());
     assert_eq!(view.plan(&key, end), Plan::default(), "it was made anew in time");
     let silent = member_agent("member-2", Features::NONE, Features::ALL).version(2).object();
-    view.apply(Change::Applied(silent), seconds(71), &mut Vec::new());
+    view.applied(silent, seconds(71), &mut Vec::new());
     assert_eq!(carried(&view.plan(&key, seconds(71)).writes), [plain.content]);
 }
 
@@ -388,9 +389,8 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     objects.extend(agents.iter().map(|agent| agent.clone().object()));
     let mut view = hub_view(objects);
     for (agent, at) in agents.iter().zip([seconds(30), seconds(20)]) {
-        let gone =
-            Change::Removed { kind: Kind::MemberAgent, name: agent.meta.name.clone(), uid: agent.meta.uid.clone() };
-        view.apply(gone, at, &mut Vec::new());
+        let gone = removed(Kind::MemberAgent, agent.meta.name.clone(), agent.meta.uid.clone());
+        view.observe(gone, at, &mut Vec::new());
     }
     let key = hub::Key::Service(named("work/app"));
     assert_eq!(view.plan(&key, seconds(40)), Plan { again: Some(seconds(80)), ..Plan::default() });

@@ -2,6 +2,7 @@
 //! history is played with and without the hostile member, and both fleets must end equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
+use crate::support::agent::undecodable;
 use crate::support::build::{
     Build, BuildNamespace, IntoObject, claim, content, endpoint, in_hub_of, internal_export, member_agent, named,
     namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
@@ -11,12 +12,12 @@ use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
 use fleetnet_core::features::Features;
-use fleetnet_core::member::Change;
 use fleetnet_core::model::{
     AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortsOffered, Reference,
     ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
+use fleetnet_types::Uid;
 use fleetnet_types::{ObjectName, Text};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +50,7 @@ const ACTS: [&str; 7] = [
 struct Hostile {
     random: Random,
     names: Vec<Text>,
-    uids: Vec<Text>,
+    uids: Vec<Uid>,
     slices: Vec<HubSliceSpec>,
 }
 
@@ -57,7 +58,7 @@ impl Hostile {
     /// Starts with knowledge of all objects in the hub.
     fn new(world: &World, seed: u64) -> Self {
         let mut names: BTreeSet<Text> = ["work-app", "work-web", "member-1", "x.y", "X Y"].map(Text::from).into();
-        let mut uids: BTreeSet<Text> = ["", "forged"].map(Text::from).into();
+        let mut uids: BTreeSet<Uid> = ["", "forged"].map(Uid::from).into();
         let mut slices = Vec::new();
         for object in world.hub.all() {
             names.insert(object.meta().name.name.clone());
@@ -208,7 +209,7 @@ impl Hostile {
                 "deletes"
             }
             1 => {
-                world.hub_agent.notify(Change::Unreadable { kind, name });
+                world.hub_agent.notify(undecodable(kind, name));
                 "leaves an undecodable object"
             }
             _ => {

@@ -1,5 +1,6 @@
 //! Two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
 
+use crate::support::agent::{View as _, applied, removed};
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildSlice, BuildWish, IntoObject, accepted_export, derived_service,
     imported_slice, in_hub_of, internal_export, member_agent, named, namespace, no_conflict, seconds, service,
@@ -11,10 +12,11 @@ use crate::support::world::settings;
 use fleetnet_core::features::Features;
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
-use fleetnet_core::member::{Change, Key, Settings, View};
+use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_types::{Text, Timestamp, WatchState};
+use fleetnet_types::Uid;
+use fleetnet_types::{Timestamp, WatchState};
 use std::collections::VecDeque;
 
 const SECOND: i64 = 1_000_000;
@@ -84,7 +86,7 @@ const KINDS: [Kind; 11] = [
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
-        view.apply(Change::Applied(object), seconds(seen), &mut Vec::new());
+        view.applied(object, seconds(seen), &mut Vec::new());
     }
     for kind in KINDS {
         view.watch_state(kind, WatchState::Complete, seconds(seen), &mut Vec::new());
@@ -188,7 +190,7 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     let renewed = MemberAgent { renewed: Some(seconds(900)), ..owned_by("uid-other") };
     let apply = |view: &mut View, agent: &MemberAgent, at: i64| {
         let mut dirty = Vec::new();
-        view.apply(Change::Applied(agent.clone().object()), seconds(at), &mut dirty);
+        view.applied(agent.clone().object(), seconds(at), &mut dirty);
         dirty
     };
     assert_eq!(apply(&mut view, &renewed, 900), [Key::Heartbeat], "a renewal concerns nothing else");
@@ -238,7 +240,7 @@ fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
     let sent =
         MemberAgent { leader: Some("leader of member-1".into()), renewed: Some(seconds(1_000)), ..owned_by(OWN) };
     let mut dirty = Vec::new();
-    view.apply(Change::Applied(sent.object()), seconds(1_010), &mut dirty);
+    view.applied(sent.object(), seconds(1_010), &mut dirty);
     assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
     assert_eq!(writes(&view, &keys, 1_899).len(), 4);
     assert_eq!(writes(&view, &keys, 1_900).len(), 1, "it counts from when the renewal was sent");
@@ -266,8 +268,8 @@ fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_
     for uid in [OWN, "uid-other"] {
         let agent = owned_by(uid);
         let mut view = seeing(100, objects.iter().cloned().chain([agent.clone().object()]));
-        let removed = Change::Removed { kind: Kind::MemberAgent, name: agent.meta.name, uid: agent.meta.uid };
-        view.apply(removed, seconds(110), &mut Vec::new());
+        let gone = removed(Kind::MemberAgent, agent.meta.name, agent.meta.uid);
+        view.observe(gone, seconds(110), &mut Vec::new());
         assert_eq!(writes(&view, &keys, 110).len(), 1, "{uid}: who writes first owns it");
         let anew = view.plan(&Key::Heartbeat, seconds(110)).writes;
         let [Write { action: Action::Create(Desired::MemberAgent(made)), .. }] = &anew[..] else { panic!("{anew:?}") };
@@ -303,7 +305,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
         "no cluster has written its UID"
     );
     let answer = MemberAgent { renewed: Some(seconds(100)), ..old };
-    pruned.apply(Change::Applied(answer.clone().object()), seconds(100), &mut Vec::new());
+    pruned.applied(answer.clone().object(), seconds(100), &mut Vec::new());
     dirty.clear();
     pruned.renewal_written(seconds(100), &mut dirty);
     assert!(keys.iter().all(|key| dirty.contains(key)), "{dirty:?}");
@@ -319,7 +321,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
         )]
     );
     let now_known = MemberAgent { cluster_uid: Some(OWN.into()), renewed: Some(seconds(110)), ..answer };
-    pruned.apply(Change::Applied(now_known.object()), seconds(110), &mut Vec::new());
+    pruned.applied(now_known.object(), seconds(110), &mut Vec::new());
     assert_eq!(pruned.plan(&Key::Heartbeat, seconds(110)).hindrances, [], "the definition was upgraded");
 }
 
@@ -351,7 +353,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
         second += 10;
         let renewed = Some(seconds(second));
         let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
-        view.apply(Change::Applied(agent.object()), seconds(second), &mut Vec::new());
+        view.applied(agent.object(), seconds(second), &mut Vec::new());
         let said = view.plan(&Key::Heartbeat, seconds(second)).hindrances;
         said.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
     };
@@ -381,7 +383,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
 
 /// A cluster with one process, as far as the ownership of its id goes.
 struct Side {
-    uid: Text,
+    uid: Uid,
     /// Error of its clock, in microseconds.
     skew: i64,
     /// Processes that it has had.
@@ -457,7 +459,7 @@ impl Pair {
         let mut view = View::new(settings);
         let listed = self.agent.iter().cloned().map(Object::MemberAgent);
         for object in listed.chain([namespace("kube-system").uid(&side.uid).object()]) {
-            view.apply(Change::Applied(object), at, &mut Vec::new());
+            view.applied(object, at, &mut Vec::new());
         }
         for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
             view.watch_state(kind, WatchState::Complete, at, &mut Vec::new());
@@ -471,7 +473,7 @@ impl Pair {
         side.view.as_ref().is_some_and(|view| view.ownership(self.clock(index)) == Ownership::Own)
     }
 
-    fn owner(&self) -> Option<&Text> {
+    fn owner(&self) -> Option<&Uid> {
         self.agent.as_ref()?.cluster_uid.as_ref()
     }
 
@@ -487,14 +489,14 @@ impl Pair {
         let Some(view) = side.view.as_mut().filter(|_| side.connected) else { return };
         let Some(news) = side.inbox.pop_front() else { return };
         let change = match news {
-            Some(agent) => Change::Applied(agent.object()),
+            Some(agent) => applied(agent.object()),
             None => {
                 let name = in_hub_of("member-1", "member-1");
                 let Some(held) = view.member_agents.get(&name) else { return };
-                Change::Removed { kind: Kind::MemberAgent, uid: held.meta.uid.clone(), name }
+                removed(Kind::MemberAgent, name, held.meta.uid.clone())
             }
         };
-        view.apply(change, at, &mut Vec::new());
+        view.observe(change, at, &mut Vec::new());
     }
 
     /// Plans the heartbeat of a side and writes it. The answer may be lost; the watch shows the write later.
@@ -517,7 +519,7 @@ impl Pair {
         let side = &mut self.sides[index];
         side.inbox.clear();
         let view = side.view.as_mut().expect("it runs");
-        view.apply(Change::Applied(answer.object()), now, &mut Vec::new());
+        view.applied(answer.object(), now, &mut Vec::new());
         view.renewal_written(now, &mut Vec::new());
     }
 

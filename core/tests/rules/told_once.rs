@@ -3,6 +3,7 @@
 
 use crate::histories::{MEMBERS, an_event, happen, prelude};
 use crate::scenes::{edit_wish, wish_of};
+use crate::support::agent::KindChange;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildWish, IntoObject, accepted_export, claim, derived_service, internal_export,
     named, resolved, service, service_import, wish,
@@ -14,11 +15,12 @@ use crate::support::view::{gone, hindrances, member_view, planned, told, told_by
 use crate::support::world::{Who, World, fleet};
 use crate::told::set_by;
 use fleetnet_core::conditions;
-use fleetnet_core::member::{Change, Key, View};
+use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::Uid;
+use fleetnet_types::{Change, ObjectName, Text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -167,7 +169,7 @@ fn a_refused_derived_service_says_so_until_it_is_taken_also_over_a_restart() {
 // === An Event only where something changed ===
 
 /// Events about each object with each reason of a condition.
-fn told_in(world: &World) -> BTreeMap<(Text, &'static str), usize> {
+fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     let mut told = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
     let about_conditions = |kind: Kind| matches!(kind, Kind::ServiceExport | Kind::MultiClusterService);
@@ -178,11 +180,11 @@ fn told_in(world: &World) -> BTreeMap<(Text, &'static str), usize> {
 }
 
 /// Number of times that conditions of users' objects got each reason, or another message with it, as seen by their watches.
-fn changed_in(changes: &[(Who, Change)]) -> BTreeMap<(Text, &'static str), usize> {
-    let mut held: BTreeMap<(Text, Text), Condition> = BTreeMap::new();
+fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
+    let mut held: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
     for (_, change) in changes {
-        let Change::Applied(object) = change else { continue };
+        let (_, Change::Applied(object)) = change else { continue };
         let (Object::ServiceExport(ServiceExport { meta, conditions, .. })
         | Object::MultiClusterService(MultiClusterService { meta, conditions, .. })) = object
         else {
@@ -212,7 +214,7 @@ fn each_change_of_a_condition_is_told_once_and_nothing_else_is_in_any_history() 
         }
         world.run_for(600_000_000);
         let changes = world.told.take().unwrap_or_default();
-        let of_conditions = |counts: BTreeMap<(Text, &'static str), usize>| -> BTreeMap<_, _> {
+        let of_conditions = |counts: BTreeMap<(Uid, &'static str), usize>| -> BTreeMap<_, _> {
             counts
                 .into_iter()
                 .filter(|((_, reason), _)| ![&BESIDE_CONDITIONS[..], &WITHOUT_EVENT].concat().contains(reason))

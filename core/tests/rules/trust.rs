@@ -273,7 +273,7 @@ fn however_many_say_that_a_slice_is_their_own_each_is_planned_anew_once() {
     let mut view = hub_view(standing().into_iter().chain((0..50).map(empty)));
     for (change, keys) in [(empty(50), 1), (shared().version(2).object(), 3 * 52)] {
         let mut dirty = Vec::new();
-        view.apply(member::Change::Applied(change), seconds(20), &mut dirty);
+        view.applied(change, seconds(20), &mut dirty);
         assert!(dirty.len() <= keys, "{}", dirty.len());
     }
 }

@@ -326,7 +326,7 @@ fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_read()
     let late = seconds(20).plus_micros(LONG_AFTER);
     let Object::MultiClusterService(wish) = wish else { panic!("{wish:?}") };
     let without_exporters = service_import("work/app").controlled_by(&wish).object();
-    view.apply(member::Change::Applied(without_exporters), late, &mut Vec::new());
+    view.applied(without_exporters, late, &mut Vec::new());
     let plan = view.plan(&wish_key("work/app"), late);
     assert_eq!(plan.again, Some(late.plus_micros(GRACE_MICROS)));
     assert!(plan.writes.iter().all(|write| write.kind != Kind::Service), "{plan:?}");

@@ -1,32 +1,24 @@
 //! Views depend only on what they have seen, in any order; and half-filled views decide nothing that they cannot know.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
-use crate::support::agent::{Agent, View};
+use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable};
 use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
 use crate::support::random::Random;
 use crate::support::world::{Who, World};
-use fleetnet_core::member::Change;
 use fleetnet_core::model::{HubSliceSpec, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{Timestamp, WatchState};
+use fleetnet_types::{Timestamp, Uid, WatchState};
 use proptest::prelude::{any, prop};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-fn kind_of(change: &Change) -> Kind {
-    match change {
-        Change::Applied(object) => object.kind(),
-        Change::Unreadable { kind, .. } | Change::Removed { kind, .. } => *kind,
-    }
-}
-
 /// A new view that has seen the same objects in another order, at one time.
 fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Random) -> V {
     let mut anew = view.forgetful();
-    let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(Change::Applied(object))).collect();
+    let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(applied(object))).collect();
     let states = V::KINDS.iter().map(|kind| (*kind, view.watches().state(*kind)));
     let known = states.filter(|(_, state)| *state != WatchState::Incomplete);
     told.extend(known.map(|(kind, state)| News::State(kind, state)));
@@ -44,7 +36,7 @@ fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Random) -> V {
 
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 enum News {
-    Changed(Change),
+    Changed(KindChange),
     State(Kind, WatchState),
 }
 
@@ -116,10 +108,10 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
 }
 
 /// A new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
-fn retold<V: View>(view: &V, told: &[(Who, Change)], who: Who, now: Timestamp, random: &mut Random) -> V {
-    let mut queues: Vec<VecDeque<&Change>> = V::KINDS
+fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Random) -> V {
+    let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
-        .map(|kind| told.iter().filter(|(to, change)| *to == who && kind_of(change) == *kind).map(|(_, c)| c).collect())
+        .map(|kind| told.iter().filter(|(to, change)| *to == who && change.0 == *kind).map(|(_, c)| c).collect())
         .collect();
     let mut anew = view.forgetful();
     for kind in V::KINDS {
@@ -141,7 +133,7 @@ fn retold<V: View>(view: &V, told: &[(Who, Change)], who: Who, now: Timestamp, r
 
 fn assert_order_does_not_matter<V: View>(
     view: &V,
-    told: &[(Who, Change)],
+    told: &[(Who, KindChange)],
     who: Who,
     now: Timestamp,
     random: &mut Random,
@@ -176,7 +168,7 @@ fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestam
     let mut half = view.forgetful();
     for object in view.held() {
         if object.kind() != hidden || random.below(2) == 0 {
-            half.observe(Change::Applied(object), now, &mut Vec::new());
+            half.observe(applied(object), now, &mut Vec::new());
         }
     }
     for kind in V::KINDS {
@@ -300,7 +292,7 @@ fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.held() {
         let same = object.kind() == hidden.kind() && object.meta().name == hidden.meta().name;
-        let change = if same { unreadable(hidden) } else { Change::Applied(object) };
+        let change = if same { unreadable(hidden) } else { applied(object) };
         blind.observe(change, now, &mut Vec::new());
     }
     for kind in V::KINDS {
@@ -309,8 +301,8 @@ fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     blind
 }
 
-fn unreadable(object: &Object) -> Change {
-    Change::Unreadable { kind: object.kind(), name: object.meta().name.clone() }
+fn unreadable(object: &Object) -> KindChange {
+    undecodable(object.kind(), object.meta().name.clone())
 }
 
 /// Asserts that one object of a settled fleet may be undecodable when an agent starts. The agent then writes nothing, also
@@ -327,7 +319,7 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
         }
         let without: BTreeSet<V::Key> = wanted(&blind, now).into_keys().collect();
         let mut dirty = Vec::new();
-        blind.observe(Change::Applied(hidden.clone()), now, &mut dirty);
+        blind.observe(applied(hidden.clone()), now, &mut dirty);
         assert_eq!(blind, rebuilt(&blind, now, &mut Random::new(0)), "{name:?} is known again");
         let mut anew = dirty.iter().collect::<BTreeSet<_>>();
         anew.extend(&without);
@@ -336,8 +328,7 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
         }
         let mut gone = blind_to(view, &hidden, now);
         dirty.clear();
-        let removed =
-            Change::Removed { kind: hidden.kind(), name: hidden.meta().name.clone(), uid: Default::default() };
+        let removed = removed(hidden.kind(), hidden.meta().name.clone(), Uid::default());
         gone.observe(removed, now, &mut dirty);
         for (key, plan) in wanted(&gone, now).into_iter().filter(|(_, plan)| !plan.writes.is_empty()) {
             assert!(dirty.contains(&key), "{key:?} is not planned anew without {name:?}, although it wants {plan:?}");

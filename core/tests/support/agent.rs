@@ -3,14 +3,35 @@
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::sabotage;
-use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Hindrance, Plan, Write};
 use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
+
+/// Change of an object of a kind.
+pub(crate) type KindChange = (Kind, Change<Object>);
+
+pub(crate) fn applied(object: Object) -> KindChange {
+    (object.kind(), Change::Applied(object))
+}
+
+pub(crate) fn undecodable(kind: Kind, name: ObjectName) -> KindChange {
+    (kind, Change::Undecodable { name })
+}
+
+pub(crate) fn removed(kind: Kind, name: ObjectName, uid: Uid) -> KindChange {
+    (kind, Change::Removed { name, uid, how: Removal::Deleted })
+}
+
+pub(crate) fn name_of(change: &Change<Object>) -> &ObjectName {
+    match change {
+        Change::Applied(object) => &object.meta().name,
+        Change::Undecodable { name } | Change::Removed { name, .. } => name,
+    }
+}
 
 /// View of either agent.
 pub(crate) trait View: Clone + PartialEq + Debug {
@@ -19,7 +40,7 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     const KINDS: &'static [Kind];
     /// Empty view of the same agent.
     fn forgetful(&self) -> Self;
-    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>);
+    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
     fn decide(&self, key: &Self::Key, now: Timestamp) -> Plan;
     fn every_key(&self) -> Vec<Self::Key>;
@@ -47,8 +68,8 @@ impl View for member::View {
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
     }
-    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.apply(change, at, dirty);
+    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.apply(change.0, change.1, at, dirty);
     }
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
         self.watch_state(kind, state, at, dirty);
@@ -100,8 +121,8 @@ impl View for hub::View {
     fn forgetful(&self) -> Self {
         Self::new(self.announces.clone(), self.namespace_policy)
     }
-    fn observe(&mut self, change: Change, at: Timestamp, dirty: &mut Vec<Self::Key>) {
-        self.apply(change, at, dirty);
+    fn observe(&mut self, change: KindChange, at: Timestamp, dirty: &mut Vec<Self::Key>) {
+        self.apply(change.0, change.1, at, dirty);
     }
     fn watched(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>) {
         self.watch_state(kind, state, at, dirty);
@@ -146,7 +167,7 @@ pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
 pub(crate) enum News {
-    Changed(Change),
+    Changed(KindChange),
     /// Marks the end of a list: all its objects were delivered.
     Listed,
 }
@@ -163,7 +184,7 @@ pub(crate) struct Agent<V: View> {
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
     /// UIDs of the objects that the watches delivered, to find what a later list lacks.
-    told: BTreeMap<(Kind, ObjectName), Text>,
+    told: BTreeMap<(Kind, ObjectName), Uid>,
     /// Blocking reasons of plans, by key.
     pub(crate) hindrances: BTreeMap<V::Key, Vec<Hindrance>>,
 }
@@ -198,11 +219,10 @@ impl<V: View> Agent<V> {
         let names: BTreeSet<&ObjectName> = listed().map(|object| &object.meta().name).collect();
         for ((_, name), uid) in self.told.iter().filter(|((told, _), _)| *told == kind) {
             if !names.contains(name) {
-                let change = Change::Removed { kind, name: name.clone(), uid: uid.clone() };
-                queue.push_back(News::Changed(change));
+                queue.push_back(News::Changed(removed(kind, name.clone(), uid.clone())));
             }
         }
-        queue.extend(listed().cloned().map(|object| News::Changed(Change::Applied(object))));
+        queue.extend(listed().cloned().map(|object| News::Changed(applied(object))));
         queue.push_back(News::Listed);
     }
 
@@ -215,11 +235,8 @@ impl<V: View> Agent<V> {
     }
 
     /// Queues a change for its watch.
-    pub(crate) fn notify(&mut self, change: Change) {
-        let kind = match &change {
-            Change::Applied(object) => object.kind(),
-            Change::Unreadable { kind, .. } | Change::Removed { kind, .. } => *kind,
-        };
+    pub(crate) fn notify(&mut self, change: KindChange) {
+        let kind = change.0;
         if V::KINDS.contains(&kind) {
             self.inbox.entry(kind).or_default().push_back(News::Changed(change));
         }
@@ -238,14 +255,15 @@ impl<V: View> Agent<V> {
         }
     }
 
-    fn see(&mut self, change: Change, now: Timestamp) {
-        match &change {
+    fn see(&mut self, change: KindChange, now: Timestamp) {
+        let (kind, seen) = &change;
+        match seen {
             Change::Applied(object) => {
-                let key = (object.kind(), object.meta().name.clone());
+                let key = (*kind, object.meta().name.clone());
                 self.told.insert(key, object.meta().uid.clone());
             }
-            Change::Unreadable { .. } => {}
-            Change::Removed { kind, name, uid } => {
+            Change::Undecodable { .. } => {}
+            Change::Removed { name, uid, how: _ } => {
                 let key = (*kind, name.clone());
                 if self.told.get(&key) == Some(uid) {
                     self.told.remove(&key);
@@ -287,18 +305,15 @@ impl<V: View> Agent<V> {
         let target = (write.kind, write.at.clone());
         // Events of this object that the watch has not delivered are older than the answer.
         let newer = |news: &News| match news {
-            News::Changed(Change::Applied(object)) => object.kind() != target.0 || object.meta().name != target.1,
-            News::Changed(Change::Unreadable { kind, name } | Change::Removed { kind, name, .. }) => {
-                *kind != target.0 || *name != target.1
-            }
+            News::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,
             News::Listed => true,
         };
         self.inbox.entry(target.0).or_default().retain(newer);
         match cluster.get(target.0, &target.1) {
-            Some(object) => self.see(Change::Applied(object.clone()), now),
+            Some(object) => self.see(applied(object.clone()), now),
             None => {
                 if let Some(uid) = self.told.get(&target).cloned() {
-                    self.see(Change::Removed { kind: target.0, name: target.1.clone(), uid }, now);
+                    self.see(removed(target.0, target.1.clone(), uid), now);
                 }
             }
         }

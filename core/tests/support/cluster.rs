@@ -1,7 +1,7 @@
 //! An API server in memory, as far as the rules can tell: identity, versions, generations, finalizers, preconditions.
 
+use super::agent::{KindChange, applied, removed};
 use super::server::{made, merge, specification, without_status};
-use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{Action, Write};
 use fleetnet_types::{ObjectName, Timestamp};
@@ -28,7 +28,7 @@ pub(crate) struct Cluster {
     /// Namespaces that do not exist here: a create in one fails.
     pub(crate) missing_namespaces: BTreeSet<String>,
     /// Changes since they were last taken, for the watches.
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<KindChange>,
 }
 
 impl Cluster {
@@ -101,11 +101,11 @@ impl Cluster {
         let meta = object.meta_mut();
         meta.resource_version = self.version;
         if meta.deleting && !meta.finalizers.ours && meta.finalizers.others.is_empty() {
-            self.changes.push(Change::Removed { kind: key.0, name: key.1.clone(), uid: meta.uid.clone() });
+            self.changes.push(removed(key.0, key.1.clone(), meta.uid.clone()));
             self.objects.remove(&key);
             return;
         }
-        self.changes.push(Change::Applied(object.clone()));
+        self.changes.push(applied(object.clone()));
         self.objects.insert(key, object);
     }
 

@@ -1,8 +1,7 @@
 //! Every plan that a test makes is made a second time from a view in which all messages of conditions are different. Both plans
 //! must be the same apart from messages: no decision reads a message.
 
-use super::agent::View;
-use fleetnet_core::member::Change;
+use super::agent::{View, applied};
 use fleetnet_core::model::{Condition, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::reasons::Reason;
@@ -42,7 +41,7 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
     COMPARED.set(COMPARED.get() + 1);
     let expected = Decisions::of(view, plan);
     let mut view = view.clone();
-    reworded.into_iter().for_each(|object| view.observe(Change::Applied(object), now, &mut Vec::new()));
+    reworded.into_iter().for_each(|object| view.observe(applied(object), now, &mut Vec::new()));
     // A plan may first correct the messages of an object, and then go on with the object as it is.
     for _ in 0..CORRECTIONS_MAX {
         let plan = view.decide(key, now);
@@ -55,7 +54,7 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
             assert_eq!(decided.reasons, expected.reasons, "{key:?} depends on the message of a condition");
             return;
         }
-        decided.corrected.into_iter().for_each(|object| view.observe(Change::Applied(object), now, &mut Vec::new()));
+        decided.corrected.into_iter().for_each(|object| view.observe(applied(object), now, &mut Vec::new()));
     }
     panic!("{key:?} corrects messages again and again");
 }

@@ -6,7 +6,8 @@ use fleetnet_core::model::{
     ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::Uid;
+use fleetnet_types::{ObjectName, Timestamp};
 
 /// New object of a POST; the store adds UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
@@ -78,7 +79,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),
-        uid: Text::from(""),
+        uid: Uid::default(),
         resource_version: 0,
         generation: i64::from(counts_generations),
         created: Timestamp::default(),
@@ -231,7 +232,7 @@ pub(crate) fn without_status(mut object: Object) -> Object {
 pub(crate) fn specification(object: &Object) -> Object {
     let mut spec = without_status(object.clone());
     let meta = spec.meta_mut();
-    *meta = Meta { uid: Text::from(""), ..fresh(&meta.name, false) };
+    *meta = Meta { uid: Uid::default(), ..fresh(&meta.name, false) };
     match &mut spec {
         Object::EndpointSlice(slice) => slice.observed_generation = None,
         Object::ServiceExport(export) => {

@@ -1,10 +1,9 @@
 //! Views filled by hand, for tables of plans.
 
-use super::agent::{View, assert_targets_are_distinct};
+use super::agent::{View, applied, assert_targets_are_distinct, removed, undecodable};
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::world::settings;
-use fleetnet_core::member::Change;
 use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::{hub, member};
@@ -45,7 +44,7 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
         view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
     for object in objects {
-        view.observe(Change::Applied(object), SEEN, &mut Vec::new());
+        view.observe(applied(object), SEEN, &mut Vec::new());
     }
     view
 }
@@ -53,7 +52,7 @@ fn filled<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V 
 /// Shows a view a change at second 20. Returns the keys to plan.
 pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
     let mut dirty = Vec::new();
-    view.observe(Change::Applied(object), seconds(20), &mut dirty);
+    view.observe(applied(object), seconds(20), &mut dirty);
     dirty.sort();
     dirty.dedup();
     dirty
@@ -63,7 +62,7 @@ pub(crate) fn told<V: View>(view: &mut V, object: Object) -> Vec<V::Key> {
 pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
     let (kind, meta) = (object.kind(), object.meta());
     let mut dirty = Vec::new();
-    let change = Change::Removed { kind, name: meta.name.clone(), uid: meta.uid.clone() };
+    let change = removed(kind, meta.name.clone(), meta.uid.clone());
     view.observe(change, seconds(20), &mut dirty);
     dirty.sort();
     dirty.dedup();
@@ -72,13 +71,13 @@ pub(crate) fn gone<V: View>(view: &mut V, object: &Object) -> Vec<V::Key> {
 
 /// Shows a view at second 20 that an object is undecodable.
 pub(crate) fn unreadable<V: View>(view: &mut V, kind: Kind, name: &ObjectName) {
-    view.observe(Change::Unreadable { kind, name: name.clone() }, seconds(20), &mut Vec::new());
+    view.observe(undecodable(kind, name.clone()), seconds(20), &mut Vec::new());
 }
 
 /// Shows a view at second 20 that an undecodable object is gone. Returns the keys to plan.
 pub(crate) fn gone_unread<V: View>(view: &mut V, kind: Kind, name: &ObjectName) -> Vec<V::Key> {
     let mut dirty = Vec::new();
-    view.observe(Change::Removed { kind, name: name.clone(), uid: "".into() }, seconds(20), &mut dirty);
+    view.observe(removed(kind, name.clone(), "".into()), seconds(20), &mut dirty);
     dirty
 }
 

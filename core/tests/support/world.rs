@@ -1,6 +1,6 @@
 //! A fleet in memory: a hub and members, their agents, and the order in which everything happens.
 
-use super::agent::{Agent, View};
+use super::agent::{Agent, KindChange, View, name_of};
 use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
 use super::cluster::{Answer, Cluster};
 use super::random::Random;
@@ -93,7 +93,7 @@ pub(crate) struct World {
     /// Latest step.
     pub(crate) last: Option<Step>,
     /// Changes that the watches delivered, with their agent; recorded if a test asks for it.
-    pub(crate) told: Option<Vec<(Who, member::Change)>>,
+    pub(crate) told: Option<Vec<(Who, KindChange)>>,
 }
 
 /// One step of the fleet.
@@ -200,12 +200,7 @@ impl World {
     /// Queues all changes of the clusters for the watches.
     fn publish(&mut self) {
         for change in std::mem::take(&mut self.hub.changes) {
-            let namespace = match &change {
-                member::Change::Applied(object) => object.meta().name.namespace.clone(),
-                member::Change::Unreadable { name, .. } | member::Change::Removed { name, .. } => {
-                    name.namespace.clone()
-                }
-            };
+            let namespace = name_of(&change.1).namespace.clone();
             for (index, member) in self.members.iter_mut().enumerate() {
                 if settings(index).hub_namespace == namespace {
                     member.agent.notify(change.clone());

@@ -1,5 +1,6 @@
 //! Wire format of a watch: query strings, lines, events, list pages and error answers. Has no state.
 
+use fleetnet_types::{ObjectName, Uid};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use bytes::{Bytes, BytesMut};
@@ -120,7 +121,7 @@ pub(super) enum Event<'a> {
     /// ADDED or MODIFIED: the object's JSON.
     Applied(&'a [u8]),
     /// DELETED: identity of the object, and the version of the deletion.
-    Deleted { namespace: Box<str>, name: Box<str>, uid: Box<str>, resource_version: u64 },
+    Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
     /// BOOKMARK; `ends_list` if it ends the initial list.
     Bookmark { resource_version: u64, ends_list: bool },
     /// ERROR, with the status of the server.
@@ -144,9 +145,9 @@ struct RawObject {
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct RawMetadata {
-    namespace: Box<str>,
-    name: Box<str>,
-    uid: Box<str>,
+    namespace: String,
+    name: String,
+    uid: String,
     resource_version: String,
     annotations: Option<BTreeMap<String, String>>,
 }
@@ -193,7 +194,7 @@ fn parse_deleted<'a>(object: &RawValue) -> Result<Event<'a>, String> {
         return Err("a deleted object has no name or no UID".to_owned());
     }
     let RawMetadata { namespace, name, uid, .. } = metadata;
-    Ok(Event::Deleted { namespace, name, uid, resource_version })
+    Ok(Event::Deleted { name: ObjectName::new(namespace, name), uid: uid.into(), resource_version })
 }
 
 fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
@@ -348,8 +349,8 @@ mod tests {
         ));
         assert!(matches!(
             parse_event(br#"{"type":"DELETED","object":{"metadata":{"name":"n","uid":"u","resourceVersion":"7"}}}"#),
-            Ok(Event::Deleted { namespace, name, uid, resource_version: 7 })
-                if namespace.is_empty() && &*name == "n" && &*uid == "u"
+            Ok(Event::Deleted { name, uid, resource_version: 7 })
+                if name.to_string() == "n" && &*uid == "u"
         ));
         assert!(matches!(
             parse_event(br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#),

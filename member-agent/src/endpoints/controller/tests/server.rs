@@ -89,7 +89,7 @@ impl Server {
                     Err(why) => Answer::Invalid(why),
                 }
             }
-            (Verb::Delete { uid }, Some(held)) if held["metadata"]["uid"] != json!(uid) => Answer::Conflict(Some(held)),
+            (Verb::Delete { uid }, Some(held)) if held["metadata"]["uid"] != **uid => Answer::Conflict(Some(held)),
             (Verb::Delete { .. }, Some(held)) => self.end(held),
         }
     }

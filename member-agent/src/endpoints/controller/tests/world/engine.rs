@@ -25,7 +25,7 @@ impl World {
         match event {
             Watched::Applied(slice) => self.versions.seen(observed(&slice), &mut news),
             Watched::Deleted { namespace, name, uid, version } => {
-                self.versions.deleted(&namespace, &name, &uid, version, &mut news);
+                self.versions.deleted(&ObjectName::new(namespace, name), &uid.into(), version, &mut news);
             }
         }
         self.take_in(news);
@@ -35,11 +35,11 @@ impl World {
         for change in news {
             self.learn(|controller, now, dirty| match change {
                 Change::Applied(slice) => controller.apply(Object::EndpointSlice(slice), now, dirty),
-                Change::Removed { namespace, name, .. } => {
-                    controller.remove(Input::EndpointSlice, &namespace, &name, now, dirty);
+                Change::Removed { name, .. } => {
+                    controller.remove(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
                 }
-                Change::Unreadable { namespace, name } => {
-                    controller.unreadable(Input::EndpointSlice, &namespace, &name, now, dirty);
+                Change::Undecodable { name } => {
+                    controller.unreadable(Input::EndpointSlice, &name.namespace, &name.name, now, dirty);
                 }
             });
         }
@@ -83,7 +83,7 @@ impl World {
             self.retries.extend(until.map(|until| (key.clone(), until)));
             return;
         }
-        if self.versions.echoed(&write.namespace, &write.name, content(&write)) {
+        if self.versions.echoed(&target(&write), content(&write)) {
             return;
         }
         let fate = (self.fates)(&write);
@@ -143,7 +143,7 @@ impl World {
     }
 
     pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
-        let held = self.versions.held(&write.namespace, &write.name).map(|(uid, _)| uid.to_owned());
+        let held = self.versions.held(&target(write)).map(|(uid, _)| uid.clone());
         let mut news = Vec::new();
         let mut end = WriteEnd::NotDone;
         match &answer {
@@ -151,7 +151,7 @@ impl World {
                 let slice = observed(slice);
                 end = WriteEnd::Done { version: Some(slice.resource_version) };
                 if self.versions.answered(slice, &mut news) {
-                    self.versions.remember_echo(&write.namespace, &write.name, content(write));
+                    self.versions.remember_echo(&target(write), content(write));
                 }
             }
             Answer::Gone => {
@@ -159,7 +159,7 @@ impl World {
                     end = WriteEnd::Done { version: None };
                 }
                 let uid = held.unwrap_or_default();
-                self.versions.gone(&write.namespace, &write.name, &uid, &mut news);
+                self.versions.gone(&target(write), &uid, &mut news);
             }
             Answer::Conflict(Some(slice)) => drop(self.versions.answered(observed(slice), &mut news)),
             Answer::Conflict(None) | Answer::Invalid(_) => {}
@@ -365,8 +365,7 @@ fn observed(slice: &Value) -> Observed<EndpointSlice> {
     let object = decoded(slice);
     let metadata = &object.metadata;
     Observed {
-        namespace: (&*metadata.namespace).into(),
-        name: (&*metadata.name).into(),
+        name: ObjectName::new(&*metadata.namespace, &*metadata.name),
         uid: (&*metadata.uid).into(),
         resource_version: metadata.resource_version.parse().expect("versions are numbers"),
         object,
