@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::SystemTime;
 use tokio::sync::Mutex;
+use xtask::cargo;
 
 /// Binaries that were found or built, one at a time. A test process always uses what it found first.
 static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap::new());
@@ -74,12 +74,9 @@ fn modified(path: &Path) -> std::io::Result<SystemTime> {
 
 /// Builds with the profile of this program, so that the binary goes to the same folder.
 fn build(name: &str, folder: &Path) -> anyhow::Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Only the folder of the profile `dev` has another name than its profile.
     let profile = folder.file_name().filter(|name| *name != "debug").map(|name| [OsStr::new("--profile"), name]);
-    let output = Command::new(cargo)
-        .current_dir(xtask::root())
-        .args(["build", "--quiet", "--workspace", "--bin", name])
+    let output = cargo::command(&["build", "--quiet", "--workspace", "--bin", name])
         .args(profile.into_iter().flatten())
         .output()
         .with_context(|| format!("cannot call cargo to build {name}"))?;

@@ -2,6 +2,7 @@
 //!
 //! This is a library because the end-to-end tests find the programs of their control planes through [`controlplane`].
 
+pub mod cargo;
 pub mod controlplane;
 mod crds;
 mod limited;

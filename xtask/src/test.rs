@@ -13,14 +13,13 @@ mod times;
 
 use crate::controlplane::{self, Program};
 use crate::stopwatch::human;
-use crate::{limited, root, tidy};
-use anyhow::{Context as _, bail, ensure};
+use crate::{cargo, limited, tidy};
+use anyhow::{Context as _, ensure};
 use play::Manner;
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use times::Times;
 
@@ -98,7 +97,7 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     }
     times.measure("control plane", || controlplane::locate(Program::ApiServer).map(drop))?;
     // The suite starts the agents as processes, and a build of its tests does not build them.
-    times.measure("agents", || cargo(&["build", "--workspace", "--bins"]))?;
+    times.measure("agents", || cargo::run(&["build", "--workspace", "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
     let manner =
@@ -153,7 +152,7 @@ fn forget(path: &Path) -> anyhow::Result<()> {
 
 fn examples() -> anyhow::Result<()> {
     let arguments = ["test", "--quiet", "--workspace", "--doc"];
-    let mut child = command(&arguments).spawn().context("cannot call cargo")?;
+    let mut child = cargo::command(&arguments).spawn().context("cannot call cargo")?;
     let status = limited::wait(&mut child, EXAMPLES)?;
     let status = status.with_context(|| format!("the examples in docs take longer than {}", human(EXAMPLES)))?;
     ensure!(status.success(), "the examples in docs failed ({status})");
@@ -210,7 +209,8 @@ fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> 
 
 /// Returns Cargo's metadata of our packages.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
-    let output = command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
+    let output =
+        cargo::command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
 }
@@ -220,23 +220,6 @@ pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
     Ok(PathBuf::from(target))
-}
-
-/// Calls the Cargo that runs this program. Fails if the call fails.
-pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
-    let told = format!("cargo {}", arguments.join(" "));
-    eprintln!("$ {told}");
-    let status = command(arguments).status().with_context(|| format!("cannot run `{told}`"))?;
-    if !status.success() {
-        bail!("`{told}` failed ({status})");
-    }
-    Ok(())
-}
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root()).args(arguments);
-    command
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Copy of the tree in which faults are planted, its test programs, and the outcome of a fault.
 
 use super::mark::Fault;
-use crate::limited;
+use crate::{cargo, limited};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -128,9 +128,9 @@ impl Scratch {
 
     fn build(&self, folder: &str, targets: &[String]) -> anyhow::Result<Output> {
         let manifest = self.tree.join(folder).join("Cargo.toml");
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command =
+            cargo::command(&["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target).env("CARGO_PROFILE_DEV_DEBUG", "false");
-        command.args(["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
         command.arg("--manifest-path").arg(manifest).args(targets);
         command.output().context("cannot call cargo")
     }

@@ -1,6 +1,6 @@
 //! Test programs that Cargo builds, and their tests.
 
-use super::command;
+use crate::cargo;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn build(targets: &[&str]) -> anyhow::Result<Vec<Program>> {
         return Ok(Vec::new());
     }
     let mut command =
-        command(&["test", "--workspace", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
+        cargo::command(&["test", "--workspace", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     command.args(targets).stderr(Stdio::inherit());
     let output = command.output().context("cannot call cargo")?;
     ensure!(output.status.success(), "the tests do not compile");

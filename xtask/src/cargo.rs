@@ -1,0 +1,43 @@
+//! Calls of Cargo from a program that Cargo started.
+
+use crate::root;
+use anyhow::{Context as _, bail};
+use std::process::Command;
+
+/// Returns a call of Cargo in the work tree, without the variables that describe the package of this program. Build scripts
+/// that read them, such as ring's, would run again, and everything that depends on those crates would be built again.
+#[must_use]
+pub fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in variables.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Calls Cargo. Fails if the call fails.
+pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
+    let call = format!("cargo {}", arguments.join(" "));
+    eprintln!("$ {call}");
+    let status = command(arguments).status().with_context(|| format!("cannot run `{call}`"))?;
+    if !status.success() {
+        bail!("`{call}` failed ({status})");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn what_cargo_said_of_this_package_is_not_passed_on() {
+        let call = command(&["--version"]);
+        let removed: Vec<_> = call.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR"] {
+            assert!(removed.iter().any(|removed| *removed == name), "{name} is passed on: {removed:?}");
+        }
+    }
+}
