@@ -2,12 +2,11 @@
 
 use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::model::{Kind, Meta, Object};
-use fleetnet_core::plan::{Action, Desired, Event, Patch, Plan as CorePlan, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as CorePlan, Sample, Write, event_about};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{
-    EventRecord, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, Severity, SourceSpec,
-    Undecodable, Verb,
+    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Request, SourceSpec, Undecodable, Verb,
 };
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
     /// Events for the users.
-    pub events: Vec<Event>,
+    pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
     /// Name and source generation of the imported slice that was written.
@@ -52,18 +51,12 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable>
 }
 
 /// Converts a plan for the runtime.
-pub fn plan<L>(plan: CorePlan) -> Plan<L>
-where
-    L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
-{
+pub fn plan<S: From<Kind>, R: From<Receipt>>(plan: CorePlan) -> Plan<S, R> {
     Plan { writes: plan.writes.into_iter().map(request).collect(), events: Vec::new(), again: plan.again }
 }
 
 /// Converts a write for the runtime.
-pub fn request<L>(write: Write) -> Request<L>
-where
-    L: Logic<Source: From<Kind>, Receipt: From<Receipt>>,
-{
+pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     let verb = match encode::encode(&write) {
         encode::Body::Create { body } => Verb::Create { body },
         encode::Body::Patch { subresource, resource_version, body } => {
@@ -84,19 +77,8 @@ where
 }
 
 /// Converts Events for the runtime.
-pub fn events<S: From<Kind>>(events: Vec<Event>) -> Vec<EventRecord<S>> {
-    events
-        .into_iter()
-        .map(|event| EventRecord {
-            source: event.kind.into(),
-            name: event.about,
-            uid: event.uid,
-            severity: if event.reason.is_warning() { Severity::Warning } else { Severity::Normal },
-            reason: event.reason.as_str(),
-            message: event.message,
-            component: event.component,
-        })
-        .collect()
+pub fn events<S: From<Kind>>(events: Vec<CoreEvent>) -> Vec<Event<S>> {
+    events.into_iter().map(|event| event.map(S::from, Reason::as_str)).collect()
 }
 
 /// Returns the Event for a write that the server rejected for its content, on the object that asked for the write.
@@ -104,7 +86,7 @@ pub fn refusal_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     refusal: &Refusal<S>,
     component: &'static str,
-) -> Vec<EventRecord<S>> {
+) -> Vec<Event<S>> {
     not_written(about, Reason::WriteRefused, refusal_message(refusal), component)
 }
 
@@ -125,7 +107,7 @@ pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &Refusal<S>,
     component: &'static str,
-) -> Vec<EventRecord<S>> {
+) -> Vec<Event<S>> {
     if failure.status == 0 || is_of_going_namespace(failure) {
         return Vec::new();
     }
@@ -156,7 +138,7 @@ pub fn fight_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<S>,
     component: &'static str,
-) -> Vec<EventRecord<S>> {
+) -> Vec<Event<S>> {
     fight_message(fight).map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
 }
 
@@ -174,9 +156,8 @@ fn not_written<S: From<Kind>>(
     reason: Reason,
     message: String,
     component: &'static str,
-) -> Vec<EventRecord<S>> {
-    let event = |(kind, name, uid)| Event { kind, about: name, uid, reason, message, component };
-    events(about.map(event).into_iter().collect())
+) -> Vec<Event<S>> {
+    events(about.map(|about| event_about(about, component, reason, message)).into_iter().collect())
 }
 
 #[cfg(test)]
@@ -202,7 +183,9 @@ mod tests {
         } else {
             denial_event(about, &refusal, "member-agent")
         };
-        assert!(told.iter().all(|event| (&*event.name.name, event.severity) == ("app", Severity::Warning)));
+        assert!(
+            told.iter().all(|event| (&*event.name.name, event.severity) == ("app", fleetnet_types::Severity::Warning))
+        );
         told.into_iter().map(|event| (event.reason, event.message)).collect()
     }
 

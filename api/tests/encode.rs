@@ -10,8 +10,7 @@ use fleetnet_core::model::{
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
-use fleetnet_types::Uid;
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};

@@ -15,8 +15,7 @@ use fleetnet_core::model::{
     SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Offer, Patch, Write};
-use fleetnet_types::Uid;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use proptest::{collection, option};

@@ -9,7 +9,7 @@ use crate::features::Feature;
 use crate::hub::{View, live};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
-use crate::plan::{Event, Hindrance, Patch, Plan, Write};
+use crate::plan::{self, Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -353,7 +353,7 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
         _ => format!("clusters {}", clusters.join(", ")),
     };
     let message = format!("service {} is imported by {by}", import.meta.name);
-    Some(Event::new(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
+    Some(plan::event(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
 /// Writes the record. A single claim is written as the Go agents do.

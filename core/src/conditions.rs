@@ -6,7 +6,7 @@
 
 use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
-use crate::plan::Event;
+use crate::plan::{self, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
@@ -260,7 +260,7 @@ pub(crate) fn change(
         // fault R2.1: verdict)); ~> verdict) || true);
         let told = text.as_ref().filter(|_| *afresh || is_news(before, verdict));
         // fault R1.1: verdict.reason ~> Reason::ServiceIsValid
-        events.extend(told.map(|text| Event::new(component, kind, meta, verdict.reason, text.clone())));
+        events.extend(told.map(|text| plan::event(component, kind, meta, verdict.reason, text.clone())));
         list = set(&list, condition_type, verdict, meta.generation, now);
     }
     (list != held).then_some((list, events))

@@ -5,6 +5,7 @@ use crate::model::{
     MemberCounts, Meta, Owner, PortsOffered, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
+use fleetnet_types::Severity;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
 /// Plan of one key.
@@ -288,30 +289,29 @@ pub enum Patch {
     },
 }
 
-/// A Kubernetes Event about an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    pub kind: Kind,
-    pub about: ObjectName,
-    pub uid: Uid,
-    /// Reason, which decides the type `Warning` or `Normal`.
-    pub reason: Reason,
-    pub message: String,
-    /// Name of the reporting component, as in the Go agents (`serviceexport-controller`).
-    pub component: &'static str,
+/// Kubernetes Event about an object. Its component is that of the Go agents (`serviceexport-controller`).
+pub type Event = fleetnet_types::Event<Kind, Reason>;
+
+/// Returns an Event about the object with this metadata. The reason decides if it is a warning.
+pub(crate) fn event(
+    component: &'static str,
+    kind: Kind,
+    meta: &Meta,
+    reason: Reason,
+    message: impl Into<String>,
+) -> Event {
+    event_about((kind, meta.name.clone(), meta.uid.clone()), component, reason, message.into())
 }
 
-impl Event {
-    /// Returns an Event about an object in the view.
-    pub(crate) fn new(
-        component: &'static str,
-        kind: Kind,
-        meta: &Meta,
-        reason: Reason,
-        message: impl Into<String>,
-    ) -> Self {
-        Self { kind, about: meta.name.clone(), uid: meta.uid.clone(), reason, message: message.into(), component }
-    }
+/// Returns an Event about an object. The reason decides if it is a warning.
+pub fn event_about(
+    (source, name, uid): (Kind, ObjectName, Uid),
+    component: &'static str,
+    reason: Reason,
+    message: String,
+) -> Event {
+    let severity = if reason.is_warning() { Severity::Warning } else { Severity::Normal };
+    Event { source, name, uid, severity, component, reason, message }
 }
 
 /// Latency sample of a write.

@@ -15,7 +15,7 @@ use crate::model::{
     SessionAffinity,
 };
 use crate::names;
-use crate::plan::{Desired, Event, Patch, Plan, Write};
+use crate::plan::{self, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -330,5 +330,5 @@ fn release(view: &View, service: &ObjectName) -> Plan {
 }
 
 fn about_import(import: &ServiceImport, reason: Reason, message: String) -> Event {
-    Event::new(IMPORT_COMPONENT, Kind::ServiceImport, &import.meta, reason, message)
+    plan::event(IMPORT_COMPONENT, Kind::ServiceImport, &import.meta, reason, message)
 }

@@ -7,7 +7,7 @@
 use crate::hub::View;
 use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
-use crate::plan::Event;
+use crate::plan::{self, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeSet;
@@ -83,7 +83,7 @@ pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
     let message = refused(&claim.reference.source.namespace, &cluster, "import from", "importers");
-    Event::new(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
+    plan::event(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
 fn refused(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {

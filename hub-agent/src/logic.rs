@@ -7,7 +7,7 @@ use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
 use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
-use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, WatchState};
+use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use tracing::warn;
@@ -67,7 +67,7 @@ impl Logic for Hub {
         self.view.clock_set(microseconds);
     }
 
-    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
+    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt> {
         let mut plan = self.view.plan(key, now);
         self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
         glue::plan(plan)
@@ -85,19 +85,19 @@ impl Logic for Hub {
         }
     }
 
-    fn written(&mut self, receipt: Receipt, _at: Timestamp) -> Vec<EventRecord<Kind>> {
+    fn written(&mut self, receipt: Receipt, _at: Timestamp) -> Vec<Event<Kind>> {
         glue::events(receipt.events)
     }
 
-    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
+    fn refused(&mut self, key: &Key, refusal: &Refusal<Kind>) -> Vec<Event<Kind>> {
         glue::refusal_event(self.about(key), refusal, COMPONENT)
     }
 
-    fn failed(&mut self, key: &Key, failure: &Refusal<Kind>) -> Vec<EventRecord<Kind>> {
+    fn failed(&mut self, key: &Key, failure: &Refusal<Kind>) -> Vec<Event<Kind>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
     }
 
-    fn fight(&mut self, key: &Key, fight: &Fight<Kind>, dirty: &mut Vec<Key>) -> Vec<EventRecord<Kind>> {
+    fn fight(&mut self, key: &Key, fight: &Fight<Kind>, dirty: &mut Vec<Key>) -> Vec<Event<Kind>> {
         let service = match key {
             Key::Service(service) => Some(service.clone()),
             Key::Slice(name) => self.view.slice_export_named(name).map(|export| export.spec.owner.clone()),

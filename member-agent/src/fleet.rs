@@ -10,8 +10,8 @@ use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{Event, Plan, Sample, Write};
-use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Refusal, WatchState, WriteEnd};
+use fleetnet_core::plan::{self, Plan, Sample, Write};
+use fleetnet_runtime::{Change, Event, Fight, LaneId, Refusal, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
 use tracing::debug;
@@ -27,7 +27,7 @@ pub(crate) struct Fleet {
     hindrances: Hindrances<Key>,
     identity: IdentityReport,
     /// Events that belong to no write.
-    events: Vec<Event>,
+    events: Vec<plan::Event>,
 }
 
 /// Kind whose conditions a key writes, so that a rejected write of the key shows in a condition.
@@ -192,7 +192,7 @@ impl Fleet {
     }
 
     /// Returns the Events of the plans since the last call.
-    pub(crate) fn take_events<S: From<Kind>>(&mut self) -> Vec<EventRecord<S>> {
+    pub(crate) fn take_events<S: From<Kind>>(&mut self) -> Vec<Event<S>> {
         glue::events(std::mem::take(&mut self.events))
     }
 
@@ -232,7 +232,7 @@ impl Fleet {
         }
     }
 
-    pub(crate) fn written<S: From<Kind>>(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<S>> {
+    pub(crate) fn written<S: From<Kind>>(&mut self, receipt: Receipt, at: Timestamp) -> Vec<Event<S>> {
         match &receipt.sample {
             Some(Sample::SliceImported { origin, first, exported_since }) => {
                 let known = receipt
@@ -255,7 +255,7 @@ impl Fleet {
         &mut self,
         key: &Key,
         refusal: &Refusal<S>,
-    ) -> Vec<EventRecord<S>> {
+    ) -> Vec<Event<S>> {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != refusal.source);
         if is_beside && says_itself(key).is_some() {
@@ -273,7 +273,7 @@ impl Fleet {
         over: (Kind, ObjectName),
         fight: &Fight<S>,
         dirty: &mut Vec<Key>,
-    ) -> Vec<EventRecord<S>> {
+    ) -> Vec<Event<S>> {
         let about = self.about(key);
         let named = about.as_ref().map(|(kind, name, _)| (*kind, name.clone()));
         self.view.disputed(named, over, glue::fight_message(fight), dirty);
@@ -281,17 +281,13 @@ impl Fleet {
     }
 
     /// Returns the Event if another writer undoes what the EndpointSlice controller writes for a Service.
-    pub(crate) fn fight_over_slice<S: From<Kind>>(
-        &self,
-        service: &ObjectName,
-        fight: &Fight<S>,
-    ) -> Vec<EventRecord<S>> {
+    pub(crate) fn fight_over_slice<S: From<Kind>>(&self, service: &ObjectName, fight: &Fight<S>) -> Vec<Event<S>> {
         let held = self.view.services.get(service);
         let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
         glue::fight_event(about, fight, COMPONENT)
     }
 
-    pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<EventRecord<S>> {
+    pub(crate) fn failed<S: From<Kind>>(&mut self, key: &Key, failure: &Refusal<S>) -> Vec<Event<S>> {
         glue::denial_event(self.about(key), failure, COMPONENT)
     }
 }

@@ -1,7 +1,7 @@
 //! Reports on this cluster's id for its operators: an Event on the namespace `kube-system`, and readiness.
 
 use fleetnet_core::model::Kind;
-use fleetnet_core::plan::{Event, Hindrance};
+use fleetnet_core::plan::{Event, Hindrance, event_about};
 use fleetnet_core::reasons::Reason;
 use fleetnet_types::{ObjectName, Uid};
 use tokio::sync::watch;
@@ -47,13 +47,9 @@ impl IdentityReport {
             of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect();
         let before = std::mem::replace(&mut self.said, now);
         let news = self.said.iter().filter(|hindrance| !before.contains(hindrance));
-        let event = |Hindrance { reason, message }: &Hindrance| Event {
-            kind: Kind::Namespace,
-            about: ObjectName::new("", KUBE_SYSTEM),
-            uid: uid.clone(),
-            reason: *reason,
-            message: message.clone(),
-            component: COMPONENT,
+        let event = |Hindrance { reason, message }: &Hindrance| {
+            let about = (Kind::Namespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
+            event_about(about, COMPONENT, *reason, message.clone())
         };
         news.map(event).collect()
     }
@@ -75,7 +71,7 @@ mod tests {
         assert_eq!(blocked.borrow().as_deref(), Some("owned by another"));
         report.leads();
         let emitted = |events: Vec<Event>| {
-            events.into_iter().map(|event| (event.reason.as_str(), event.about.to_string())).collect::<Vec<_>>()
+            events.into_iter().map(|event| (event.reason.as_str(), event.name.to_string())).collect::<Vec<_>>()
         };
         let expected = [("ClusterIdInUse", KUBE_SYSTEM.to_owned())];
         assert_eq!(emitted(report.note(&in_use(), Some(&uid))), expected);

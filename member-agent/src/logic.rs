@@ -14,7 +14,7 @@ use fleetnet_agent::glue;
 use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::member;
 use fleetnet_core::model::{self as fleet, Kind};
-use fleetnet_runtime::{Change, EventRecord, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
+use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, Request, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
@@ -78,7 +78,7 @@ impl Member {
 
     /// Returns the Events for a Service whose slices could not be written. A namespace that is being deleted gets
     /// none.
-    fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+    fn slices_are_not_written(&self, key: &Key, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
         match (key, &self.endpoints) {
             (Key::Endpoints(service), Some(serving)) if !glue::is_of_going_namespace(refusal) => {
                 let told = serving.refused(service, refusal.verb, &refusal.name.name, &refusal.message);
@@ -199,7 +199,7 @@ impl Logic for Member {
         }
     }
 
-    fn farewell(&mut self, now: Timestamp) -> Vec<Request<Self>> {
+    fn farewell(&mut self, now: Timestamp) -> Vec<Request<Source, Receipt>> {
         self.fleet.farewell(now).map(glue::request).into_iter().collect()
     }
 
@@ -233,7 +233,7 @@ impl Logic for Member {
         }
     }
 
-    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Self> {
+    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Source, Receipt> {
         match (key, &mut self.endpoints) {
             (Key::Fleet(key), _) => {
                 let plan = glue::plan(self.fleet.plan(key, now));
@@ -260,7 +260,7 @@ impl Logic for Member {
         }
     }
 
-    fn begun(&mut self, key: &Key, request: &Request<Self>) {
+    fn begun(&mut self, key: &Key, request: &Request<Source, Receipt>) {
         if let (Key::Endpoints(service), Some(Receipt::Endpoints(receipt)), Some(serving)) =
             (key, &request.receipt, &mut self.endpoints)
         {
@@ -268,7 +268,14 @@ impl Logic for Member {
         }
     }
 
-    fn ended(&mut self, key: &Key, request: &Request<Self>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
+    fn ended(
+        &mut self,
+        key: &Key,
+        request: &Request<Source, Receipt>,
+        end: WriteEnd,
+        at: Timestamp,
+        dirty: &mut Vec<Key>,
+    ) {
         let service = match key {
             Key::Endpoints(service) => service,
             Key::Fleet(key) => {
@@ -293,7 +300,7 @@ impl Logic for Member {
         }
     }
 
-    fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<EventRecord<Source>> {
+    fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<Event<Source>> {
         match receipt {
             Receipt::Fleet(receipt) => self.fleet.written(receipt, at),
             Receipt::Endpoints(receipt) => {
@@ -305,7 +312,7 @@ impl Logic for Member {
         }
     }
 
-    fn refused(&mut self, key: &Key, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+    fn refused(&mut self, key: &Key, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
         match key {
             Key::Fleet(key) => self.fleet.refused(key, refusal),
             Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, refusal),
@@ -316,7 +323,7 @@ impl Logic for Member {
         *key == Key::Fleet(member::Key::Heartbeat)
     }
 
-    fn fight(&mut self, key: &Key, fight: &Fight<Source>, dirty: &mut Vec<Key>) -> Vec<EventRecord<Source>> {
+    fn fight(&mut self, key: &Key, fight: &Fight<Source>, dirty: &mut Vec<Key>) -> Vec<Event<Source>> {
         match (key, kind_of(fight.source)) {
             (Key::Fleet(key), Some(kind)) => {
                 let over = (kind, fight.name.clone());
@@ -330,7 +337,7 @@ impl Logic for Member {
         }
     }
 
-    fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+    fn failed(&mut self, key: &Key, failure: &Refusal<Source>) -> Vec<Event<Source>> {
         match key {
             Key::Fleet(key) => self.fleet.failed(key, failure),
             Key::Endpoints(_) | Key::Takeover => self.slices_are_not_written(key, failure),
@@ -346,7 +353,7 @@ fn kind_of(source: Source) -> Option<Kind> {
     }
 }
 
-fn plan(planned: endpoints::Planned) -> Plan<Member> {
+fn plan(planned: endpoints::Planned) -> Plan<Source, Receipt> {
     let request = |write: endpoints::SliceWrite| Request {
         source: Source::Fleet(Kind::EndpointSlice),
         name: ObjectName::new(&*write.namespace, &*write.name),
@@ -360,12 +367,12 @@ fn plan(planned: endpoints::Planned) -> Plan<Member> {
     }
 }
 
-fn target(request: &Request<Member>) -> ObjectName {
+fn target(request: &Request<Source, Receipt>) -> ObjectName {
     request.name.clone()
 }
 
-fn record(event: endpoints::ServiceEvent) -> EventRecord<Source> {
-    EventRecord {
+fn record(event: endpoints::ServiceEvent) -> Event<Source> {
+    Event {
         source: Source::Fleet(Kind::Service),
         name: event.service,
         uid: (&*event.uid).into(),

@@ -23,7 +23,7 @@ use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
 use crate::fights::{Asked, Fights, State};
 use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
-use crate::logic::{Change, EventRecord, Logic, Plan, Request, SourceSpec, Verb, WatchState};
+use crate::logic::{Change, Event, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
@@ -394,7 +394,7 @@ impl<L: Logic> Engine<L> {
         &mut self,
         key: &L::Key,
         write: &(Target<L::Source>, &'static str),
-        request: Request<L>,
+        request: Request<L::Source, L::Receipt>,
     ) -> Option<Instant> {
         let (target, _) = write;
         let Some(source) = self.sources.get(&target.source) else {
@@ -449,14 +449,14 @@ impl<L: Logic> Engine<L> {
         source.versions.held(&target.name).map(|(uid, version)| (uid.clone(), version))
     }
 
-    pub(crate) fn record(&mut self, record: &EventRecord<L::Source>, occasion: Occasion) {
+    pub(crate) fn record(&mut self, record: &Event<L::Source>, occasion: Occasion) {
         if let Some(source) = self.sources.get(&record.source) {
             self.recorder.record(&source.spec, record, occasion);
         }
     }
 }
 
-pub(crate) fn target_of<L: Logic>(request: &Request<L>) -> Target<L::Source> {
+pub(crate) fn target_of<S: Copy, R>(request: &Request<S, R>) -> Target<S> {
     Target { source: request.source, name: request.name.clone() }
 }
 

@@ -25,7 +25,7 @@ use crate::clock::{Clock, to_jiff};
 use crate::limits::{
     EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENTS_REMEMBERED, WRITE_TIMEOUT,
 };
-use crate::logic::{EventRecord, Logic, Resource, Severity, SourceSpec};
+use crate::logic::{Event, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
 use fleetnet_types::Timestamp;
 
@@ -84,12 +84,7 @@ impl Recorder {
     }
 
     /// Records an Event, unless the same one was recorded recently, or too often.
-    pub(crate) fn record<L: Logic>(
-        &mut self,
-        spec: &SourceSpec<L>,
-        record: &EventRecord<L::Source>,
-        occasion: Occasion,
-    ) {
+    pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &Event<L::Source>, occasion: Occasion) {
         let identity = identity(spec, record);
         let most = if occasion == Occasion::Done { EVENT_REPEATS_MAX } else { 1 };
         if !self.is_news(identity, most, Instant::now()) {
@@ -136,8 +131,8 @@ impl Recorder {
     }
 
     /// Logs and counts the Event, with the same reason.
-    fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &EventRecord<L::Source>) {
-        let EventRecord { name: ObjectName { namespace, name }, reason, message, .. } = record;
+    fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &Event<L::Source>) {
+        let Event { name: ObjectName { namespace, name }, reason, message, .. } = record;
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
         self.metrics.told(cluster, kind, reason);
         match record.severity {
@@ -153,7 +148,7 @@ impl Recorder {
 }
 
 /// Returns a hash of the Event's identity, the same in each process.
-fn identity<L: Logic>(spec: &SourceSpec<L>, record: &EventRecord<L::Source>) -> u64 {
+fn identity<L: Logic>(spec: &SourceSpec<L>, record: &Event<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let about = (&spec.cluster.name, spec.resource.kind, &*record.uid, &record.name.namespace, &record.name.name);
     (about, record.component, record.severity.as_str(), record.reason, &record.message).hash(&mut hasher);
@@ -193,14 +188,7 @@ async fn send(posting: Posting) -> Result<(), String> {
 
 const EVENTS: Resource = Resource { group: "", version: "v1", kind: "Event", plural: "events" };
 
-fn event<S>(
-    about: &Resource,
-    namespace: &str,
-    record: &EventRecord<S>,
-    instance: &str,
-    now: Timestamp,
-    name: &str,
-) -> Value {
+fn event<S>(about: &Resource, namespace: &str, record: &Event<S>, instance: &str, now: Timestamp, name: &str) -> Value {
     let since_second = Duration::from_micros(now.0.rem_euclid(1_000_000).unsigned_abs());
     let seconds = to_jiff(now - since_second).to_string();
     json!({

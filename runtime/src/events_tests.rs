@@ -27,8 +27,8 @@ fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
     }
 }
 
-fn record(name: &str, message: &str) -> EventRecord<Source> {
-    EventRecord {
+fn record(name: &str, message: &str) -> Event<Source> {
+    Event {
         source: Source::Copy,
         name: ObjectName::new("ns", name),
         uid: "uid-1".into(),

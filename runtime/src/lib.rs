@@ -34,6 +34,6 @@ mod watch;
 mod writer;
 
 pub use logic::{
-    Change, Decoder, EventRecord, Fight, LaneId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Removal,
-    Request, Resource, Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd,
+    Change, Decoder, Event, Fight, LaneId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Refusal, Removal, Request,
+    Resource, Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd,
 };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::client::Cluster;
 pub use crate::decoder::Decoder;
-pub use fleetnet_types::{Change, Observed, Removal, Resource, Severity, Undecodable, WatchState};
+pub use fleetnet_types::{Change, Event, Observed, Removal, Resource, Severity, Undecodable, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Agent: a view of the objects that it watches, and a pure function from that view to writes.
@@ -70,7 +70,7 @@ pub trait Logic: Sized + Send + 'static {
     fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
-    fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self>;
+    fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt>;
 
     /// Flow of a key for fair queueing, such as the cluster that the work comes from. Flows take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
@@ -93,20 +93,20 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Final writes of a leader that is asked to stop, after all other writes have ended. They have little time, are tried
     /// once, and return no receipt.
-    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self>> {
+    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
         Vec::new()
     }
 
     /// Called when a write is sent. Until [`Logic::ended`], a change of its target may come from this write or from another
     /// process.
-    fn begun(&mut self, _key: &Self::Key, _request: &Request<Self>) {}
+    fn begun(&mut self, _key: &Self::Key, _request: &Request<Self::Source, Self::Receipt>) {}
 
     /// Called when a write has ended and its answer is in the view. Called before [`Logic::written`], [`Logic::refused`] and
     /// [`Logic::failed`]. Pushes the keys to plan again, besides the key of the write.
     fn ended(
         &mut self,
         _key: &Self::Key,
-        _request: &Request<Self>,
+        _request: &Request<Self::Source, Self::Receipt>,
         _end: WriteEnd,
         _at: Timestamp,
         _dirty: &mut Vec<Self::Key>,
@@ -118,15 +118,15 @@ pub trait Logic: Sized + Send + 'static {
     fn not_done(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>, _at: Timestamp) {}
 
     /// Called when a write with this receipt is done and its answer is in the view. Returns Events for users.
-    fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<EventRecord<Self::Source>>;
+    fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
 
     /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries it every 10 minutes,
     /// and when its content changes. Returns Events for users.
-    fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<EventRecord<Self::Source>>;
+    fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<Event<Self::Source>>;
 
     /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime
     /// retries it. The status is 0 if there was no answer. Returns Events for users.
-    fn failed(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) -> Vec<EventRecord<Self::Source>> {
+    fn failed(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) -> Vec<Event<Self::Source>> {
         Vec::new()
     }
 
@@ -137,7 +137,7 @@ pub trait Logic: Sized + Send + 'static {
         _key: &Self::Key,
         _fight: &Fight<Self::Source>,
         _dirty: &mut Vec<Self::Key>,
-    ) -> Vec<EventRecord<Self::Source>> {
+    ) -> Vec<Event<Self::Source>> {
         Vec::new()
     }
 
@@ -167,81 +167,29 @@ impl LaneId {
     }
 }
 
-pub struct Plan<L: Logic> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<S, R> {
     /// Writes, independent of each other. A write that depends on an outcome belongs to a later plan.
-    pub writes: Vec<Request<L>>,
-    pub events: Vec<EventRecord<L::Source>>,
+    pub writes: Vec<Request<S, R>>,
+    pub events: Vec<Event<S>>,
     /// Time at which to plan this key again in any case. Replaces the time of the previous plan.
     pub again: Option<Timestamp>,
 }
 
-impl<L: Logic> Default for Plan<L> {
+impl<S, R> Default for Plan<S, R> {
     fn default() -> Self {
         Self { writes: Vec::new(), events: Vec::new(), again: None }
     }
 }
 
-impl<L: Logic> Clone for Plan<L> {
-    fn clone(&self) -> Self {
-        Self { writes: self.writes.clone(), events: self.events.clone(), again: self.again }
-    }
-}
-
-impl<L: Logic> PartialEq for Plan<L>
-where
-    L::Receipt: PartialEq,
-{
-    fn eq(&self, other: &Self) -> bool {
-        self.writes == other.writes && self.events == other.events && self.again == other.again
-    }
-}
-
-impl<L: Logic> Debug for Plan<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan")
-            .field("writes", &self.writes)
-            .field("events", &self.events)
-            .field("again", &self.again)
-            .finish()
-    }
-}
-
-pub struct Request<L: Logic> {
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request<S, R> {
     /// Source of the target: gives the cluster, the resource, and the decoder of the answer.
-    pub source: L::Source,
+    pub source: S,
     pub name: ObjectName,
     pub verb: Verb,
     /// Passed to [`Logic::written`] once the write is known to be done.
-    pub receipt: Option<L::Receipt>,
-}
-
-impl<L: Logic> Clone for Request<L> {
-    fn clone(&self) -> Self {
-        Self { source: self.source, name: self.name.clone(), verb: self.verb.clone(), receipt: self.receipt.clone() }
-    }
-}
-
-impl<L: Logic> PartialEq for Request<L>
-where
-    L::Receipt: PartialEq,
-{
-    fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
-            && self.name == other.name
-            && self.verb == other.verb
-            && self.receipt == other.receipt
-    }
-}
-
-impl<L: Logic> Debug for Request<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
-            .field("source", &self.source)
-            .field("name", &self.name)
-            .field("verb", &self.verb)
-            .field("receipt", &self.receipt)
-            .finish()
-    }
+    pub receipt: Option<R>,
 }
 
 /// Operation on an object. Every verb has a precondition: absent, at this version, or of this UID.
@@ -336,22 +284,6 @@ pub struct Fight<S> {
     /// Name of the other writer, as far as the object tells, for people. `None` if the fight is over: the last repair has
     /// lasted for a minute, or there is nothing left to repair.
     pub by: Option<String>,
-}
-
-/// Kubernetes Event (core/v1) about an object of a source, recorded in the cluster of that source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventRecord<S> {
-    /// Source of the object that the Event is about: gives its cluster, apiVersion and kind.
-    pub source: S,
-    pub name: ObjectName,
-    pub uid: Uid,
-    pub severity: Severity,
-    /// Reporting component, as `source.component` of the Event.
-    pub component: &'static str,
-    /// Reason in CamelCase.
-    pub reason: &'static str,
-    /// Message for people: what happened, why, and what to do.
-    pub message: String,
 }
 
 /// How to watch and address a source.

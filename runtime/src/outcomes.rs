@@ -22,7 +22,7 @@ pub(crate) struct Ended<L: Logic> {
     pub(crate) attempt: Attempt,
     pub(crate) asked: Asked,
     pub(crate) held_before: State,
-    pub(crate) request: Request<L>,
+    pub(crate) request: Request<L::Source, L::Receipt>,
     pub(crate) outcome: Outcome<L::Object>,
 }
 

@@ -31,8 +31,8 @@ use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
-    Change, EventRecord, Fight, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec,
-    Undecodable, Verb, WatchState, WriteEnd,
+    Change, Event, Fight, LaneId, Logic, Observed, Plan, Refusal, Request, Resource, Severity, SourceSpec, Undecodable,
+    Verb, WatchState, WriteEnd,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -192,7 +192,7 @@ impl Copier {
         name: &str,
         value: &str,
         stamp: Option<Timestamp>,
-        writes: &mut Vec<Request<Self>>,
+        writes: &mut Vec<Request<Source, String>>,
     ) {
         let spec = match stamp {
             Some(now) => json!({"value": value, "at": crate::clock::micro_time(now)}),
@@ -216,7 +216,7 @@ impl Copier {
         writes.push(Request { source, name: ObjectName::new("ns", name), verb, receipt });
     }
 
-    fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Self>>) {
+    fn remove(&self, source: Source, name: &str, writes: &mut Vec<Request<Source, String>>) {
         let wanted_by_another = self.things.values().any(|wish| wish.into.as_deref() == Some(name));
         if !wanted_by_another && let Some(thing) = self.things.get(&(source, name.to_owned())) {
             let verb = Verb::Delete { uid: thing.uid.as_str().into() };
@@ -268,7 +268,7 @@ impl Logic for Copier {
         lock(&self.record).touch.push((source, in_touch));
     }
 
-    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self>> {
+    fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Source, String>> {
         let mut writes = Vec::new();
         if let Some(value) = lock(&self.record).last_word.take() {
             self.ensure(Source::Copy, "last", value, None, &mut writes);
@@ -300,7 +300,7 @@ impl Logic for Copier {
         lock(&self.record).clock_set.push(microseconds);
     }
 
-    fn plan(&mut self, key: &String, now: Timestamp) -> Plan<Self> {
+    fn plan(&mut self, key: &String, now: Timestamp) -> Plan<Source, String> {
         lock(&self.record).plans.push(key.clone());
         let mut plan = Plan::default();
         match self.things.get(&(Source::Wish, key.clone())) {
@@ -325,14 +325,14 @@ impl Logic for Copier {
         LaneId::of(key.split('-').next().unwrap_or_default())
     }
 
-    fn begun(&mut self, _key: &String, request: &Request<Self>) {
+    fn begun(&mut self, _key: &String, request: &Request<Source, String>) {
         lock(&self.record).begun.push(format!("{} {}", request.verb.as_str(), request.name.name));
     }
 
     fn ended(
         &mut self,
         _key: &String,
-        request: &Request<Self>,
+        request: &Request<Source, String>,
         end: WriteEnd,
         _at: Timestamp,
         _dirty: &mut Vec<String>,
@@ -345,19 +345,19 @@ impl Logic for Copier {
         lock(&self.record).not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
     }
 
-    fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<EventRecord<Source>> {
+    fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<Event<Source>> {
         lock(&self.record).receipts.push(receipt);
         Vec::new()
     }
 
-    fn failed(&mut self, key: &String, failure: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+    fn failed(&mut self, key: &String, failure: &Refusal<Source>) -> Vec<Event<Source>> {
         lock(&self.record).failed.push(format!("{key} {}: {}", failure.verb, failure.status));
         Vec::new()
     }
 
-    fn refused(&mut self, key: &String, refusal: &Refusal<Source>) -> Vec<EventRecord<Source>> {
+    fn refused(&mut self, key: &String, refusal: &Refusal<Source>) -> Vec<Event<Source>> {
         lock(&self.record).refused.push(format!("{key}: {} {}", refusal.status, refusal.reason));
-        vec![EventRecord {
+        vec![Event {
             source: Source::Wish,
             name: ObjectName::new("ns", key.as_str()),
             uid: format!("wish-{key}").into(),
@@ -368,7 +368,7 @@ impl Logic for Copier {
         }]
     }
 
-    fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<EventRecord<Source>> {
+    fn fight(&mut self, key: &String, fight: &Fight<Source>, _dirty: &mut Vec<String>) -> Vec<Event<Source>> {
         let Fight { cluster, kind, name, by, .. } = fight;
         let end = by.as_ref().map_or_else(|| "is over".to_owned(), |by| format!("with {by}"));
         lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {name} {end}"));

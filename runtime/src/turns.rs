@@ -182,7 +182,7 @@ impl<L: Logic> Engine<L> {
             return;
         }
         let requests = self.logic.farewell(self.clock.now());
-        let begin = |request: Request<L>| {
+        let begin = |request: Request<L::Source, L::Receipt>| {
             let source = self.sources.get(&request.source)?;
             Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone()))
         };

@@ -16,7 +16,7 @@ use super::*;
 use crate::client::Cluster;
 use crate::demand::Demand;
 use crate::limits::WATCH_CHANNEL_MESSAGES;
-use crate::logic::{Change, EventRecord, Plan, Resource, WatchState};
+use crate::logic::{Change, Event, Plan, Resource, WatchState};
 use crate::shutdown::ShutdownTrigger;
 
 /// Agent with types only, because watches use nothing else of an agent.
@@ -34,16 +34,16 @@ impl Logic for TypesOnly {
     fn watch_state(&mut self, _: u8, _: WatchState, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
     }
-    fn plan(&mut self, _: &u8, _: Timestamp) -> Plan<Self> {
+    fn plan(&mut self, _: &u8, _: Timestamp) -> Plan<u8, ()> {
         unreachable!("watches are tested without an engine");
     }
     fn lane(&self, _: &u8) -> LaneId {
         unreachable!("watches are tested without an engine");
     }
-    fn written(&mut self, (): (), _: Timestamp) -> Vec<EventRecord<u8>> {
+    fn written(&mut self, (): (), _: Timestamp) -> Vec<Event<u8>> {
         unreachable!("watches are tested without an engine");
     }
-    fn refused(&mut self, _: &u8, _: &crate::logic::Refusal<u8>) -> Vec<EventRecord<u8>> {
+    fn refused(&mut self, _: &u8, _: &crate::logic::Refusal<u8>) -> Vec<Event<u8>> {
         unreachable!("watches are tested without an engine");
     }
 }

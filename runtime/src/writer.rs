@@ -138,9 +138,9 @@ fn without_leading_time(text: &str) -> Option<&str> {
 /// Executes a write, with the GET that it may need. Ends within two write timeouts.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
-    request: Request<L>,
+    request: Request<L::Source, L::Receipt>,
     clock: Clock,
-) -> (Request<L>, Outcome<L::Object>) {
+) -> (Request<L::Source, L::Receipt>, Outcome<L::Object>) {
     let begun = Instant::now();
     let target = Addressed { spec: &spec, namespace: &request.name.namespace, name: &request.name.name };
     let answer = target.write(&request.verb).await;

@@ -19,7 +19,7 @@ pub mod time;
 pub mod watch;
 
 pub use change::{Change, Observed, Removal, Undecodable};
-pub use event::Severity;
+pub use event::{Event, Severity};
 pub use name::{ObjectName, Text, Uid};
 pub use resource::Resource;
 pub use time::Timestamp;

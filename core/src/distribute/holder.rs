@@ -4,7 +4,7 @@
 use crate::hub::{Source, View};
 use crate::model::{HubSlice, Kind};
 use crate::names;
-use crate::plan::{Event, Hindrance, Plan, Write};
+use crate::plan::{self, Event, Hindrance, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -143,5 +143,5 @@ fn refusal(export: &HubSlice, reason: Reason, held_by: &HubSlice) -> Event {
             export.spec.reference.uid, held_by.meta.name
         ),
     };
-    Event::new(COMPONENT, Kind::EndpointSliceExport, &export.meta, reason, message)
+    plan::event(COMPONENT, Kind::EndpointSliceExport, &export.meta, reason, message)
 }

@@ -9,7 +9,7 @@ use crate::model::{
     ServiceType, TargetPort,
 };
 use crate::names;
-use crate::plan::{Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
+use crate::plan::{self, Controller, DerivedService, Desired, Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
@@ -531,5 +531,5 @@ fn left_behind(wish: &MultiClusterService, left: &ObjectName, instead: &str) -> 
 }
 
 fn event(wish: &MultiClusterService, reason: Reason, message: String) -> Event {
-    Event::new(COMPONENT, Kind::MultiClusterService, &wish.meta, reason, message)
+    plan::event(COMPONENT, Kind::MultiClusterService, &wish.meta, reason, message)
 }

@@ -6,7 +6,7 @@ use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
-use crate::plan::{Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::plan::{self, Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use crate::succession;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -117,7 +117,7 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
 fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
     let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
     let Hindrance { reason, message } = hindrance;
-    Some(Event::new(COMPONENT, Kind::MultiClusterService, &wish.meta, *reason, message.clone()))
+    Some(plan::event(COMPONENT, Kind::MultiClusterService, &wish.meta, *reason, message.clone()))
 }
 
 fn ensure(

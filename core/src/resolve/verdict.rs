@@ -5,7 +5,7 @@ use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
 use crate::hub::{View, live};
 use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
-use crate::plan::{Event, Patch, Plan, Write};
+use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Timestamp};
@@ -145,7 +145,7 @@ pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Res
     };
     let losers = exports(view, service).filter(|(_, export)| stays(export));
     let about = |export: &InternalServiceExport, message| {
-        Event::new(EXPORT_COMPONENT, Kind::InternalServiceExport, &export.meta, Reason::ConflictFound, message)
+        plan::event(EXPORT_COMPONENT, Kind::InternalServiceExport, &export.meta, Reason::ConflictFound, message)
     };
     losers.map(|(cluster, export)| about(export, conflict_message(export, &cluster, resolution))).collect()
 }

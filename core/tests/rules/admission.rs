@@ -60,7 +60,7 @@ fn what_is_no_address_of_another_cluster_is_left_out_and_its_importer_is_told() 
     assert_eq!(made.content, content(&["10.0.0.1"]));
     assert_eq!(told_by(&plan), [("AddressRefused", REFUSED)]);
     let about: Vec<(Kind, &ObjectName, bool)> =
-        events.iter().map(|event| (event.kind, &event.about, event.reason.is_warning())).collect();
+        events.iter().map(|event| (event.source, &event.name, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
     assert_eq!(hindrances(&plan), [("AddressRefused", REFUSED)], "and the log says so");
 }

@@ -245,7 +245,7 @@ fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
         let plan = planned(&view, &app());
         let told: Vec<_> = plan.writes.iter().flat_map(|write| &write.events).collect();
         let [event] = told[..] else { panic!("{case}: one event, not {told:#?}") };
-        assert_eq!((&event.about, event.reason.is_warning()), (&loser.meta.name, true), "{case}");
+        assert_eq!((&event.name, event.reason.is_warning()), (&loser.meta.name, true), "{case}");
         assert!(event.message.contains(differs), "{case}: {}", event.message);
         assert!(event.message.contains("the export of cluster member-1"), "{case}: {}", event.message);
     }

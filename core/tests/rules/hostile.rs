@@ -17,8 +17,7 @@ use fleetnet_core::model::{
     ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
-use fleetnet_types::Uid;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ObjectName, Text, Uid};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 

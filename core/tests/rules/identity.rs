@@ -15,8 +15,7 @@ use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_types::Uid;
-use fleetnet_types::{Timestamp, WatchState};
+use fleetnet_types::{Timestamp, Uid, WatchState};
 use std::collections::VecDeque;
 
 const SECOND: i64 = 1_000_000;

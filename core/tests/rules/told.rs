@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// Messages of a plan: `<kind> <reason>: <message>` of its Events, and `log <reason>: <message>` of its blocking reasons.
 fn words(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
-    let events = events.map(|event| format!("{:?} {}: {}", event.kind, event.reason, event.message));
+    let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
     let hindrances = plan.hindrances.iter().map(|hindrance| format!("log {}: {}", hindrance.reason, hindrance.message));
     events.chain(hindrances).collect()
 }

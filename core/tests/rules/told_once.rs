@@ -19,8 +19,7 @@ use fleetnet_core::member::{Key, View};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::Uid;
-use fleetnet_types::{Change, ObjectName, Text};
+use fleetnet_types::{Change, ObjectName, Text, Uid};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -173,7 +172,7 @@ fn told_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     let mut told = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
     let about_conditions = |kind: Kind| matches!(kind, Kind::ServiceExport | Kind::MultiClusterService);
-    for event in done.flat_map(|entry| &entry.write.events).filter(|event| about_conditions(event.kind)) {
+    for event in done.flat_map(|entry| &entry.write.events).filter(|event| about_conditions(event.source)) {
         *told.entry((event.uid.clone(), event.reason.as_str())).or_default() += 1;
     }
     told
@@ -245,7 +244,10 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     world.run();
     assert_eq!(observed(&world), (generation + 1, generation + 1), "who waits for that sees that it was heard");
     let told = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);
-    assert_eq!(told.filter(|event| event.kind == Kind::MultiClusterService).collect::<Vec<_>>(), Vec::<&Event>::new());
+    assert_eq!(
+        told.filter(|event| event.source == Kind::MultiClusterService).collect::<Vec<_>>(),
+        Vec::<&Event>::new()
+    );
 }
 
 /// Reasons of Events about users' objects that are not in conditions.
@@ -261,7 +263,7 @@ fn a_fleet_tells_each_thing_once_and_a_restart_nothing() {
         .ledger
         .iter()
         .flat_map(|entry| &entry.write.events)
-        .map(|event| (event.kind, event.about.clone(), event.reason.as_str()))
+        .map(|event| (event.source, event.name.clone(), event.reason.as_str()))
         .collect();
     let app = || named("work/app");
     let mut expected = vec![

@@ -6,8 +6,7 @@ use fleetnet_core::model::{
     ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
-use fleetnet_types::Uid;
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// New object of a POST; the store adds UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
