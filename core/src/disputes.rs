@@ -11,27 +11,28 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Kind and name of an object.
 type Named = (Kind, ObjectName);
 
-/// Present disputes, by the object whose condition shows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Disputes {
-    messages: BTreeMap<ObjectName, BTreeMap<Named, String>>,
-    /// Disputed object to the object whose condition shows the dispute.
-    about: BTreeMap<Named, ObjectName>,
+/// Present disputes, by the key of the object whose condition shows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Disputes<K> {
+    messages: BTreeMap<K, BTreeMap<Named, String>>,
+    /// Disputed object to the key of the object whose condition shows the dispute.
+    about: BTreeMap<Named, K>,
 }
 
-impl Disputes {
-    /// Notes that a dispute over an object began (`message` names the other writer) or ended. Returns the objects whose
-    /// condition changes.
-    pub(crate) fn note(
-        &mut self,
-        about: Option<ObjectName>,
-        over: Named,
-        message: Option<String>,
-    ) -> BTreeSet<ObjectName> {
+// Derived, it would ask for a default of `K`.
+impl<K> Default for Disputes<K> {
+    fn default() -> Self {
+        Self { messages: BTreeMap::new(), about: BTreeMap::new() }
+    }
+}
+
+impl<K: Clone + Ord> Disputes<K> {
+    /// Notes that a dispute over an object began (`message` names the other writer) or ended. Returns the keys of the objects
+    /// whose condition changes.
+    pub(crate) fn note(&mut self, about: Option<K>, over: Named, message: Option<String>) -> BTreeSet<K> {
         let before = self.about.get(&over).cloned();
         let begun = about.zip(message);
-        let concerned: BTreeSet<ObjectName> =
-            before.iter().chain(begun.as_ref().map(|(about, _)| about)).cloned().collect();
+        let concerned: BTreeSet<K> = before.iter().chain(begun.as_ref().map(|(about, _)| about)).cloned().collect();
         let texts: Vec<Option<String>> = concerned.iter().map(|about| self.text(about)).collect();
         if let Some(before) = before {
             self.end(&before, &over);
@@ -48,7 +49,7 @@ impl Disputes {
             .collect()
     }
 
-    fn end(&mut self, about: &ObjectName, over: &Named) {
+    fn end(&mut self, about: &K, over: &Named) {
         self.about.remove(over);
         if let Some(messages) = self.messages.get_mut(about) {
             messages.remove(over);
@@ -60,7 +61,7 @@ impl Disputes {
 
     /// Returns the text of the condition: some disputes, and the number of the others. The API server rejects a status with a
     /// longer message, together with every other condition of the object.
-    fn text(&self, about: &ObjectName) -> Option<String> {
+    fn text(&self, about: &K) -> Option<String> {
         work::step();
         let messages = self.messages.get(about)?;
         let named: Vec<&str> =
@@ -74,7 +75,7 @@ impl Disputes {
     }
 
     /// Returns the wanted condition `Disputed` of an object; `None` if it stays as it is. The runtime emits the Event.
-    pub(crate) fn condition(&self, about: &ObjectName, held: &[Condition], component: &'static str) -> Option<Wanted> {
+    pub(crate) fn condition(&self, about: &K, held: &[Condition], component: &'static str) -> Option<Wanted> {
         let verdict = match self.text(about) {
             Some(text) => Verdict::writes_undone(text),
             // fault R15.2: is_disputed(held).is_some() ~> false

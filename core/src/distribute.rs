@@ -250,8 +250,12 @@ fn copied(view: &View, name: &Text) -> bool {
 
 /// Returns the distributed slices with this name, without those of undecodable exports.
 fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    let copies = view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy));
-    copies.filter(|copy| !is_of_unreadable(view, copy))
+    all_copies(view, name).filter(|copy| !is_of_unreadable(view, copy))
+}
+
+/// All copies of that name, also those of an undecodable export.
+fn all_copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy))
 }
 
 /// True if a distributed slice belongs to an undecodable export. If a decodable export with the name exists, only those from

@@ -79,7 +79,7 @@ pub struct View {
     /// Member namespace to the announcement of its member.
     announced: BTreeMap<Text, Announced>,
     /// Writes that other writers undo, by Service.
-    pub(crate) disputes: Disputes,
+    pub(crate) disputes: Disputes<Key>,
 }
 
 impl View {
@@ -136,7 +136,7 @@ impl View {
         message: Option<String>,
         dirty: &mut Vec<Key>,
     ) {
-        dirty.extend(self.disputes.note(about, over, message).into_iter().map(Key::Service));
+        dirty.extend(self.disputes.note(about.map(Key::Service), over, message));
     }
 
     /// Moves all stored times after the wall clock was set forward by `micros`.
@@ -394,7 +394,7 @@ impl View {
         self.waiting_dirties(waited_for, dirty);
     }
 
-    /// Requeues the distributed slices in a namespace that is being deleted, to remove their finalizers.
+    /// Requeues the distributed slices in a namespace.
     fn copies_dirty(&self, namespace: &Text, dirty: &mut Vec<Key>) {
         let copies = self.slice_imports.in_namespace(namespace);
         dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));

@@ -131,9 +131,8 @@ pub struct View {
     nameless: Nameless,
     /// Messages of the server for writes that it rejected.
     refused: BTreeMap<Key, String>,
-    /// Writes that other writers undo, for each ServiceExport and for each MultiClusterService.
-    disputed_exports: Disputes,
-    disputed_imports: Disputes,
+    /// Writes that other writers undo, by the ServiceExport or MultiClusterService that they are for.
+    disputes: Disputes<Key>,
     /// Imported slice to the excess that the server returned for our last write.
     answered_excess: BTreeMap<Text, u64>,
     /// Announcement of the hub.
@@ -175,8 +174,7 @@ impl View {
             stamps: Stamps::default(),
             nameless: Nameless::default(),
             refused: BTreeMap::new(),
-            disputed_exports: Disputes::default(),
-            disputed_imports: Disputes::default(),
+            disputes: Disputes::default(),
             answered_excess: BTreeMap::new(),
             hub_announced: Announced::default(),
             owners: Owners::default(),

@@ -295,6 +295,7 @@ impl Fleet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{export, import};
     use fleetnet_runtime::Removal;
     use prometheus::Registry;
     use serde_json::{Value, json};
@@ -426,14 +427,7 @@ mod tests {
             "ownerServiceReference": { "namespace": "work", "name": "app" },
         });
         hears(&mut fleet, Kind::EndpointSliceImport, &given);
-        for kind in [
-            Kind::EndpointSliceImport,
-            Kind::EndpointSlice,
-            Kind::MultiClusterService,
-            Kind::ServiceImport,
-            Kind::Service,
-            Kind::InternalServiceImport,
-        ] {
+        for kind in export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE) {
             fleet.watch_state(kind, WatchState::Complete, NOON, &mut Vec::new());
         }
         fleet

@@ -1,4 +1,5 @@
-//! Faults on request: asked once per request, once per object that is about to be stored, and once per event of each watch. Without them nothing fails.
+//! Faults on request: asked once per request, once per object that is about to be stored, and once per event of each watch.
+//! Without them nothing fails.
 
 use crate::auth::{Call, PathCall};
 use crate::object::Object;

@@ -25,6 +25,7 @@ mod rivals;
 pub mod run;
 pub mod shutdown;
 mod slots;
+mod tasks;
 mod token;
 #[cfg(test)]
 mod toy;

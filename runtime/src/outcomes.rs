@@ -160,57 +160,31 @@ impl<L: Logic> Engine<L> {
         let (verb, verdict) = (ended.request.verb.as_str(), &ended.outcome.verdict);
         self.metrics.wrote(cluster, kind, verb, verdict.as_str(), ended.outcome.took);
         let (namespace, name) = (&*ended.request.name.namespace, &*ended.request.name.name);
+        // A macro, because tracing wants the level of each line at compile time.
+        macro_rules! log {
+            ($level:ident, $($why:ident,)? $text:literal) => {
+                tracing::$level!(cluster, kind, namespace, name, verb, $($why,)? $text)
+            };
+        }
         match verdict {
-            Verdict::Done => tracing::debug!(cluster, kind, namespace, name, verb, "written"),
-            Verdict::Conflict { message } => {
-                tracing::debug!(
-                    cluster,
-                    kind,
-                    namespace,
-                    name,
-                    verb,
-                    why = message,
-                    "the object is not what it was taken for: planned anew"
-                );
+            Verdict::Done => log!(debug, "written"),
+            Verdict::Conflict { message: why } => {
+                log!(debug, why, "the object is not what it was taken for: planned anew");
             }
-            Verdict::Refused { message, .. } => tracing::error!(
-                cluster,
-                kind,
-                namespace,
-                name,
-                verb,
-                why = message,
+            Verdict::Refused { message: why, .. } => log!(
+                error,
+                why,
                 "a write was refused for its content; it is tried again every 10 minutes, and when its content changes"
             ),
-            Verdict::Denied { reason, message, .. } if reason == NAMESPACE_TERMINATING => tracing::info!(
-                cluster,
-                kind,
-                namespace,
-                name,
-                verb,
-                why = message,
-                "nothing is created in a namespace that is being deleted"
-            ),
-            Verdict::Denied { message, .. } => tracing::warn!(
-                cluster,
-                kind,
-                namespace,
-                name,
-                verb,
-                why = message,
+            Verdict::Denied { reason, message: why, .. } if reason == NAMESPACE_TERMINATING => {
+                log!(info, why, "nothing is created in a namespace that is being deleted");
+            }
+            Verdict::Denied { message: why, .. } => log!(
+                warn,
+                why,
                 "a write was denied; check the role of this agent and that the namespace and the CRD exist"
             ),
-            Verdict::Failed { message, .. } => {
-                tracing::warn!(
-                    cluster,
-                    kind,
-                    namespace,
-                    name,
-                    verb,
-                    why = message,
-                    "a write failed and will be tried again"
-                );
-            }
+            Verdict::Failed { message: why, .. } => log!(warn, why, "a write failed and will be tried again"),
         }
     }
 }

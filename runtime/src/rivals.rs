@@ -1,7 +1,6 @@
 //! Other writers of an object, according to its `metadata.managedFields`: those who undo what this agent writes.
 
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -14,6 +13,7 @@ use crate::fights::Turn;
 use crate::limits::{INQUIRIES_PER_CLUSTER, RIVAL_FIELD_BYTES, RIVAL_FIELDS_NAMED, RIVAL_NAME_BYTES, RIVALS_NAMED};
 use crate::logic::{Fight, Logic, SourceSpec};
 use crate::slots::{ClusterIndex, Target};
+use crate::tasks::unless_panicked;
 use crate::writer;
 
 /// Fight that has begun, its cluster, and the other writer.
@@ -81,15 +81,12 @@ impl<L: Logic> Inquiries<L> {
 
 impl<L: Logic> Engine<L> {
     pub(crate) fn on_inquired(&mut self, joined: Result<Inquired<L>, JoinError>) {
-        match joined {
+        match unless_panicked(joined) {
             Ok((cluster, turn, by)) => {
                 self.inquiries.ended(cluster);
                 self.tell_of_fight(turn, Some(by));
             }
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                Err(error) => tracing::error!(%error, "a look at an object was cancelled"),
-            },
+            Err(error) => tracing::error!(%error, "a look at an object was cancelled"),
         }
     }
 

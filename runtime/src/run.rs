@@ -1,7 +1,6 @@
 //! Runs an agent: its watches, the engine, leader election, and the order in which they end.
 
 use std::convert::Infallible;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
 use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
+use crate::tasks::unless_panicked;
 use crate::turns::{Inputs, Stop};
 use crate::watch;
 
@@ -149,11 +149,8 @@ async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
 /// Waits for all watches. A panic in one ends the agent, which otherwise would miss events without noticing.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
-        if let Err(error) = ended
-            && let Ok(panic) = error.try_into_panic()
-        {
-            resume_unwind(panic);
-        }
+        // One that is cancelled belongs to an agent that stops.
+        let _ = unless_panicked(ended);
     }
 }
 
@@ -197,13 +194,7 @@ impl Election {
         } else {
             drop(release);
         }
-        match task.await {
-            Ok(ended) => ended,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                Err(_) => Ok(()),
-            },
-        }
+        unless_panicked(task.await).unwrap_or(Ok(()))
     }
 }
 

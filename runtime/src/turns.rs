@@ -1,6 +1,5 @@
 //! Drives the engine: takes inputs, plans while it leads, waits for the next input, and drains at the end.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -13,6 +12,7 @@ use crate::limits::{DRAIN_TIMEOUT, FAREWELL_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TU
 use crate::logic::{Logic, Request};
 use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
+use crate::tasks::unless_panicked;
 use crate::watch::WatchMessage;
 use crate::writer;
 
@@ -146,13 +146,9 @@ impl<L: Logic> Engine<L> {
     }
 
     fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {
-        match joined {
+        match unless_panicked(joined) {
             Ok(ended) => self.on_ended(ended),
-            // A panic in a write is a bug. Unwinding here keeps the agent from looking idle and healthy.
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                Err(error) => tracing::error!(%error, "a write was cancelled"),
-            },
+            Err(error) => tracing::error!(%error, "a write was cancelled"),
         }
     }
 

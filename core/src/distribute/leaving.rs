@@ -10,7 +10,7 @@ use fleetnet_types::{ObjectName, Text};
 /// namespace would never go.
 pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
-    let copies = view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy));
+    let copies = super::all_copies(view, name);
     for copy in copies.filter(|copy| copy.meta.deleting && copy.meta.finalizers.ours && leaves(view, copy)) {
         plan.push(Write::finalizer(Kind::EndpointSliceImport, &copy.meta, false));
     }

@@ -16,12 +16,12 @@ impl View {
         message: Option<String>,
         dirty: &mut Vec<Key>,
     ) {
-        let named = |kind| about.as_ref().filter(|about| about.0 == kind).map(|about| about.1.clone());
-        let (export, import) = (named(Kind::ServiceExport), named(Kind::MultiClusterService));
-        let exports = self.disputed_exports.note(export, over.clone(), message.clone());
-        let imports = self.disputed_imports.note(import, over, message);
-        dirty.extend(exports.into_iter().map(Key::Export));
-        dirty.extend(imports.into_iter().map(Key::MultiClusterService));
+        let about = about.and_then(|(kind, name)| match kind {
+            Kind::ServiceExport => Some(Key::Export(name)),
+            Kind::MultiClusterService => Some(Key::MultiClusterService(name)),
+            _ => None,
+        });
+        dirty.extend(self.disputes.note(about, over, message));
     }
 
     /// Returns the wanted condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export.
@@ -30,7 +30,7 @@ impl View {
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
         // fault R15.3: next ~> filter(|_| false).next
         let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
-        let here = self.disputed_exports.condition(name, &export.conditions, component);
+        let here = self.disputes.condition(&Key::Export(name.clone()), &export.conditions, component);
         match (here, in_hub) {
             (Some(here), _) if here.verdict().status == "True" => Some(here),
             (_, Some(in_hub)) => {
@@ -43,7 +43,8 @@ impl View {
 
     /// Returns the wanted condition `Disputed` of a MultiClusterService.
     pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
+        let about = Key::MultiClusterService(wish.meta.name.clone());
         // fault R15.1: component) } ~> component).filter(|_| false) }
-        self.disputed_imports.condition(&wish.meta.name, &wish.conditions, component)
+        self.disputes.condition(&about, &wish.conditions, component)
     }
 }

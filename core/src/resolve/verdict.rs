@@ -2,7 +2,7 @@
 
 use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
-use crate::hub::{View, live};
+use crate::hub::{Key, View, live};
 use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
@@ -55,7 +55,7 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
         let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
         let verdict = verdict(service, export, &cluster, resolution);
-        let disputed = view.disputes.condition(service, &export.conditions, EXPORT_COMPONENT);
+        let disputed = view.disputes.condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
         // fault T12.1: was_refused ~> (was_refused && false)
         // fault R15.4: disputed) ~> disputed.filter(|_| false))
         let wanted: Vec<Wanted> = [verdict].into_iter().chain(was_refused.then_some(allowed)).chain(disputed).collect();

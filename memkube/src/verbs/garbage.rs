@@ -130,10 +130,7 @@ impl State {
             let mut object = stored.decode();
             let others = references(&object).into_iter().filter(|reference| reference["uid"] != **uid);
             let others: Vec<Value> = others.collect();
-            match others.is_empty() {
-                true => drop(object::remove_meta(&mut object, "ownerReferences")),
-                false => object::set_meta(&mut object, "ownerReferences", others),
-            }
+            set_list(&mut object, "ownerReferences", others);
             // It is smaller than it was.
             let _ = self.put(&resource, key, object);
         }
@@ -146,10 +143,7 @@ impl State {
         let graceful = meta(&object, "deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
         let kept = self.registry.get(resource).is_some_and(|registered| registered.strategy.keeps_deleted(&object));
         let goes = others.is_empty() && !graceful && !kept;
-        match others.is_empty() {
-            true => drop(object::remove_meta(&mut object, "finalizers")),
-            false => object::set_meta(&mut object, "finalizers", others),
-        }
+        set_list(&mut object, "finalizers", others);
         if goes {
             self.remove(resource, &stored.key, now);
         } else {
@@ -191,4 +185,12 @@ impl State {
 
 fn references(object: &Object) -> Vec<Value> {
     meta(object, "ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Sets a list of `metadata`. An empty one is removed, as a Go API server leaves it out.
+fn set_list(object: &mut Object, name: &str, list: Vec<Value>) {
+    match list.is_empty() {
+        true => drop(object::remove_meta(object, name)),
+        false => object::set_meta(object, name, list),
+    }
 }

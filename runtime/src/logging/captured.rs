@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 #[expect(clippy::disallowed_types, reason = "tracing writes in plain functions, which cannot await a lock")]
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tracing::Dispatch;
 use tracing::subscriber::{DefaultGuard, set_default};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DOCUMENT: &str = "docs/behaviour.md";
 
 /// Rule in docs/behaviour.md: a row of a table whose last column has tests.
-struct Row {
+pub(super) struct Row {
     id: String,
     line: usize,
     /// Tests as `file::test`.
@@ -28,7 +28,7 @@ pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
     let mut ids = BTreeSet::new();
-    for row in rows(tree) {
+    for row in rows_of(tree) {
         let place = |what: &str| format!("{DOCUMENT}:{}: {} {what}", row.line, row.id);
         if !ids.insert(row.id.clone()) {
             places.push(place("is there twice"));
@@ -46,8 +46,7 @@ pub(super) fn rules_of_core_without_faults(tree: &Tree) -> Vec<String> {
     let (known, faults) = (tests_of(tree), faults(tree).unwrap_or_default());
     let faulty: BTreeSet<&str> = faults.iter().map(Fault::rule).collect();
     let of_core = |row: &Row| row.tests.iter().any(|test| known.get(test).is_some_and(|it| it.contains("core")));
-    let rows = rows(tree);
-    let without = rows.iter().filter(|row| of_core(row) && !faulty.contains(row.id.as_str()));
+    let without = rows_of(tree).iter().filter(|row| of_core(row) && !faulty.contains(row.id.as_str()));
     without.map(|row| format!("{DOCUMENT}:{}: {}", row.line, row.id)).collect()
 }
 
@@ -100,8 +99,7 @@ fn tests_of_fault(tree: &Tree, fault: &Fault) -> anyhow::Result<Vec<(String, Str
         let own = folders.get(fault.folder()).or_else(|| folders.first());
         return Ok(own.map(|folder| (folder.clone(), test.clone())).into_iter().collect());
     }
-    let rows = rows(tree);
-    let row = rows.iter().find(|row| row.id == fault.rule());
+    let row = rows_of(tree).iter().find(|row| row.id == fault.rule());
     let row = row.with_context(|| format!("{DOCUMENT} has no rule {}; name a test in the mark", fault.rule()))?;
     let is_own = |test: &&String| known.get(*test).is_some_and(|folders| folders.contains(fault.folder()));
     let tests: Vec<_> = row.tests.iter().filter(is_own).map(|test| (fault.folder().to_owned(), test.clone())).collect();
@@ -130,6 +128,10 @@ fn collect(tree: &Tree) -> Tests {
         }
     }
     tests
+}
+
+fn rows_of(tree: &Tree) -> &[Row] {
+    tree.rows.get_or_init(|| rows(tree))
 }
 
 /// Returns the rows of all tables that end in a column of tests.

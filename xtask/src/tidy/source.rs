@@ -1,6 +1,6 @@
 //! The tree as the rules see it: its text files, and the comments, strings and tests of its Rust files.
 
-use super::behaviour::Tests;
+use super::behaviour::{Row, Tests};
 use crate::mutants::mark::is_mark;
 use anyhow::Context as _;
 use std::cell::OnceCell;
@@ -17,6 +17,8 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
     /// Tests of the tree, after a rule has asked for them.
     pub(super) tests: OnceCell<Tests>,
+    /// The rules of docs/behaviour.md, once a rule has asked for them.
+    pub(super) rows: OnceCell<Vec<Row>>,
 }
 
 pub(super) struct File {
@@ -61,7 +63,7 @@ impl Tree {
             let below = |module: &String| file.path.starts_with(&format!("{}/", module.trim_end_matches(".rs")));
             file.only_test |= test_modules.contains(&file.path) || test_modules.iter().any(below);
         }
-        Self { files, tests: OnceCell::new() }
+        Self { files, tests: OnceCell::new(), rows: OnceCell::new() }
     }
 
     /// Returns the Rust files.
