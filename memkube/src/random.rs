@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 /// The letters that API servers take for generated names: no vowels, so no words, and nothing that looks like another.
-const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+pub const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {
     /// The stream of `seed`.

@@ -211,12 +211,6 @@ impl MemKube {
         };
     }
 
-    /// Returns the user of a bearer token.
-    #[must_use]
-    pub fn user_of_token(&self, token: &str) -> Option<User> {
-        self.0.manners.lock().tokens.get(token).cloned()
-    }
-
     /// Sets the authorization policy from now on.
     pub fn set_policy(&self, policy: Arc<dyn Policy>) {
         self.0.manners.lock().policy = policy;

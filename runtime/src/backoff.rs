@@ -1,5 +1,6 @@
 //! Waits after failures: doubling between two bounds, spread by a seeded generator. Pure.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::limits::{
@@ -41,31 +42,24 @@ pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     asked + asked.mul_f64(0.1 * jitter.fraction())
 }
 
-/// Seeded generator (splitmix64). The same seed gives the same waits, so a simulation can be replayed.
+/// Seeded generator. The same seed gives the same waits, so a simulation can be replayed.
 #[derive(Clone, Debug)]
-pub struct Jitter(u64);
+pub struct Jitter(fastrand::Rng);
 
 impl Jitter {
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns the next number, evenly distributed over `u64`.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    /// Returns the next number of a range.
+    pub fn among(&mut self, range: RangeInclusive<u64>) -> u64 {
+        self.0.u64(range)
     }
 
     /// Returns the next fraction, from 0 to below 1.
     pub fn fraction(&mut self) -> f64 {
-        // A double represents 53 bits exactly.
-        #[allow(clippy::cast_precision_loss, reason = "both numbers are below 2^53 + 1")]
-        let fraction = (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        fraction
+        self.0.f64()
     }
 }
 
@@ -95,13 +89,6 @@ mod tests {
         assert!(first <= Duration::from_secs(1) && first >= Duration::from_millis(750));
         let late = Backoff::SLOW.wait(20, &mut jitter);
         assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
-    }
-
-    #[test]
-    fn the_generator_is_splitmix64() {
-        let mut jitter = Jitter::new(1_234_567);
-        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([jitter.next_u64(), jitter.next_u64(), jitter.next_u64()], expected);
     }
 
     /// Failures in a row, mostly so few that the wait still grows.

@@ -20,6 +20,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, sleep_until},
 };
+use uuid::Uuid;
 
 use crate::{backoff::Jitter, clock::Clock, logic::LaneId, metrics::Metrics};
 
@@ -27,8 +28,6 @@ use record::{Lease, RecordError, Renewal};
 
 /// Most jitter of a candidate, in retry periods, as in client-go: it tries again after 1 to 1 + this periods.
 const RETRY_JITTER: f64 = 1.2;
-/// Bytes in the random part of an identity: those of a UUID.
-const UUID_BYTES: usize = 16;
 
 /// Settings of a leader election.
 #[derive(Clone)]
@@ -112,7 +111,7 @@ impl LeaseConfig {
 /// part.
 #[must_use]
 pub fn identity(kind: &str) -> String {
-    format!("{kind}_{}_{}", hostname(), random_uuid())
+    format!("{kind}_{}_{}", hostname(), Uuid::new_v4())
 }
 
 /// Takes part in an election until it is won and lost, or until `release` is sent.
@@ -339,22 +338,10 @@ fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
 }
 
 fn hostname() -> String {
-    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    let name: String =
-        name.trim().chars().filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char)).collect();
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy();
+    let name: String = name.chars().filter(|char| char.is_ascii_alphanumeric() || "-.".contains(*char)).collect();
     if name.is_empty() { "unknown".to_owned() } else { name }
-}
-
-/// Returns a random UUID (version 4).
-fn random_uuid() -> String {
-    let mut bytes = [0_u8; UUID_BYTES];
-    let random = rustls::crypto::ring::default_provider().secure_random;
-    random.fill(&mut bytes).expect("the operating system has random numbers");
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 #[cfg(test)]

@@ -6,7 +6,10 @@
 //! ```
 
 use std::fmt::{self, Debug};
+use std::hash::Hasher as _;
 use std::sync::Arc;
+
+use fnv::FnvHasher;
 
 use crate::client::Cluster;
 pub use crate::decoder::Decoder;
@@ -162,8 +165,9 @@ impl LaneId {
     /// Returns the flow of a name. The number is the same in every process (64-bit FNV-1a).
     #[must_use]
     pub fn of(name: &str) -> Self {
-        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
+        let mut hasher = FnvHasher::default();
+        hasher.write(name.as_bytes());
+        Self(hasher.finish())
     }
 }
 

@@ -296,8 +296,7 @@ impl<L: Logic> Watcher<L> {
     }
 
     fn spread_timeout_seconds(&mut self) -> u64 {
-        let (shortest, longest) = WATCH_TIMEOUT_SECONDS.into_inner();
-        shortest + self.jitter.next_u64() % (longest - shortest + 1)
+        self.jitter.among(WATCH_TIMEOUT_SECONDS)
     }
 
     fn refused(&self, refusal: Refusal) -> End {

@@ -36,7 +36,6 @@ pub struct Stop {
 pub struct Proxy {
     /// Access of its agent to the server.
     pub access: Access,
-    stopped: watch::Receiver<bool>,
     connections: tokio::task::JoinHandle<()>,
 }
 
@@ -134,15 +133,8 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
         let server_url = format!("http://{}", listener.local_addr()?);
         let upstream = access.client().await?;
-        let stopped = line.0.stopped.subscribe();
         let connections = tokio::spawn(accept(listener, upstream, line.clone()));
-        Ok(Self { access: Access { server_url, ..access.clone() }, stopped, connections })
-    }
-
-    /// True if it has stopped.
-    #[must_use]
-    pub fn has_stopped(&self) -> bool {
-        *self.stopped.borrow()
+        Ok(Self { access: Access { server_url, ..access.clone() }, connections })
     }
 }
 

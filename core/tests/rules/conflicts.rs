@@ -15,9 +15,9 @@ use crate::support::build::{
 };
 use crate::support::cluster::Answer;
 use crate::support::property::cases;
-use crate::support::random::Random;
 use crate::support::view::{hub_view, writes};
 use crate::support::world::{Step, Who, World};
+use fastrand::Rng;
 use fleetnet_core::hub;
 use fleetnet_core::model::{InternalServiceExport, Kind, Object, ServiceImport, ServicePort};
 use fleetnet_core::names;
@@ -29,13 +29,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Restarts the agent, which sees all objects in another order and some of them twice.
-fn start(world: &mut World, random: &mut Random) {
+fn start(world: &mut World, random: &mut Rng) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
         let told: Vec<News> = queue.drain(..).filter(|news| matches!(news, News::Changed(_))).collect();
         for news in told {
-            for _ in 0..1 + random.below(2) {
-                queue.insert(random.below(queue.len() + 1), news.clone());
+            for _ in 0..1 + random.usize(..2) {
+                queue.insert(random.usize(..queue.len() + 1), news.clone());
             }
         }
         queue.push_back(News::Listed);
@@ -141,21 +141,21 @@ fn assert_new_verdicts_are_true(world: &World) {
 
 /// Plays a case to its end in an order drawn from a seed, with duplicates and restarts.
 fn play(case: &Case, seed: u64) -> World {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut world = hub_of(case).in_any_order(seed);
     start(&mut world, &mut random);
     let mut later: Vec<(usize, Later)> = case.later.iter().map(|(cluster, later)| (*cluster, *later)).collect();
-    let mut restarts = random.below(4);
+    let mut restarts = random.usize(..4);
     loop {
         let stepped = world.step();
         let carried_out = matches!(world.last, Some(Step::CarryOut(..)));
         if matches!(world.last, Some(Step::Plan(..))) {
             assert_new_verdicts_are_true(&world);
         }
-        if !later.is_empty() && (!stepped || random.below(4) == 0) {
-            let (cluster, event) = later.swap_remove(random.below(later.len()));
+        if !later.is_empty() && (!stepped || random.usize(..4) == 0) {
+            let (cluster, event) = later.swap_remove(random.usize(..later.len()));
             happen(&mut world, cluster, event);
-        } else if restarts > 0 && (!stepped || random.below(if carried_out { 2 } else { 8 }) == 0) {
+        } else if restarts > 0 && (!stepped || random.usize(..if carried_out { 2 } else { 8 }) == 0) {
             restarts -= 1;
             start(&mut world, &mut random);
         } else if !stepped {

@@ -6,8 +6,8 @@ use crate::scenes::{export, hold, reappear, vanish};
 use crate::support::build::{IntoObject, named, service_export, wish};
 use crate::support::oracle::{CLASSES, assert_settled, classes};
 use crate::support::property::for_any;
-use crate::support::random::Random;
 use crate::support::world::{Who, World};
+use fastrand::Rng;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::{ObjectName, Text};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
@@ -151,24 +151,24 @@ fn imported(world: &World) -> BTreeSet<Text> {
 #[test]
 fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     for_any(150, &any::<u64>(), (ALIKE_CLASSES, 15), |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let mut world = World::new(2).in_any_order(seed);
         let mut seen = Vec::new();
         for path in ALIKE {
             export(&mut world, 0, path, 80, &["10.0.0.1"]);
             world.create(Who::Member(1), wish(path).object());
         }
-        if random.below(2) == 0 {
+        if random.usize(..2) == 0 {
             world.run();
         }
         for _ in 0..12 {
-            let path = ALIKE[random.below(2)];
-            match random.below(7) {
+            let path = ALIKE[random.usize(..2)];
+            match random.usize(..7) {
                 0 => world.delete(Who::Member(0), Kind::ServiceExport, &named(path)),
                 again @ (1 | 5) => {
                     if again == 5 {
                         world.delete(Who::Member(0), Kind::ServiceExport, &named(path));
-                        for _ in 0..random.below(20) {
+                        for _ in 0..random.usize(..20) {
                             world.step();
                         }
                     }
@@ -179,13 +179,13 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
                 2 => world.delete(Who::Member(1), Kind::MultiClusterService, &named(path)),
                 3 => drop(world.create(Who::Member(1), wish(path).object())),
                 4 => {
-                    let who = world.everyone()[random.below(3)];
+                    let who = world.everyone()[random.usize(..3)];
                     world.restart(who);
                     seen.push("a restart");
                 }
                 _ => {}
             }
-            for _ in 0..random.below(40) {
+            for _ in 0..random.usize(..40) {
                 world.step();
             }
             if ALIKE.iter().all(|path| is_in_hub(&world, &named(path))) {

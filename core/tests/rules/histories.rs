@@ -6,8 +6,8 @@ use crate::support::build::{
 };
 use crate::support::oracle::{CLASSES, assert_empty, assert_settled, classes, state};
 use crate::support::property::for_any;
-use crate::support::random::Random;
 use crate::support::world::{Step, Who, World};
+use fastrand::Rng;
 use fleetnet_core::model::{ConsumerType, EndpointSlice, Kind, Object, ServicePort, ServiceType};
 use fleetnet_types::ObjectName;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
@@ -361,21 +361,21 @@ pub(crate) fn an_event() -> impl Strategy<Value = Event> {
 
 /// Events that put a fleet to use first: an exporter, an importer, and most often more of both.
 pub(crate) fn prelude(seed: u64) -> Vec<Event> {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut events = Vec::new();
     for (member, exports, imports) in
-        [(0, true, random.below(4) == 0), (1, random.below(2) == 0, true), (2, true, true)]
+        [(0, true, random.usize(..4) == 0), (1, random.usize(..2) == 0, true), (2, true, true)]
     {
         if exports {
-            let ports = [0, 0, 0, 1, 2][random.below(5)];
+            let ports = [0, 0, 0, 1, 2][random.usize(..5)];
             events.push(Event::MakeService { member, app: 0, ports });
             events.push(Event::SetSlice { member, app: 0, slice: 0, endpoints: vec![1, 2] });
             events.push(Event::Export { member, app: 0 });
         }
         if imports {
-            events.push(Event::Wish { member, name: 0, app: 0, consumer: random.below(2) });
+            events.push(Event::Wish { member, name: 0, app: 0, consumer: random.usize(..2) });
         }
-        events.push(Event::Run { steps: random.below(100) });
+        events.push(Event::Run { steps: random.usize(..100) });
     }
     events
 }

@@ -9,8 +9,8 @@ use crate::support::build::{
 };
 use crate::support::oracle::{CLASSES, assert_settled, classes, state};
 use crate::support::property::for_any;
-use crate::support::random::Random;
 use crate::support::world::{Who, World};
+use fastrand::Rng;
 use fleetnet_core::features::Features;
 use fleetnet_core::model::{
     AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortsOffered, Reference,
@@ -47,7 +47,7 @@ const ACTS: [&str; 7] = [
 
 /// Values that a hostile member draws from: some it may have seen of others, some nonsense.
 struct Hostile {
-    random: Random,
+    random: Rng,
     names: Vec<Text>,
     uids: Vec<Uid>,
     slices: Vec<HubSliceSpec>,
@@ -72,15 +72,20 @@ impl Hostile {
                 _ => {}
             }
         }
-        Self { random: Random::new(seed), names: names.into_iter().collect(), uids: uids.into_iter().collect(), slices }
+        Self {
+            random: Rng::with_seed(seed),
+            names: names.into_iter().collect(),
+            uids: uids.into_iter().collect(),
+            slices,
+        }
     }
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.random.below(from.len())].clone()
+        from[self.random.usize(..from.len())].clone()
     }
 
     fn one_in(&mut self, many: usize) -> bool {
-        self.random.below(many) == 0
+        self.random.usize(..many) == 0
     }
 
     fn owner(&mut self) -> ObjectName {
@@ -109,7 +114,7 @@ impl Hostile {
     fn content(&mut self) -> SliceContent {
         let pool = ["10.0.0.1", "10.1.0.2", "127.0.0.1", "nonsense", "fd00::1"];
         let mut made = content(&[]);
-        for _ in 0..self.random.below(4) {
+        for _ in 0..self.random.usize(..4) {
             made.endpoints.push(endpoint(self.pick(&pool)));
             made.draining.push(endpoint(self.pick(&pool)));
         }
@@ -202,7 +207,7 @@ impl Hostile {
     fn act(&mut self, world: &mut World) -> &'static str {
         let object = self.object();
         let (kind, name) = (object.kind(), object.meta().name.clone());
-        match self.random.below(6) {
+        match self.random.usize(..6) {
             0 => {
                 world.delete(Who::Hub, kind, &name);
                 "deletes"

@@ -1,14 +1,14 @@
 //! Two clusters with one id: which of them writes to the hub, and what the other does meanwhile.
 
-use crate::support::agent::{View as _, applied, removed};
+use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildSlice, BuildWish, IntoObject, accepted_export, derived_service,
     imported_slice, in_hub_of, internal_export, member_agent, named, namespace, no_conflict, seconds, service,
     service_export, service_import, slice, slice_export, slice_import, wish,
 };
-use crate::support::random::Random;
 use crate::support::view::hindrances;
 use crate::support::world::settings;
+use fastrand::Rng;
 use fleetnet_core::features::Features;
 use fleetnet_core::handshake::farewell;
 use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
@@ -67,27 +67,13 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-const KINDS: [Kind; 11] = [
-    Kind::Namespace,
-    Kind::Service,
-    Kind::EndpointSlice,
-    Kind::ServiceExport,
-    Kind::ServiceImport,
-    Kind::MultiClusterService,
-    Kind::InternalServiceExport,
-    Kind::InternalServiceImport,
-    Kind::EndpointSliceExport,
-    Kind::EndpointSliceImport,
-    Kind::MemberAgent,
-];
-
 /// View of member-1, in the cluster with the UID [`OWN`], that has seen these objects at that second.
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
     let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
         view.applied(object, seconds(seen), &mut Vec::new());
     }
-    for kind in KINDS {
+    for kind in <View as agent::View>::KINDS.iter().copied().chain([Kind::Namespace]) {
         view.watch_state(kind, WatchState::Complete, seconds(seen), &mut Vec::new());
     }
     view
@@ -399,7 +385,7 @@ struct Pair {
     version: u64,
     agent: Option<MemberAgent>,
     sides: [Side; 2],
-    random: Random,
+    random: Rng,
     upheaval: Upheaval,
     seen: Coverage,
 }
@@ -426,10 +412,10 @@ const SHORT: i64 = 120 * SECOND;
 
 impl Pair {
     fn new(seed: u64, upheaval: Upheaval) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let mut side = |uid: &str| Side {
             uid: uid.into(),
-            skew: (i64::try_from(random.below(7_200)).expect("small") - 3_600) * SECOND,
+            skew: random.i64(-3_600..3_600) * SECOND,
             starts: 0,
             view: None,
             inbox: VecDeque::new(),
@@ -509,7 +495,7 @@ impl Pair {
             self.seen.conflicts += 1;
             return;
         }
-        if self.random.below(4) == 0 {
+        if self.random.usize(..4) == 0 {
             self.seen.lost_answers += 1;
             return;
         }
@@ -558,13 +544,13 @@ impl Pair {
     }
 
     fn step(&mut self) {
-        let index = self.random.below(2);
-        match self.random.below(if self.upheaval == Upheaval::None { 12 } else { 16 }) {
+        let index = self.random.usize(..2);
+        match self.random.usize(..if self.upheaval == Upheaval::None { 12 } else { 16 }) {
             0..=3 => self.renew(index),
             4..=7 => self.hear(index),
-            8..=9 => self.now += i64::try_from(self.random.below(12)).expect("small") * SECOND,
-            10 => self.sides[index].connected = self.random.below(3) > 0,
-            11 => self.now += i64::try_from(self.random.below(90)).expect("small") * SECOND,
+            8..=9 => self.now += self.random.i64(0..12) * SECOND,
+            10 => self.sides[index].connected = self.random.usize(..3) > 0,
+            11 => self.now += self.random.i64(0..90) * SECOND,
             12 => self.start(index), // after a crash
             13 => {
                 let now = self.clock(index);
@@ -582,7 +568,7 @@ impl Pair {
                 (agent.cluster_uid, agent.meta.resource_version) = (Some(uid), self.version);
                 self.publish();
             }
-            _ if self.random.below(3) == 0 => {
+            _ if self.random.usize(..3) == 0 => {
                 self.agent = None;
                 self.publish();
             }

@@ -4,8 +4,8 @@ use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable};
 use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
-use crate::support::random::Random;
 use crate::support::world::{Who, World};
+use fastrand::Rng;
 use fleetnet_core::model::{HubSliceSpec, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// A new view that has seen the same objects in another order, at one time.
-fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Random) -> V {
+fn rebuilt<V: View>(view: &V, now: Timestamp, random: &mut Rng) -> V {
     let mut anew = view.forgetful();
     let mut told: Vec<News> = view.held().into_iter().map(|object| News::Changed(applied(object))).collect();
     let states = V::KINDS.iter().map(|kind| (*kind, view.watches().state(*kind)));
     let known = states.filter(|(_, state)| *state != WatchState::Incomplete);
     told.extend(known.map(|(kind, state)| News::State(kind, state)));
     for index in (1..told.len()).rev() {
-        told.swap(index, random.below(index + 1));
+        told.swap(index, random.usize(..index + 1));
     }
     for news in told {
         match news {
@@ -41,7 +41,7 @@ enum News {
 }
 
 /// Asserts that the view equals a rebuild from its objects, and makes the same plans.
-fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Random) {
+fn assert_equals_rebuild<V: View>(agent: &Agent<V>, now: Timestamp, random: &mut Rng) {
     let anew = rebuilt(&agent.view, now, random);
     assert_eq!(agent.view, anew, "indexes and times are those of a rebuild");
 }
@@ -75,7 +75,7 @@ fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_dirty(
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
         world.tick_micros = 0;
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         for event in prelude(seed).iter().chain(&events).filter(|event| !matches!(event, Event::Pass { .. })) {
             happen(&mut world, event);
             while let Some((who, kind)) = next_news(&world) {
@@ -108,7 +108,7 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
 }
 
 /// A new view that has seen all changes of a history: each kind in its order, the kinds mixed at random.
-fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Random) -> V {
+fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
     let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
         .map(|kind| told.iter().filter(|(to, change)| *to == who && change.0 == *kind).map(|(_, c)| c).collect())
@@ -122,9 +122,9 @@ fn retold<V: View>(view: &V, told: &[(Who, KindChange)], who: Who, now: Timestam
         if queues.is_empty() {
             return anew;
         }
-        let chosen = random.below(queues.len());
+        let chosen = random.usize(..queues.len());
         let change = queues[chosen].pop_front().expect("not empty");
-        let again = if random.below(8) == 0 { 2 } else { 1 }; // a change that is seen twice counts once
+        let again = if random.usize(..8) == 0 { 2 } else { 1 }; // a change that is seen twice counts once
         for _ in 0..again {
             anew.observe(change.clone(), now, &mut Vec::new());
         }
@@ -136,7 +136,7 @@ fn assert_order_does_not_matter<V: View>(
     told: &[(Who, KindChange)],
     who: Who,
     now: Timestamp,
-    random: &mut Random,
+    random: &mut Rng,
 ) {
     let one = retold(view, told, who, now, random);
     let other = retold(view, told, who, now, random);
@@ -153,7 +153,7 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
             happen(&mut world, event);
         }
         let told = world.told.take().unwrap_or_default();
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let now = world.now;
         assert_order_does_not_matter(&world.hub_agent.view, &told, Who::Hub, now, &mut random);
         for (index, member) in world.members.iter().enumerate() {
@@ -164,10 +164,10 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
 }
 
 /// A view of all objects except some of one kind, whose watch has not delivered them yet.
-fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Random) -> V {
+fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
     for object in view.held() {
-        if object.kind() != hidden || random.below(2) == 0 {
+        if object.kind() != hidden || random.usize(..2) == 0 {
             half.observe(applied(object), now, &mut Vec::new());
         }
     }
@@ -243,7 +243,7 @@ fn assert_patient<V: View>(
     required: fn(&V::Key) -> &'static [Kind],
     settled: bool,
     now: Timestamp,
-    random: &mut Random,
+    random: &mut Rng,
 ) {
     for kind in V::KINDS {
         for state in [WatchState::Incomplete, WatchState::Unknown] {
@@ -265,7 +265,7 @@ fn assert_patient<V: View>(
     }
 }
 
-fn assert_all_patient(world: &World, settled: bool, random: &mut Random) {
+fn assert_all_patient(world: &World, settled: bool, random: &mut Rng) {
     assert_patient(&world.hub_agent.view, required_by_hub, settled, world.now, random);
     for member in &world.members {
         assert_patient(&member.agent.view, required_by_member, settled, world.now, random);
@@ -276,7 +276,7 @@ fn assert_all_patient(world: &World, settled: bool, random: &mut Random) {
 fn nothing_is_taken_away_while_a_required_watch_is_incomplete() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
         let mut world = World::new(MEMBERS).in_any_order(seed);
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         for event in prelude(seed).iter().chain(&events) {
             happen(&mut world, event);
         }
@@ -320,7 +320,7 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
         let without: BTreeSet<V::Key> = wanted(&blind, now).into_keys().collect();
         let mut dirty = Vec::new();
         blind.observe(applied(hidden.clone()), now, &mut dirty);
-        assert_eq!(blind, rebuilt(&blind, now, &mut Random::new(0)), "{name:?} is known again");
+        assert_eq!(blind, rebuilt(&blind, now, &mut Rng::with_seed(0)), "{name:?} is known again");
         let mut anew = dirty.iter().collect::<BTreeSet<_>>();
         anew.extend(&without);
         for (key, plan) in wanted(&blind, now) {

@@ -6,7 +6,6 @@ pub(crate) mod cluster;
 pub(crate) mod interleavings;
 pub(crate) mod oracle;
 pub(crate) mod property;
-pub(crate) mod random;
 pub(crate) mod reworded;
 pub(crate) mod sabotage;
 pub(crate) mod server;

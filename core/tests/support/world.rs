@@ -3,7 +3,7 @@
 use super::agent::{Agent, KindChange, View, name_of};
 use super::build::{BuildSlice, BuildWish, IntoObject, SYSTEM, service, service_export, slice, wish};
 use super::cluster::{Answer, Cluster};
-use super::random::Random;
+use fastrand::Rng;
 use fleetnet_core::member::Settings;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
@@ -87,7 +87,7 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
     /// Chooses the next step. Without it all watches deliver, then agents plan, then writes are carried out, in a fixed order.
-    chaos: Option<Random>,
+    chaos: Option<Rng>,
     /// Microseconds that each step takes.
     pub(crate) tick_micros: i64,
     /// Latest step.
@@ -155,7 +155,7 @@ impl World {
 
     /// Draws the order of all later steps from a seed.
     pub(crate) fn in_any_order(mut self, seed: u64) -> Self {
-        self.chaos = Some(Random::new(seed));
+        self.chaos = Some(Rng::with_seed(seed));
         self
     }
 
@@ -275,7 +275,7 @@ impl World {
         if steps.is_empty() {
             return false;
         }
-        let chosen = self.chaos.as_mut().map_or(0, |random| random.below(steps.len()));
+        let chosen = self.chaos.as_mut().map_or(0, |random| random.usize(..steps.len()));
         self.now = self.now.plus_micros(self.tick_micros);
         self.last = Some(steps[chosen]);
         match steps[chosen] {

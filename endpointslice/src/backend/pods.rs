@@ -107,11 +107,6 @@ impl<'a> PodBackends<'a> {
         self.skipped
     }
 
-    /// Returns what the converter left out since the last call.
-    pub fn take_skipped(&mut self) -> Vec<Skipped> {
-        std::mem::take(&mut self.skipped)
-    }
-
     fn skip(&mut self, pod: &Pod, reason: SkipReason) {
         self.skipped.push(Skipped { pod: pod.metadata.name.clone(), reason });
     }

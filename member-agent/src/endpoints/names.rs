@@ -5,7 +5,9 @@
 //! the API server.
 
 use endpointslice::Text;
+use fnv::FnvHasher;
 use std::collections::BTreeSet;
+use std::hash::Hasher as _;
 
 /// Characters of the API server's suffixes. Without vowels they form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -23,10 +25,12 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
-/// FNV-1a, mixed by splitmix64 because the lowest bits of FNV-1a repeat.
+/// FNV-1a, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. A name must stay the same in later versions.
 fn hash(seed: &str, attempt: u64) -> u64 {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let mixed = seed.bytes().chain(attempt.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, fold);
+    let mut hasher = FnvHasher::default();
+    hasher.write(seed.as_bytes());
+    hasher.write(&attempt.to_le_bytes());
+    let mixed = hasher.finish();
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

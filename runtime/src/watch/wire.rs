@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -20,6 +21,8 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const JSON: &str = "application/json";
+/// What a value in a query may not contain as it is (RFC 3986: all but the unreserved characters).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Request for a watch that starts with all objects that exist now and continues with changes.
 pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_seconds: u64) -> Request<Body> {
@@ -39,7 +42,7 @@ pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_
 /// Request for one page of a list. Without a resourceVersion, the server returns the most recent state, never a cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = match token {
-        Some(token) => format!("limit={objects}&continue={}", percent_encoded(token)),
+        Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
         None => format!("limit={objects}"),
     };
     request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })
@@ -54,17 +57,6 @@ fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) ->
         .header(header::ACCEPT_ENCODING, "identity")
         .body(Body::empty())
         .expect("a path of DNS labels and an encoded query form a URI")
-}
-
-fn percent_encoded(token: &str) -> String {
-    let mut encoded = String::with_capacity(token.len());
-    for byte in token.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => encoded.push(char::from(byte)),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 /// Lines of a body, as they arrive.
@@ -394,7 +386,7 @@ mod tests {
 
     #[test]
     fn tokens_are_encoded() {
-        assert_eq!(percent_encoded("aZ9-_.~/+= "), "aZ9-_.~%2F%2B%3D%20");
+        assert_eq!(utf8_percent_encode("aZ9-_.~/+= ", RESERVED).to_string(), "aZ9-_.~%2F%2B%3D%20");
     }
 
     #[tokio::test]

@@ -18,6 +18,7 @@ pub(super) use times::seconds;
 
 use super::play::Played;
 use super::script::{Action, Call, Case, Step};
+use memkube::random::NAME_LETTERS;
 use regex::Captures;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +27,6 @@ use times::Times;
 
 /// First bytes of a protobuf document.
 const PROTOBUF: &str = "k8s\0";
-/// Letters of generated names.
-const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 const GENERATED_LETTERS: usize = 5;
 /// Longer prefixes are cut to this length.
 const GENERATED_PREFIX: usize = 58;
@@ -267,5 +266,5 @@ fn is_age(text: &str) -> bool {
 }
 
 fn is_suffix(text: &str) -> bool {
-    text.len() == GENERATED_LETTERS && text.chars().all(|letter| GENERATED.contains(letter))
+    text.len() == GENERATED_LETTERS && text.bytes().all(|letter| NAME_LETTERS.contains(&letter))
 }

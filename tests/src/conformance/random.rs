@@ -60,31 +60,23 @@ struct Kind {
     bodies: &'static [&'static str],
 }
 
-/// Numbers from a seed (splitmix64).
-struct Dice(u64);
+/// Numbers from a seed.
+struct Dice(fastrand::Rng);
 
 impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.u64(..bound)
     }
 
     fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        let index = usize::try_from(self.below(of.len() as u64)).expect("below a length");
-        &of[index]
+        &of[self.0.usize(..of.len())]
     }
 }
 
 /// Case of a seed. Its steps keep their answers as `s<line>`, and later steps use them.
 #[must_use]
 pub fn case(seed: u64) -> Case {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(fastrand::Rng::with_seed(seed));
     let kind = dice.pick(&KINDS);
     let (mut steps, mut kept) = (vec![open(&mut dice, kind)], Vec::new());
     for line in 1..=CALLS {

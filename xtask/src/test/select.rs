@@ -1,6 +1,8 @@
 //! Selection of tests: `--only` and `--shard`.
 
 use anyhow::{Context as _, ensure};
+use fnv::FnvHasher;
+use std::hash::Hasher as _;
 use std::str::FromStr;
 
 /// The tests that are asked for. A test is named as `program::path::of::test`.
@@ -55,7 +57,9 @@ impl Shard {
 
     /// FNV-1a of 64 bits: the same on every machine and with every version of Rust.
     pub(crate) fn hash(text: &str) -> u64 {
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        let mut hasher = FnvHasher::default();
+        hasher.write(text.as_bytes());
+        hasher.finish()
     }
 }
 

@@ -19,16 +19,13 @@ use std::time::Duration;
 const PODS: usize = 9;
 const SERVICES: [&str; 3] = ["web", "all", "auto"];
 
-/// Random numbers of a seed (splitmix64).
+/// Random numbers of a seed.
 #[derive(Clone)]
-struct Dice(u64);
+struct Dice(fastrand::Rng);
 
 impl Dice {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("it is below a usize")
+        self.0.usize(..bound)
     }
 
     fn one_in(&mut self, many: usize) -> bool {
@@ -52,7 +49,7 @@ struct History {
 
 impl History {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut dice = Dice(fastrand::Rng::with_seed(seed));
         let config = Config::default().with_max_endpoints_per_slice(1 + dice.below(4)).expect("a limit of a test");
         let batch_period = dice.of(&[Duration::ZERO, SECOND]);
         let pace = dice.of(&[Duration::ZERO, MILLISECOND * 15]);
