@@ -1,12 +1,10 @@
 //! [`Config`]: settings that may differ between controllers.
 
+use crate::limits::{LABEL_VALUE_BYTES_MAX, MAX_ENDPOINTS_DEFAULT, MAX_ENDPOINTS_RANGE};
 use crate::names::CONTROLLER_NAME;
 use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
-
-/// Smallest and largest limit of endpoints in a slice. The API rejects slices with more than 1000 endpoints.
-pub const MAX_ENDPOINTS_RANGE: std::ops::RangeInclusive<usize> = 1..=1000;
 
 /// Settings of a controller. The defaults are those of kube-controller-manager 1.35, with one exception: metadata that others
 /// wrote on a slice survives when the slice is recycled.
@@ -108,7 +106,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             controller_name: CONTROLLER_NAME.into(),
-            max_endpoints_per_slice: 100,
+            max_endpoints_per_slice: MAX_ENDPOINTS_DEFAULT,
             placeholder: Placeholder::Always,
             recycle: true,
             keep_foreign_metadata: true,
@@ -124,7 +122,7 @@ impl Default for Config {
 
 fn is_label_value(text: &str) -> bool {
     let ends = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
-    text.len() <= 63
+    text.len() <= LABEL_VALUE_BYTES_MAX
         && ends(text.chars().next())
         && ends(text.chars().next_back())
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'))

@@ -27,6 +27,7 @@
 //!   slice that has its endpoint.
 //! - Independent parts: [`hints`] (topology), [`trigger`] (time of the change), [`tracker`] (own writes that the watch has not
 //!   shown yet), and metrics behind the feature `metrics`.
+//! - Hooks, [`apply`](apply()), merge patches and [`tracker`] need the feature `apply`.
 //! - [`model`] is deserialized directly from the API server's JSON. The feature `k8s-openapi` adds conversions from and to the
 //!   types of that crate.
 //!
@@ -136,6 +137,7 @@
 #![warn(missing_docs)]
 
 pub mod address;
+#[cfg(feature = "apply")]
 pub mod apply;
 pub mod backend;
 pub mod changes;
@@ -144,6 +146,7 @@ pub mod config;
 mod convert;
 pub mod hints;
 mod incremental;
+mod limits;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 pub mod model;
@@ -157,15 +160,23 @@ pub mod selector;
 mod template;
 mod text;
 mod text_map;
+#[cfg(feature = "apply")]
 pub mod tracker;
 pub mod trigger;
 
+#[cfg(feature = "apply")]
 pub use apply::{Applied, SliceWriter, apply};
 pub use backend::Backend;
-pub use config::{Config, HintPolicy, MAX_ENDPOINTS_RANGE, Placeholder};
+pub use config::{Config, HintPolicy, Placeholder};
 pub use incremental::Incremental;
+pub use limits::MAX_ENDPOINTS_RANGE;
 pub use nodes::{KnownNode, NodeZones};
 pub use plan::{Plan, PlanRequest, plan, plan_pods};
 pub use template::SliceTemplate;
 pub use text::Text;
 pub use text_map::TextMap;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,7 +9,7 @@
 //!
 //! let registry = prometheus::Registry::new();
 //! let mut metrics = Metrics::new(&registry, &Config::default(), MetricsOptions::default())?;
-//! // For every Service that is planned: `metrics.planned(&service, &plan)`, then
+//! // For every Service that is planned: `metrics.planned(&service, &plan)`, then with the feature `apply`
 //! // `metrics.applied(&service, &plan, &applied)`, and at the end the result:
 //! metrics.synced(SyncResult::Success);
 //! # Ok::<(), prometheus::Error>(())
@@ -19,6 +19,7 @@ mod cache;
 
 pub use cache::{SliceCounts, Totals};
 
+#[cfg(feature = "apply")]
 use crate::apply::{Applied, Written};
 use crate::config::Config;
 use crate::hints::{Preference, is_topology_aware};
@@ -208,6 +209,7 @@ impl Metrics {
     }
 
     /// Records that a plan was applied, fully or in part.
+    #[cfg(feature = "apply")]
     pub fn applied<E>(&self, service: &Service, plan: &Plan, applied: &Applied<E>) {
         for written in &applied.written {
             self.changed(match written {
@@ -220,12 +222,12 @@ impl Metrics {
         self.completed(service, plan.families.iter().filter(is_complete));
     }
 
-    /// Records a write of a slice, for controllers that do not use [`crate::apply`].
+    /// Records a write of a slice, for controllers that do not use the feature `apply`.
     pub fn changed(&self, operation: Operation) {
         self.changes.with_label_values(&[operation.as_str()]).inc();
     }
 
-    /// Records that all planned writes of these address types succeeded, for controllers that do not use [`crate::apply`].
+    /// Records that all planned writes of these address types succeeded, for controllers that do not use the feature `apply`.
     pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
         let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };

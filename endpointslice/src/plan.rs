@@ -13,11 +13,15 @@ mod diff;
 mod draft;
 pub(crate) mod finalize;
 pub(crate) mod group;
+#[cfg(feature = "apply")]
 mod hooks;
+#[cfg(feature = "apply")]
 mod patch;
 
 pub use draft::{AssignHints, Draft, LeaveHints, Update};
+#[cfg(feature = "apply")]
 pub use hooks::{Veto, Vetoed, Write};
+#[cfg(feature = "apply")]
 pub use patch::Precondition;
 
 use crate::address::{self, Family};
@@ -59,6 +63,7 @@ pub struct Plan {
     /// Pods and addresses that were left out.
     pub skipped: Vec<Skipped>,
     /// Writes that a hook removed.
+    #[cfg(feature = "apply")]
     pub vetoed: Vec<Vetoed>,
 }
 

@@ -3,6 +3,7 @@
 //! The name of a Node is also in every pod on it and in every endpoint of these pods; cloning a slice clones pointers. Two
 //! texts of one allocation are equal without comparing bytes, the usual case when nothing changed.
 
+use crate::limits::SHARED_TEXTS;
 use hashbrown::DefaultHashBuilder;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -52,16 +53,13 @@ struct Recent {
 }
 
 impl Recent {
-    /// Enough for the Nodes and labels of a large cluster, in 64 KiB per thread.
-    const PLACES: usize = 4096;
-
     fn new() -> Self {
-        Self { texts: vec![Text::default(); Self::PLACES].into(), hasher: DefaultHashBuilder::default() }
+        Self { texts: vec![Text::default(); SHARED_TEXTS].into(), hasher: DefaultHashBuilder::default() }
     }
 
     fn share(&mut self, text: &str) -> Text {
         #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
-        let place = &mut self.texts[self.hasher.hash_one(text) as usize % Self::PLACES];
+        let place = &mut self.texts[self.hasher.hash_one(text) as usize % SHARED_TEXTS];
         if *place != *text {
             *place = text.into();
         }

@@ -7,6 +7,8 @@ pub mod controlplane;
 mod crds;
 mod limited;
 mod mutants;
+#[cfg(test)]
+mod package;
 mod stopwatch;
 mod test;
 mod tidy;

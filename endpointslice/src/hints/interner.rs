@@ -1,14 +1,10 @@
 //! [`HintInterner`]: one set of hints for all endpoints of a zone, and one for all of a Node.
 
+use crate::limits::{HINT_NODES_MAX, HINT_ZONES_MAX};
 use crate::model::Hints;
 use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
-
-/// Limit of cached Nodes, above the size of the largest clusters. The cache is cleared when it is full, which happens only
-/// after many Nodes were replaced.
-const MAX_NODES: usize = 16_384;
-const MAX_ZONES: usize = 1024;
 
 /// Cache that gives endpoints of one place the same hints, so a plan does not allocate hints that an earlier plan made.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +21,7 @@ impl HintInterner {
             return Arc::clone(hints);
         }
         let hints = Arc::new(Hints { for_zones: vec![zone.clone()], for_nodes: Vec::new() });
-        remember(&mut self.zones, MAX_ZONES, zone, &hints);
+        remember(&mut self.zones, HINT_ZONES_MAX, zone, &hints);
         hints
     }
 
@@ -35,7 +31,7 @@ impl HintInterner {
             return Arc::clone(hints);
         }
         let hints = Arc::new(Hints { for_zones: zone.cloned().into_iter().collect(), for_nodes: vec![node.clone()] });
-        remember(&mut self.nodes, MAX_NODES, node, &hints);
+        remember(&mut self.nodes, HINT_NODES_MAX, node, &hints);
         hints
     }
 }
@@ -71,9 +67,9 @@ mod tests {
     #[test]
     fn nodes_that_came_and_went_are_not_remembered_for_ever() {
         let mut interner = HintInterner::default();
-        for number in 0..3 * MAX_NODES {
+        for number in 0..3 * HINT_NODES_MAX {
             interner.node(&format!("node-{number}").into(), None);
         }
-        assert!(interner.nodes.len() <= MAX_NODES);
+        assert!(interner.nodes.len() <= HINT_NODES_MAX);
     }
 }

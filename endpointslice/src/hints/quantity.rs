@@ -2,7 +2,9 @@
 //!
 //! Source: `k8s.io/apimachinery/pkg/api/resource`.
 
+// no limit: a unit
 const NANO: u128 = 1_000_000_000;
+// no limit: a unit
 const MILLI_IN_NANO: u128 = NANO / 1000;
 
 /// Returns `text` in thousandths, rounded up as upstream does, or `None` if it is negative, too large or not a quantity.

@@ -5,13 +5,11 @@ use super::event::{HintChange, HintEvent, Refusal};
 use super::interner::HintInterner;
 use super::shares::ZoneShares;
 use super::strip;
+use crate::limits::HINT_EVENTS_MAX;
 use crate::model::{AddressType, Endpoint, Node, Service};
 use crate::per_service::PerService;
 use crate::plan::{AssignHints, Draft, ServiceName, families};
 use std::collections::{BTreeMap, VecDeque};
-
-/// Limit of stored events if nobody takes them. The oldest are dropped.
-const MAX_EVENTS: usize = 1024;
 
 /// Hints by the shares of zones (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its
 /// share of the cluster's CPU gets some of other zones.
@@ -110,7 +108,7 @@ impl Topology {
     }
 
     fn tell(&mut self, service: &Service, address_type: &AddressType, change: HintChange) {
-        if self.events.len() >= MAX_EVENTS {
+        if self.events.len() >= HINT_EVENTS_MAX {
             self.events.pop_front();
         }
         let (namespace, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());

@@ -1,13 +1,11 @@
 //! [`PortKeys`]: one instance of each list of ports.
 
+use crate::limits::UNUSED_PORT_LISTS;
 use crate::ports::PortKey;
 use std::collections::BTreeSet;
 
-/// Below this size, unused lists are not searched for.
-const FEW: usize = 16;
-
 /// Lists of ports of one Service's pods and slices. Unused lists are removed when the set grows, so its size is at most twice
-/// the lists in use plus `FEW`.
+/// the lists in use plus `UNUSED_PORT_LISTS`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
     held: BTreeSet<PortKey>,
@@ -21,7 +19,7 @@ impl PortKeys {
         if let Some(held) = self.held.get(&key) {
             return held.clone();
         }
-        if self.held.len() >= FEW + 2 * self.used {
+        if self.held.len() >= UNUSED_PORT_LISTS + 2 * self.used {
             self.held.retain(PortKey::is_shared);
             self.used = self.held.len();
         }
@@ -57,7 +55,7 @@ mod tests {
         let used: Vec<_> = (0..100).map(|port| keys.one_of(key(port))).collect();
         for port in 100..100_000 {
             keys.one_of(key(port));
-            assert!(keys.held.len() <= 2 * used.len() + FEW, "{}", keys.held.len());
+            assert!(keys.held.len() <= 2 * used.len() + UNUSED_PORT_LISTS, "{}", keys.held.len());
         }
         assert!(used.iter().enumerate().all(|(port, held)| {
             let port = i32::try_from(port).expect("it is small");
@@ -83,7 +81,7 @@ mod tests {
         let mut state = Incremental::new(Arc::new(service), Arc::new(Config::default()));
         for port in 1..1_000 {
             state.set_pod(&pod(port.into()), &nodes);
-            assert!(state.keys.held.len() <= FEW + 2, "{}", state.keys.held.len());
+            assert!(state.keys.held.len() <= UNUSED_PORT_LISTS + 2, "{}", state.keys.held.len());
         }
     }
 }

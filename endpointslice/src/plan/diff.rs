@@ -26,6 +26,7 @@ impl Display for Plan {
         for slice in &self.unsupported {
             writeln!(formatter, "delete {} {}, not of the Service's families", slice.metadata.name, Shape(slice))?;
         }
+        #[cfg(feature = "apply")]
         for vetoed in &self.vetoed {
             writeln!(formatter, "refused {}: {}", vetoed.slice, vetoed.reason)?;
         }

@@ -1,14 +1,11 @@
 //! [`Tracked`]: state of the slices of one Service.
 
 use super::version;
+use crate::limits::TRACKED_EVENTS_MAX;
 use crate::model::EndpointSlice;
 use crate::text::Text;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, VecDeque};
-
-/// Limit of recorded events while writes are pending. Beyond it the oldest deletion is forgotten and a change is reported at
-/// once, which costs at most one needless plan.
-const MAX_REMEMBERED: usize = 1024;
 
 /// State of the slices of one Service.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +91,7 @@ impl Tracked {
             Some(known) => known.updates > 0,
             None => self.creates > 0 && !self.gone.contains(&metadata.uid),
         };
-        if !may_be_own || self.early.len() >= MAX_REMEMBERED {
+        if !may_be_own || self.early.len() >= TRACKED_EVENTS_MAX {
             return true;
         }
         let newest = self.early.entry(metadata.uid.clone()).or_default();
@@ -106,7 +103,7 @@ impl Tracked {
     pub(super) fn deleted(&mut self, uid: &Text) -> bool {
         self.early.remove(uid);
         if self.under_way > 0 {
-            if self.gone.len() >= MAX_REMEMBERED {
+            if self.gone.len() >= TRACKED_EVENTS_MAX {
                 self.gone.pop_front();
             }
             self.gone.push_back(uid.clone());
