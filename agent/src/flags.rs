@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Exit code for a wrong setting: that of the Go agents for a wrong flag.
+// no limit: an exit code
 pub const USAGE_EXIT_CODE: u8 = 2;
 
 /// Flags of every agent.

@@ -18,3 +18,8 @@ pub const APP_PROTOCOL_BYTES_MAX: usize = 317;
 
 /// Limit in bytes of namespace/name.
 pub const NAMESPACED_NAME_BYTES_MAX: usize = 317;
+
+/// Earliest time that is written: 0001-01-01T00:00:00Z, which is also Go's zero time.
+pub const TIME_MICROS_MIN: i64 = -62_135_596_800_000_000;
+/// Latest time that is written: 9999-12-30T22:00:00Z, the last that every time zone can represent.
+pub const TIME_MICROS_MAX: i64 = 253_402_207_200_000_000;

@@ -1,13 +1,8 @@
 //! Times in the formats of Kubernetes.
 
+use crate::limits::{TIME_MICROS_MAX, TIME_MICROS_MIN};
 use fleetnet_types::Timestamp;
 use jiff::fmt::strtime;
-
-/// 0001-01-01T00:00:00Z, which is also Go's zero time.
-const YEAR_1_MICROS: i64 = -62_135_596_800_000_000;
-
-/// 9999-12-30T22:00:00Z, the last time that every time zone can represent.
-const YEAR_9999_MICROS: i64 = 253_402_207_200_000_000;
 
 /// Parses RFC 3339 with any offset and any fraction of a second, cut to microseconds.
 pub(crate) fn read(text: &str) -> Option<Timestamp> {
@@ -27,7 +22,7 @@ pub(crate) fn micros(time: Timestamp) -> String {
 
 fn written(format: &str, time: Timestamp) -> String {
     // RFC 3339 can write years 1 to 9999. A time outside, which no clock has, becomes the nearest of them.
-    let micros = time.0.clamp(YEAR_1_MICROS, YEAR_9999_MICROS);
+    let micros = time.0.clamp(TIME_MICROS_MIN, TIME_MICROS_MAX);
     let time = jiff::Timestamp::from_microsecond(micros).expect("it was brought into range");
     strtime::format(format, time).expect("every timestamp has the parts that the format names")
 }
@@ -63,6 +58,6 @@ mod tests {
     fn a_time_out_of_range_is_written_as_the_nearest() {
         assert_eq!(seconds(Timestamp(i64::MAX)), "9999-12-30T22:00:00Z");
         assert_eq!(seconds(Timestamp(i64::MIN)), "0001-01-01T00:00:00Z");
-        assert_eq!(read("0001-01-01T00:00:00Z"), Some(Timestamp(YEAR_1_MICROS)));
+        assert_eq!(read("0001-01-01T00:00:00Z"), Some(Timestamp(TIME_MICROS_MIN)));
     }
 }

@@ -1,12 +1,11 @@
 //! Latency samples for histograms, with the same limits as in the Go agents.
 
+use crate::limits::LATENCY_MILLISECONDS_MAX;
 use fleetnet_types::Timestamp;
 
 /// Replacement for a duration that is not positive: the difference of two clusters' clocks is larger than the duration.
+// no limit: a replacement value
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;
-
-/// Limit for long durations: twice the Go agents' last bucket bound, so that averages stay meaningful.
-pub const LONGEST_MILLISECONDS: f64 = 100_000.0;
 
 /// Bucket bounds in milliseconds: the six of the Go agents, and finer ones below and between them.
 pub const BUCKETS_MILLISECONDS: [f64; 19] = [
@@ -31,9 +30,9 @@ pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
     // fault L7.1: <= 0 ~> < 0
     if milliseconds <= 0.0 {
         Latency { milliseconds: NEGATIVE_MILLISECONDS, clamped: true }
-    // fault L7.2: LONGEST_MILLISECONDS ~> 2.0 * LONGEST_MILLISECONDS
-    } else if milliseconds > LONGEST_MILLISECONDS {
-        Latency { milliseconds: LONGEST_MILLISECONDS, clamped: true }
+    // fault L7.2: LATENCY_MILLISECONDS_MAX ~> 2.0 * LATENCY_MILLISECONDS_MAX
+    } else if milliseconds > LATENCY_MILLISECONDS_MAX {
+        Latency { milliseconds: LATENCY_MILLISECONDS_MAX, clamped: true }
     } else {
         Latency { milliseconds, clamped: false }
     }

@@ -56,3 +56,6 @@ pub const RESTART_MICROS: i64 = 30_000_000;
 
 /// Time that two alternating leaders of one cluster are reported after the last alternation: 60 s, longer than a few renewals.
 pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
+
+/// Limit for long latencies: twice the Go agents' last bucket bound, so that averages stay meaningful.
+pub const LATENCY_MILLISECONDS_MAX: f64 = 100_000.0;

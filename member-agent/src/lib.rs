@@ -12,6 +12,7 @@ mod fleet;
 mod identity;
 pub mod import;
 mod latency;
+mod limits;
 mod logic;
 mod observed;
 mod settings;
@@ -21,8 +22,9 @@ mod source_ranges;
 pub use flags::Flags;
 pub use fleetnet_agent::hindrances::Hindrances;
 pub use latency::Latencies;
+pub use limits::DERIVED_SERVICE_GRACE;
 pub use logic::{Key, Member, Object, Receipt, Source};
-pub use settings::{DERIVED_SERVICE_GRACE, Hub, Parts, Settings};
+pub use settings::{Hub, Parts, Settings};
 pub use source::sources;
 
 use endpoints::Serving;

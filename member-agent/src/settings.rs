@@ -2,6 +2,7 @@
 
 use crate::endpoints;
 use crate::flags::Flags;
+use crate::limits::MEMBER_TAKEOVER_MIN;
 use crate::source_ranges;
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
@@ -23,14 +24,8 @@ const MEMBER_LEASES: [&str; 2] =
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// Default of `--derived-service-grace`. With the Go agents, an unexport removes the address within 60 s at most.
-pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
-
 /// Lease for this cluster's slices. No Go agent uses it.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
-
-/// Minimum of `--member-takeover-after`.
-const SHORTEST_TAKEOVER: Duration = Duration::from_secs(120);
 
 /// Parts of the agent that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +143,10 @@ impl Settings {
 /// Checks the time until a takeover. A member renews every 10 s and acts for half of `after` since its last renewal.
 /// With less than a minute for that, a slow hub would stop it.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
-    if after < SHORTEST_TAKEOVER {
-        return Err(UsageError(format!("--member-takeover-after ({after:?}) must be at least {SHORTEST_TAKEOVER:?}")));
+    if after < MEMBER_TAKEOVER_MIN {
+        return Err(UsageError(format!(
+            "--member-takeover-after ({after:?}) must be at least {MEMBER_TAKEOVER_MIN:?}"
+        )));
     }
     i64::try_from(after.as_micros()).map_err(|_| UsageError("--member-takeover-after is too long".to_owned()))
 }
@@ -220,6 +217,7 @@ fn parts(flags: &Flags) -> Result<Parts, UsageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DERIVED_SERVICE_GRACE;
     use clap::Parser as _;
 
     fn settings(arguments: &[&str]) -> Result<Settings, String> {

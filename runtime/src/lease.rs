@@ -22,12 +22,9 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{backoff::Jitter, clock::Clock, logic::LaneId, metrics::Metrics};
+use crate::{backoff::Jitter, clock::Clock, limits::LEASE_RETRY_JITTER, logic::LaneId, metrics::Metrics};
 
 use record::{Lease, RecordError, Renewal};
-
-/// Most jitter of a candidate, in retry periods, as in client-go: it tries again after 1 to 1 + this periods.
-const RETRY_JITTER: f64 = 1.2;
 
 /// Settings of a leader election.
 #[derive(Clone)]
@@ -89,7 +86,7 @@ impl LeaseConfig {
         if self.retry_period.is_zero() {
             return Err(LeaseError::Settings("the retry period (--leader-election-retry-period) must be above zero"));
         }
-        if self.renew_deadline <= self.retry_period.mul_f64(RETRY_JITTER) {
+        if self.renew_deadline <= self.retry_period.mul_f64(LEASE_RETRY_JITTER) {
             return Err(LeaseError::Settings(
                 "the renew deadline (--leader-election-renew-deadline) must be above 1.2 times the retry period \
                  (--leader-election-retry-period)",
@@ -206,7 +203,7 @@ impl Election {
                 *state = waiting;
                 changed
             });
-            let wait = self.config.retry_period.mul_f64(1.0 + RETRY_JITTER * self.jitter.fraction());
+            let wait = self.config.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
             sleep(wait).await;
         }
     }

@@ -15,6 +15,8 @@ pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Far above what an API server executes for one client today (850 per second in a first import). Only plans that fight each
 /// other reach it.
 pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
+/// Burst above an even rate: the writes of this period may be sent at once.
+pub(crate) const WRITE_BURST: Duration = Duration::from_secs(1);
 /// Longest duration of a write, or of the GET after it.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer to a write. The largest object in etcd is 1.5 MiB, and its JSON is a little longer.
@@ -132,5 +134,7 @@ pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of an answer about a Lease.
 pub const LEASE_BYTES: usize = 256 << 10;
+/// Most jitter of a candidate for a Lease, in retry periods, as in client-go: it tries again after 1 to 1 + this periods.
+pub(crate) const LEASE_RETRY_JITTER: f64 = 1.2;
 /// Wait after a failed accept, most often for lack of file descriptors.
 pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

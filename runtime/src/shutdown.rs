@@ -8,6 +8,7 @@ use tokio::{
 };
 
 /// Exit code after a second signal, as in controller-runtime.
+// no limit: an exit code
 const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 
 /// Tells whether a stop is requested. Clones share the state.

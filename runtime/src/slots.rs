@@ -11,12 +11,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::limits::IN_FLIGHT_PER_CLUSTER;
+use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
 use crate::logic::LaneId;
 use crate::queue::FairQueue;
-
-/// Burst above an even rate: the writes of this period may be sent at once.
-const BURST: Duration = Duration::from_secs(1);
 
 /// Object that a write changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +58,7 @@ struct Cluster<K> {
     limited: BTreeMap<LaneId, Share>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// Time of the next write at an even rate at the ceiling. Writes of [`BURST`] may be sent before it.
+    /// Time of the next write at an even rate at the ceiling. Writes of [`WRITE_BURST`] may be sent before it.
     due: Option<Instant>,
 }
 
@@ -86,6 +83,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         Self {
             clusters: std::iter::repeat_with(cluster).take(clusters).collect(),
             busy: BTreeMap::new(),
+            // no limit: a unit
             interval: Duration::from_secs(1) / writes_per_second.max(1),
         }
     }
@@ -222,7 +220,7 @@ impl<K: Clone + Ord> Cluster<K> {
 
     /// Returns when the server's pause and the ceiling allow the next write.
     fn resumes_at(&self) -> Option<Instant> {
-        let below_ceiling = self.due.and_then(|due| due.checked_sub(BURST));
+        let below_ceiling = self.due.and_then(|due| due.checked_sub(WRITE_BURST));
         self.paused_until.max(below_ceiling)
     }
 }
@@ -367,7 +365,7 @@ mod tests {
                 slots.end(HUB, &writes);
                 writes += 1;
             }
-            slots.wake(at + BURST);
+            slots.wake(at + WRITE_BURST);
             slots.planned(&writes);
             writes - before
         };

@@ -3,6 +3,7 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+// no limit: a unit
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// Microseconds since 1970-01-01T00:00:00Z, on the clock of the cluster that the time was read in.

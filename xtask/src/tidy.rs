@@ -5,6 +5,7 @@ mod architecture;
 mod behaviour;
 mod docs;
 mod layout;
+mod limits;
 mod reasons;
 mod source;
 
@@ -34,10 +35,12 @@ const RULES: &[Rule] = &[
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
     Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },
     Rule { asks: "only api names what is written on objects of our group", broken: architecture::names_outside_api },
+    Rule { asks: "every queue has a limit, named in its crate's limits.rs", broken: limits::queues_without_limit },
     Rule {
-        asks: "every queue has a limit, named in its crate's limits.rs",
-        broken: architecture::queues_without_limit,
+        asks: "in the agents every limit is in its crate's limits.rs, and other numbers say above why they are none",
+        broken: limits::limits_elsewhere,
     },
+    Rule { asks: "every limit has a doc comment with its reason", broken: limits::limits_without_reason },
     Rule { asks: "each rule of docs/behaviour.md names tests that are there", broken: behaviour::rules_without_tests },
     Rule {
         asks: "each rule that core holds has a fault that takes it out",

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 const TCP: &str = "TCP";
 /// Default of an API server for session affinity (core/v1, DefaultClientIPServiceAffinitySeconds).
+// no limit: a default
 const AFFINITY_TIMEOUT_SECONDS: i32 = 10_800;
 
 type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;

@@ -2,6 +2,7 @@
 //! are not trusted: they must not redirect traffic to a node's own services, nor break the programs that write the node's
 //! rules.
 
+use crate::limits::NAMES_TOLD_MAX;
 use crate::member::View;
 use crate::model::{
     AddressType, Endpoint, EndpointPort, HubSlice, ServicePort, SessionAffinity, SliceContent, TargetPort,
@@ -15,9 +16,6 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Malformed parts that a message names; the others are counted.
-const NAMED: usize = 3;
 
 /// A validated slice.
 #[derive(Debug, PartialEq, Eq)]
@@ -217,9 +215,9 @@ impl Refused {
             format!("port {:?}{number}/{} (not a port)", port.name, port.protocol)
         });
         let all: Vec<String> = addresses.chain(ports).collect();
-        let mut list = all[..all.len().min(NAMED)].join(", ");
-        if all.len() > NAMED {
-            let _ = write!(list, " and {} more", all.len() - NAMED);
+        let mut list = all[..all.len().min(NAMES_TOLD_MAX)].join(", ");
+        if all.len() > NAMES_TOLD_MAX {
+            let _ = write!(list, " and {} more", all.len() - NAMES_TOLD_MAX);
         }
         let reference = &given.spec.reference;
         let undeclared = self.addresses.iter().any(|(_, why)| *why == Why::OutOfRange);

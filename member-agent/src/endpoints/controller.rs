@@ -17,6 +17,7 @@ mod syncs;
 use super::hands::Hands;
 use super::view::{Input, Object, Touched, View};
 use super::writes::{self, Operation, SliceWrite};
+use crate::limits::{FOREIGN_CHANGE_DELAY, SLICES_PACE};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::plan::Plan as SlicePlan;
@@ -32,9 +33,6 @@ use std::time::Duration;
 use syncs::{Opened, Syncs};
 use tracing::trace;
 
-/// Delay from a foreign write to a slice until its Service is planned.
-const FOREIGN_CHANGE_DELAY: Duration = Duration::from_secs(1);
-
 /// Timing of plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
@@ -46,10 +44,10 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Timing with the usual pace of 15 ms.
+    /// Timing with the usual pace.
     #[must_use]
     pub const fn with_batch_period(batch_period: Duration) -> Self {
-        Self { batch_period, pace: Duration::from_millis(15) }
+        Self { batch_period, pace: SLICES_PACE }
     }
 
     fn foreign_change_delay(self) -> Duration {

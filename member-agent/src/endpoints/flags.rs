@@ -3,6 +3,7 @@
 use super::controller::Timing;
 use super::serving::Settings;
 use super::takeover::Mode;
+use crate::limits::CONCURRENT_SYNCS;
 use clap::{Args, ValueEnum};
 use endpointslice::names::CONTROLLER_NAME;
 use endpointslice::{Config, MAX_ENDPOINTS_RANGE};
@@ -10,9 +11,6 @@ use fleetnet_agent::flags::UsageError;
 use fleetnet_agent::go::parse_duration;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-/// Fewest and most concurrent syncs that kube-controller-manager accepts.
-const CONCURRENT_SYNCS: RangeInclusive<usize> = 1..=50;
 
 /// What the EndpointSlice controller takes.
 #[derive(Clone, Debug, Args)]

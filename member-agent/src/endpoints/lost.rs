@@ -4,15 +4,9 @@
 //! its content later. That content then identifies the change as our own.
 
 use super::alike::Fingerprint;
+use crate::limits::{LOST_WRITE_AGE, LOST_WRITES_PER_SLICE};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// Age after which a write cannot take effect any more: an API server gives up on a write within that time.
-const REMEMBERED: Duration = Duration::from_secs(60);
-/// Limit of remembered writes for each slice; the latest stay. It bounds memory only: writes to one slice run one at a
-/// time, with growing back-off.
-const WRITES_PER_SLICE: usize = 64;
 
 /// Writes that may have been carried out and were not seen yet.
 #[derive(Debug, Default)]
@@ -37,7 +31,7 @@ impl Lost {
         self.tidy(at);
         let writes = self.writes.entry(slice.clone()).or_default();
         writes.retain(|write| write.content != content);
-        if writes.len() >= WRITES_PER_SLICE {
+        if writes.len() >= LOST_WRITES_PER_SLICE {
             writes.remove(0);
         }
         writes.push(Write { at, content });
@@ -74,7 +68,7 @@ impl Lost {
 
 /// True if a write is recent. A time far in the future was noted before the clock went back, so its age is unknown.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
-    now.since(at) <= REMEMBERED && at.since(now) <= REMEMBERED
+    now.since(at) <= LOST_WRITE_AGE && at.since(now) <= LOST_WRITE_AGE
 }
 
 #[cfg(test)]

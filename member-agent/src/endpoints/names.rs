@@ -4,6 +4,7 @@
 //! whose answer was lost could not be found, and a second try would make another slice. The names look like those of
 //! the API server.
 
+use crate::limits::{NAME_PREFIX_CHARS_MAX, NAME_SUFFIX_CHARS};
 use endpointslice::Text;
 use fnv::FnvHasher;
 use std::collections::BTreeSet;
@@ -11,15 +12,11 @@ use std::hash::Hasher as _;
 
 /// Characters of the API server's suffixes. Without vowels they form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Length of a suffix.
-const ENDING: usize = 5;
-/// Limit of the prefix that is kept, as in the API server: names stay within 63 characters.
-const LONGEST_BEGINNING: usize = 63 - ENDING;
 
 /// Returns names that start with `beginning` and are not taken, without repeats and always in the same order. `seed`
 /// is the purpose of the slices: another purpose gives other names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
-    let beginning = &beginning[..beginning.floor_char_boundary(LONGEST_BEGINNING)];
+    let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
     let mut given: BTreeSet<Text> = BTreeSet::new();
     let names = (0_u64..).map(move |attempt| Text::from(format!("{beginning}{}", ending(hash(seed, attempt)))));
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
@@ -43,7 +40,7 @@ fn ending(mut hash: u64) -> String {
         hash /= count;
         char::from(letter)
     };
-    (0..ENDING).map(|_| next()).collect()
+    (0..NAME_SUFFIX_CHARS).map(|_| next()).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::controller::{Controller, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
 use super::view::{Input, Object};
 use super::writes::{Operation, SliceReceipt};
+use crate::limits::{CONCURRENT_SYNCS_DEFAULT, SLICES_TAKEOVER};
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_runtime::WatchState;
@@ -33,10 +34,10 @@ impl Settings {
     pub fn with_mode(mode: Mode) -> Self {
         Self {
             mode,
-            takeover_after: Duration::from_secs(180),
+            takeover_after: SLICES_TAKEOVER,
             config: Config::default(),
             timing: Timing::with_batch_period(Duration::ZERO),
-            concurrent_syncs: 5,
+            concurrent_syncs: CONCURRENT_SYNCS_DEFAULT,
         }
     }
 }

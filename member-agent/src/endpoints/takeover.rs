@@ -11,6 +11,7 @@
 //! So an agent that starts long after kube-controller-manager has stopped need not wait the full time again. Because
 //! clocks differ, that Lease must then stay unchanged for its lease duration.
 
+use crate::limits::{LEASE_LOOK_MAX, LEASE_LOOK_MIN};
 use fleetnet_runtime::WatchState;
 use fleetnet_types::Timestamp;
 use std::time::Duration;
@@ -19,12 +20,6 @@ use std::time::Duration;
 pub const LEASE_NAMESPACE: &str = "kube-system";
 /// Name of kube-controller-manager's Lease.
 pub const LEASE_NAME: &str = "kube-controller-manager";
-
-/// Minimum time to watch a Lease that is seen for the first time: kube-controller-manager's default lease duration, in
-/// which it renews several times.
-const SHORTEST_LOOK: Duration = Duration::from_secs(15);
-/// Maximum time to watch such a Lease, even if its lease duration is longer.
-const LONGEST_LOOK: Duration = Duration::from_secs(600);
 
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,7 +155,7 @@ impl Takeover {
             Some(_) => (self.lease_renewed, self.look) = (Some(at), None),
             None => {
                 self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
-                self.look = Some((at, lease.duration.clamp(SHORTEST_LOOK, LONGEST_LOOK)));
+                self.look = Some((at, lease.duration.clamp(LEASE_LOOK_MIN, LEASE_LOOK_MAX)));
             }
         }
     }
@@ -198,7 +193,7 @@ impl Takeover {
     }
 
     fn lease_duration(&self) -> Duration {
-        self.lease.map_or(Duration::ZERO, |lease| lease.duration).min(LONGEST_LOOK)
+        self.lease.map_or(Duration::ZERO, |lease| lease.duration).min(LEASE_LOOK_MAX)
     }
 
     fn decide_by_signs(&mut self, now: Timestamp) -> Decision {

@@ -6,6 +6,7 @@
 
 use super::alike::reads_the_same;
 use super::names;
+use crate::limits::WRITES_PER_PHASE;
 use endpointslice::Text;
 pub use endpointslice::metrics::Operation;
 use endpointslice::model::EndpointSlice;
@@ -39,9 +40,6 @@ pub struct SliceReceipt {
     pub pods: Arc<[Text]>,
 }
 
-/// Limit of writes in one phase for one address type. The outcome of each leads to a new plan.
-const MOST_WRITES: usize = 32;
-
 /// Writes of the next phase.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
@@ -57,7 +55,7 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
             let seed = format!("{uid}/{}", draft.address_type);
             phase.create(&draft.creates, &seed, &is_taken);
         } else if !phase.update_all(&draft.updates) {
-            draft.deletes.iter().take(MOST_WRITES).for_each(|slice| phase.delete(slice));
+            draft.deletes.iter().take(WRITES_PER_PHASE).for_each(|slice| phase.delete(slice));
         }
     }
     if phase.writes.is_empty() {
@@ -75,7 +73,8 @@ pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
 
 /// True if the next phase writes everything that a plan adds and changes.
 pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
-    let is_all = |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= MOST_WRITES;
+    let is_all =
+        |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= WRITES_PER_PHASE;
     plan.families.iter().all(is_all)
 }
 
@@ -98,7 +97,7 @@ impl Phase {
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
         // All slices of a Service have the same name prefix.
-        for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(MOST_WRITES) {
+        for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(WRITES_PER_PHASE) {
             let mut slice = slice.clone();
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
@@ -111,7 +110,7 @@ impl Phase {
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
-        changing.take(MOST_WRITES).for_each(|update| self.update(update));
+        changing.take(WRITES_PER_PHASE).for_each(|update| self.update(update));
         is_any
     }
 

@@ -150,28 +150,6 @@ pub(super) fn names_outside_api(tree: &Tree) -> Vec<String> {
     places
 }
 
-pub(super) fn queues_without_limit(tree: &Tree) -> Vec<String> {
-    let mut places = Vec::new();
-    for file in tree.rust() {
-        places.extend(file.places(&file.code, "unbounded_channel"));
-        for (number, line) in file.production_lines(&file.code) {
-            let Some((_, capacity)) =
-                line.split_once("mpsc::channel(").or_else(|| line.split_once("broadcast::channel("))
-            else {
-                continue;
-            };
-            let folder = file.path.split_once("/src/").map_or("", |(folder, _)| folder);
-            let limits = tree.file(&format!("{folder}/src/limits.rs"));
-            let name: String = capacity.chars().take_while(|letter| *letter != ')').collect();
-            let constant = name.rsplit("::").next().unwrap_or_default();
-            if !limits.is_some_and(|limits| limits.text.contains(&format!("const {constant}: usize"))) {
-                places.push(format!("{}:{number}: {folder}/src/limits.rs has no {constant}", file.path));
-            }
-        }
-    }
-    places
-}
-
 /// Returns the names in the section `[dependencies]` of a manifest.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));

@@ -1,7 +1,7 @@
 //! Check that this tree follows every rule, and tests that every rule finds violations.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, docs, layout, reasons};
+use super::{RULES, Rule, architecture, behaviour, docs, layout, limits, reasons};
 use crate::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -140,9 +140,32 @@ fn a_queue_without_a_named_limit_is_found() {
         ("a/src/b.rs", "fn f() {\n    mpsc::channel(7)\n}\n"),
     ]);
     assert_eq!(
-        architecture::queues_without_limit(&tree),
+        limits::queues_without_limit(&tree),
         ["a/src/b.rs:2: a/src/limits.rs has no 7", "a/src/lib.rs:1: unbounded_channel"]
     );
+}
+
+#[test]
+fn a_limit_outside_limits_rs_is_found_unless_a_mark_says_why_it_is_none() {
+    let tree = tree(&[
+        ("core/src/limits.rs", "pub const FEW: usize = 1;\n"),
+        ("core/src/a.rs", "/// Most.\nconst MOST: usize = 1;\nconst NAME: &str = \"a\";\n"),
+        ("core/src/b.rs", "pub(crate) const RANGE: std::ops::RangeInclusive<u64> = 1..=2;\n"),
+        ("core/src/c.rs", "// no limit: a unit\nconst SECOND: i64 = 1_000_000;\n// no limit: \nconst NONE: i64 = 1;\n"),
+        ("core/src/d.rs", "fn f(n: u64) {\n    wait(Duration::from_millis(15), Duration::from_secs(n));\n}\n"),
+        ("core/src/e.rs", "#[cfg(test)]\nmod tests {\nconst MOST: usize = 1;\n}\n"),
+        ("sim/src/lib.rs", "const MOST: usize = 1;\n"),
+    ]);
+    let expected = ["core/src/a.rs:2: MOST", "core/src/b.rs:1: RANGE", "core/src/c.rs:4: NONE"];
+    assert_eq!(limits::limits_elsewhere(&tree), [&expected[..], &["core/src/d.rs:2: Duration::from_millis"]].concat());
+}
+
+#[test]
+fn a_limit_without_a_reason_is_found() {
+    let limits =
+        "/// Why.\n// fault S1: 1 ~> 2\npub const A: usize = 1;\npub const B: usize = 1;\n\n// c\nconst C: u8 = 1;\n";
+    let tree = tree(&[("a/src/limits.rs", limits), ("a/src/lib.rs", "const D: usize = 1;\n")]);
+    assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
 /// A tree with one rule of core, S1, its test, and these marks of faults.

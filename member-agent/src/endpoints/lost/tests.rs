@@ -2,6 +2,7 @@
 
 use super::*;
 use endpointslice::model::{Endpoint, EndpointSlice};
+use std::time::Duration;
 
 const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 const SECOND: Duration = Duration::from_secs(1);
@@ -43,8 +44,8 @@ fn a_later_write_that_is_seen_ends_the_earlier_ones() {
 #[test]
 fn the_latest_writes_to_a_slice_are_remembered_and_the_same_counts_once() {
     assert_eq!(lost([5; 10]).writes[&name()].len(), 1);
-    let mut lost = lost(0..=WRITES_PER_SLICE);
-    assert_eq!(lost.writes[&name()].len(), WRITES_PER_SLICE);
+    let mut lost = lost(0..=LOST_WRITES_PER_SLICE);
+    assert_eq!(lost.writes[&name()].len(), LOST_WRITES_PER_SLICE);
     assert!(!lost.sees(&name(), says(0), NOON));
     assert!(lost.sees(&name(), says(1), NOON));
 }

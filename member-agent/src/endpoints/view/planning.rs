@@ -2,15 +2,13 @@
 
 use super::super::writes::{Operation, SliceReceipt};
 use super::View;
+use crate::limits::FOREIGN_LABELS_MAX;
 use endpointslice::Text;
 use endpointslice::hints::HintEvent;
 use endpointslice::plan::Plan;
 use fleetnet_runtime::Verb;
 use fleetnet_types::ObjectName;
 use std::sync::Arc;
-
-/// Limit of labels that are attributed to webhooks. It bounds memory if a webhook adds a new label each time.
-const MOST_FOREIGN_LABELS: usize = 64;
 
 impl View {
     /// Plans a Service. The plan carries the time of the oldest change that its writes publish for the first time.
@@ -56,7 +54,7 @@ impl View {
         }
         let asked = &body["metadata"]["labels"];
         let added = held.metadata.labels.iter().map(|(key, _)| key).filter(|key| asked.get(key.as_str()).is_none());
-        let room = MOST_FOREIGN_LABELS.saturating_sub(self.config.foreign_labels.len());
+        let room = FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len());
         let added: Vec<Text> = added.take(room).cloned().collect();
         if !added.is_empty() {
             Arc::make_mut(&mut self.config).foreign_labels.extend(added);
