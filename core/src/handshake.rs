@@ -5,9 +5,9 @@
 //! slices, so it is a heartbeat too. `kubectl get memberagents -A` shows it.
 
 use crate::hub;
-use crate::identity::Ownership;
 use crate::limits::RENEW_MICROS;
 use crate::member;
+use crate::member::identity::Ownership;
 use crate::model::{Announcement, Kind, MemberAgent, MemberCounts, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};

@@ -10,13 +10,10 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | [`export`] | a member's Services and slices to the hub, and the hub's outcome back |
-//! | [`resolve`] | from many exports of one Service to one import; the members that may import it ([`claims`]) |
-//! | [`distribute`] | the importers that get a slice |
-//! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
-//! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
+//! | [`hub`] | conflict resolution, claims, rights, distribution |
+//! | [`member`] | export, import, ownership of the cluster id |
 //! | [`handshake`] | heartbeats of members, and announcements of both sides ([`features`]) |
-//! | [`identity`] | the one of several clusters with one id that acts in the hub |
+//! | `handover` | make-before-break between two slices of a Service |
 //! | [`conditions`] | conditions and Events for users, with the names of [`reasons`] |
 
 #![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
@@ -29,19 +26,14 @@ extern crate self as fleetnet_core;
 #[expect(dead_code, reason = "the integration tests use all of it")]
 mod support;
 
-pub mod claims;
 pub mod conditions;
 mod disputes;
-pub mod distribute;
-pub mod export;
 mod feature_set;
 pub mod features;
+mod handover;
 pub mod handshake;
 pub mod hub;
-pub mod identity;
-pub mod import;
 pub mod index;
-pub mod latency;
 pub mod limits;
 pub mod member;
 pub mod model;
@@ -49,9 +41,6 @@ pub mod names;
 pub mod plan;
 pub mod ranges;
 pub mod reasons;
-pub mod resolve;
-pub mod rights;
-mod succession;
 pub mod unreadable;
 pub mod watches;
 mod work;

@@ -40,7 +40,7 @@ pub struct Meta {
     /// UID; an object that was created again under an old name has another.
     pub uid: Uid,
     /// Version for preconditions. It is ignored by all rules except one: the order of claims that are created in one second
-    /// ([`crate::claims`]).
+    /// ([`crate::hub::claims`]).
     pub resource_version: u64,
     /// Number of changes of the specification; 0 for kinds without it (Service).
     pub generation: i64,

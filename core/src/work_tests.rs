@@ -1,10 +1,10 @@
 //! Growth of the work while the data of members doubles. The tests count steps, not time: each visit of an object, a name in an
 //! index or an endpoint.
 
+use crate::handover;
 use crate::hub;
 use crate::member;
 use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
-use crate::succession;
 use crate::support::agent::View;
 use crate::support::agent::{KindChange, applied, undecodable};
 use crate::support::build::{
@@ -63,7 +63,7 @@ fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
     assert_linear("disjoint endpoints", |endpoints| {
         let (held, going) = (many(0, endpoints), many(endpoints, endpoints));
         let wanted = many(0, endpoints - 1);
-        let (steps, awaited) = steps_of(|| succession::awaited(Some(&held), &wanted, &going));
+        let (steps, awaited) = steps_of(|| handover::awaited(Some(&held), &wanted, &going));
         assert!(!awaited);
         steps
     });

@@ -3,10 +3,10 @@
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::features::Features;
+use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::reasons::Reason;
-use fleetnet_core::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;

@@ -1,4 +1,4 @@
-//! Kinds that `fleetnet_core::export` reads: export runs from this cluster to the hub.
+//! Kinds that `fleetnet_core::member::export` reads: export runs from this cluster to the hub.
 
 use fleetnet_core::model::Kind;
 

@@ -1,4 +1,4 @@
-//! Kinds that `fleetnet_core::import` reads: import runs from the hub to this cluster.
+//! Kinds that `fleetnet_core::member::import` reads: import runs from the hub to this cluster.
 
 use fleetnet_core::model::Kind;
 

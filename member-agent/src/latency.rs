@@ -1,8 +1,8 @@
 //! Two latency histograms, the main measurements of the project, and a counter of samples that had to be clamped.
 
 use fleetnet_agent::metrics::{counter, histogram};
-use fleetnet_core::latency::{BUCKETS_MILLISECONDS, latency};
 use fleetnet_core::member::ServiceLatency;
+use fleetnet_core::member::latency::{BUCKETS_MILLISECONDS, latency};
 use fleetnet_types::{Text, Timestamp};
 use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;

@@ -1,10 +1,10 @@
 //! Real agents, run as tasks of this process.
 
 use crate::server::FLEET_SYSTEM;
+use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::Range;
-use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::lease::{self, LeaseConfig};

@@ -4,7 +4,7 @@
 mod support;
 
 use anyhow::Context as _;
-use fleetnet_core::rights::NamespacePolicy;
+use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_tests::audit::Ledger;
 use fleetnet_tests::scenes::rich;
 use fleetnet_tests::scenes::trusted::name;

@@ -11,7 +11,7 @@ use crate::support::world::settings;
 use fastrand::Rng;
 use fleetnet_core::features::Features;
 use fleetnet_core::handshake::farewell;
-use fleetnet_core::identity::{ClusterUid, Owner, Ownership, Record, ownership};
+use fleetnet_core::member::identity::{ClusterUid, Owner, Ownership, Record, ownership};
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};

@@ -7,6 +7,7 @@ use crate::support::build::{
 };
 use crate::support::view::{NOW, SEEN, claimed_hub_view, events, hub_view, planned, told, unreadable, writes};
 use crate::support::world::{Who, World, fleet};
+use fleetnet_core::hub::rights::NamespacePolicy;
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{
     Condition, ConsumerType, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Namespace,
@@ -14,7 +15,6 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_core::rights::NamespacePolicy;
 use fleetnet_types::{ObjectName, Text, WatchState};
 use std::collections::BTreeSet;
 

@@ -1,12 +1,12 @@
 //! Holders of the name and the source of an exported slice. If two members use one name or claim one source slice, only one
 //! export is distributed. The other is accepted without further action when the holder is gone.
 
+use crate::hub::rights::{self, Right};
 use crate::hub::{Source, View};
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, Event, Hindrance, Plan, Write};
 use crate::reasons::Reason;
-use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";

@@ -1,7 +1,7 @@
 //! Times of observed changes: the only state of a view that is not an object. Times come in with the events.
 
-use crate::import::admission::Refused;
 use crate::limits::PENDING_CHANGES_MAX;
+use crate::member::import::admission::Refused;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,12 +2,12 @@
 
 use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
+use crate::hub::rights::{self, Right};
 use crate::hub::{Key, View, live};
 use crate::model::{InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Timestamp};
 
 /// Sets the condition of each export whose cluster may not export the Service.

@@ -22,6 +22,7 @@ use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
 use crate::index::{Index, Table};
+use crate::member::{export, import};
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
     MultiClusterService, Object, Service, ServiceExport, ServiceImport,
@@ -30,7 +31,6 @@ use crate::plan::Plan;
 use crate::ranges::Range;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
-use crate::{export, import};
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid, WatchState};
 use nameless::Nameless;
 use owner::Owners;

@@ -11,6 +11,8 @@ mod members;
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::handshake;
+use crate::hub::rights::NamespacePolicy;
+use crate::hub::{conflict, distribute};
 use crate::index::{Held, Index, Table, Taken};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace, Object,
@@ -18,10 +20,8 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::Plan;
-use crate::rights::NamespacePolicy;
 use crate::unreadable::Unreadable;
 use crate::watches::Watches;
-use crate::{distribute, resolve};
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Source;
@@ -148,7 +148,7 @@ impl View {
     /// Plans a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
-            Key::Service(service) => resolve::plan_service(self, service, now),
+            Key::Service(service) => conflict::plan_service(self, service, now),
             Key::Slice(name) => distribute::plan_slice(self, name, now),
             Key::Member(cluster) => handshake::plan_member(self, cluster),
         }

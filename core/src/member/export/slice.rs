@@ -2,13 +2,13 @@
 
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
+use crate::handover;
 use crate::limits::PORTS_MAX;
 use crate::member::View;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport, SliceContent};
 use crate::names::{self, SuffixLength};
 use crate::plan::{Desired, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
-use crate::succession;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
@@ -146,7 +146,7 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     }
     view.slices_of.get(service).filter_map(|slice| source(view, slice, hub)).any(|source| {
         let held = best(view, source.slice).map(|export| &export.spec.content);
-        succession::awaited(held, &source.content, &going.spec.content)
+        handover::awaited(held, &source.content, &going.spec.content)
     })
 }
 
@@ -165,7 +165,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     };
     let owner = &export.meta.name;
     if kept.spec.owner == *owner
-        && succession::empties(&kept.spec.content, &source.content)
+        && handover::empties(&kept.spec.content, &source.content)
         // fault E12.2: awaits_successor(view, kept, hub) ~> false
         && awaits_successor(view, kept, hub)
     {

@@ -2,13 +2,13 @@
 
 use super::admission::{Admitted, admitted};
 use super::binding;
+use crate::handover;
 use crate::limits::{NAMES_TOLD_MAX, ORPHAN_GRACE_MICROS};
 use crate::member::View;
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
 use crate::plan::{self, Action, Desired, Event, Hindrance, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
-use crate::succession;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 6] = [
@@ -81,7 +81,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
         let wanted = admitted(view, other).content;
-        succession::awaited(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
+        handover::awaited(held.filter(bound).map(|held| &held.content), &wanted, &going.content)
     })
 }
 
@@ -171,7 +171,7 @@ fn ensure(
     if held.imported && !is_edited && is_bound && held.content == *content {
         return Plan::default();
     }
-    if is_bound && succession::empties(&held.content, content) && awaits_successor(view, given, held) {
+    if is_bound && handover::empties(&held.content, content) && awaits_successor(view, given, held) {
         return Plan::default(); // the replacement's import requeues this slice
     }
     let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted()));

@@ -4,7 +4,7 @@
 //! create as many as its quota allows.
 
 use super::{Key, View};
-use crate::distribute;
+use crate::hub::distribute;
 use crate::model::HubSlice;
 use crate::work;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};

@@ -1,4 +1,4 @@
-//! Keys of slices that are being removed and wait for their replacement ([`crate::succession`]).
+//! Keys of slices that are being removed and wait for their replacement ([`crate::handover`]).
 
 use super::{Key, View};
 use crate::model::HubSlice;

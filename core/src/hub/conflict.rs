@@ -4,10 +4,11 @@
 //! others are in conflict. The hub stamps the age of each port set into the export. So the outcome depends on the objects
 //! alone, not on order of arrival, restarts or other hubs.
 
-mod verdict;
+mod outcome;
 
-use crate::claims;
 use crate::conditions::{self, CONFLICT};
+use crate::hub::claims;
+use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
@@ -17,7 +18,6 @@ use crate::model::{
 use crate::names;
 use crate::plan::{self, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
 // fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
@@ -51,9 +51,9 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
-    plan.join(verdict::refuse(view, service, now));
+    plan.join(outcome::refuse(view, service, now));
     if !undecided {
-        plan.join(verdict::judge(view, service, resolution.as_ref(), now));
+        plan.join(outcome::judge(view, service, resolution.as_ref(), now));
     }
     let offered = resolution.is_some() || undecided;
     plan.join(claims::plan(view, service, offered, &plan, now));
@@ -290,7 +290,7 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
-    Plan::one(write.telling([event]).telling(verdict::other_winner(view, import, resolution)))
+    Plan::one(write.telling([event]).telling(outcome::other_winner(view, import, resolution)))
 }
 
 /// Returns the message that names the exporters and the winner.

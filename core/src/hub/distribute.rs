@@ -6,14 +6,14 @@
 mod holder;
 mod leaving;
 
-use crate::claims;
 use crate::feature_set::FeatureSet;
+use crate::handover;
+use crate::hub::claims;
+use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, ServiceImport, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use crate::rights::{self, Right};
-use crate::succession;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use holder::{exports, holder};
 pub(crate) use holder::{holder_of_name, is_among};
@@ -87,7 +87,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
         let told = view.features_of(importer, now).slice(&other.spec.content);
         // fault T32.3: (is_given_more || copy.is_some()) && ~>
         (is_given_more || copy.is_some())
-            && told.is_some_and(|told| succession::awaited(copy, &told, &going.spec.content))
+            && told.is_some_and(|told| handover::awaited(copy, &told, &going.spec.content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
 }
@@ -232,7 +232,7 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
         // fault D12.1: !copy.misnamed && ~>
         Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
-            if succession::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
+            if handover::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
         {
             Plan::default() // the distributed replacement requeues this slice
         }

@@ -6,12 +6,12 @@
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
+use crate::hub::rights::{self, Right};
 use crate::hub::{View, live};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
 use crate::plan::{self, Event, Hindrance, Patch, Plan, Write};
 use crate::reasons::Reason;
-use crate::rights::{self, Right};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
-//! Owner of this cluster's id as the MemberAgents showed it, and what a cluster without ownership may do ([`crate::identity`]).
+//! Owner of this cluster's id as the MemberAgents showed it, and what a cluster without ownership may do ([`crate::member::identity`]).
 
 use super::{Key, View};
-use crate::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::limits::TWO_LEADERS_MICROS;
+use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
 use crate::plan::{Action, Hindrance, Plan};
 use crate::reasons::Reason;

@@ -1,9 +1,9 @@
 //! Changes of objects, applied to the member's view: each gives the keys that it affects.
 
 use super::{Key, View};
-use crate::export;
-use crate::import::admission::{Refused, admitted, gives_six};
 use crate::index::Taken;
+use crate::member::export;
+use crate::member::import::admission::{Refused, admitted, gives_six};
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService, Object, Service,
     ServiceExport, ServiceImport, ServicePort, SessionAffinity,
