@@ -51,8 +51,8 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable>
 }
 
 /// Converts a plan for the runtime.
-pub fn plan<S: From<Kind>, R: From<Receipt>>(plan: CorePlan) -> Plan<S, R> {
-    Plan { writes: plan.writes.into_iter().map(request).collect(), events: Vec::new(), again: plan.again }
+pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E> {
+    Plan { writes: plan.writes.into_iter().map(request).collect(), again: plan.again, ..Plan::default() }
 }
 
 /// Converts a write for the runtime.

@@ -26,6 +26,7 @@ pub use traffic_distribution::{Preference, TrafficDistribution};
 use crate::model::{Endpoint, EndpointSlice, Node, Service};
 use crate::names::{ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE};
 use crate::plan::{AssignHints, Draft, ServiceName};
+use crate::text::Text;
 
 /// Hints in the way that the Service asks for; none if it does not ask.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +56,22 @@ impl ServiceHints {
         if let Some(topology) = &mut self.topology {
             topology.forget(namespace, service);
         }
+    }
+
+    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    #[must_use]
+    pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
+        let topology = self.topology.as_ref().map(|topology| topology.for_service(namespace, service));
+        Self { topology, traffic_distribution: self.traffic_distribution.clone() }
+    }
+
+    /// Records the state of a Service in a copy that was planned with.
+    pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
+        let Self { topology, traffic_distribution } = planned;
+        if let (Some(topology), Some(planned)) = (&mut self.topology, topology) {
+            topology.record(namespace, service, planned);
+        }
+        self.traffic_distribution = traffic_distribution;
     }
 
     /// Returns the changes of hints since the last call.

@@ -56,6 +56,15 @@ pub struct Incremental {
     full_plans: u64,
 }
 
+/// Plan that is not recorded yet.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The plan.
+    pub plan: Plan,
+    /// True if all slices were compared.
+    is_full: bool,
+}
+
 /// State of a pod.
 #[derive(Debug, PartialEq)]
 struct KnownPod {
@@ -221,21 +230,38 @@ impl Incremental {
 
     /// Returns the plan that [`crate::plan_pods`] would return.
     pub fn plan(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
+        let proposal = self.propose(trigger_time, hints);
+        self.accept(&proposal);
+        proposal.plan
+    }
+
+    /// Returns the plan that [`Self::plan`] returns and records nothing.
+    pub fn propose(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Proposal {
         let mut leave = LeaveHints;
         let hints = plan::in_charge(&self.config, hints, &mut leave);
-        let mut plan = match self.plan_touched(trigger_time, hints) {
-            Some(plan) => plan,
-            None => self.plan_in_full(trigger_time, hints),
-        };
+        let touched = self.plan_touched(trigger_time, hints);
+        let is_full = touched.is_none();
+        let mut plan = touched.unwrap_or_else(|| self.plan_in_full(trigger_time, hints));
         if plan::not_served(&self.service, &self.config).is_none() {
             let skipped = self.skipped.iter().filter_map(|name| self.pods.get(name));
             plan.skipped = skipped.flat_map(|known| known.skipped.iter().cloned()).collect();
         }
-        plan
+        Proposal { plan, is_full }
+    }
+
+    /// Records a proposal for the present state, so that the next plan does not compare the same slices again.
+    pub fn accept(&mut self, proposal: &Proposal) {
+        if proposal.is_full {
+            self.full_plans += 1;
+            return;
+        }
+        for (family, planned) in self.families.iter_mut().zip(&proposal.plan.families) {
+            family.settle(&planned.draft.unchanged);
+        }
     }
 
     /// Returns the plan for touched slices and endpoints, or `None` if a full plan is needed.
-    fn plan_touched(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
+    fn plan_touched(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);
         let ordinary = unsupported.is_empty()
@@ -248,17 +274,15 @@ impl Incremental {
         let request = PlanRequest { service, existing: &[], trigger_time, config };
         let drafts: Option<Vec<_>> =
             families.iter().map(|family| touched::draft(family, pods, &template, config)).collect();
-        let planned = drafts?.into_iter().zip(families).map(|((mut draft, stats), family)| {
+        let planned = drafts?.into_iter().map(|(mut draft, stats)| {
             hints.assign(service, &mut draft);
-            family.settle(&draft.unchanged);
             plan::finalize::finalize(&request, &template, draft, stats)
         });
         let families = planned.collect();
         Some(Plan { families, ..Plan::nothing(service) })
     }
 
-    fn plan_in_full(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
-        self.full_plans += 1;
+    fn plan_in_full(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
         let existing = self.slices();
         let request = PlanRequest { service: &self.service, existing: &existing, trigger_time, config: &self.config };
         if let Some(clean_up) = plan::not_served(&self.service, &self.config) {

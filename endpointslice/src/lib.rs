@@ -168,7 +168,7 @@ pub mod trigger;
 pub use apply::{Applied, SliceWriter, apply};
 pub use backend::Backend;
 pub use config::{Config, HintPolicy, Placeholder};
-pub use incremental::Incremental;
+pub use incremental::{Incremental, Proposal};
 pub use limits::MAX_ENDPOINTS_RANGE;
 pub use nodes::{KnownNode, NodeZones};
 pub use plan::{Plan, PlanRequest, plan, plan_pods};

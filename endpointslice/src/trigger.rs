@@ -136,23 +136,37 @@ impl TriggerTimes {
     /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node. Times of all
     /// other pods are dropped, because their changes are published or need no write.
     pub fn planned(&mut self, plan: &Plan) -> Option<Timestamp> {
+        let time = self.oldest(plan);
         let seen = self.services.get_mut(&plan.service.namespace, &plan.service.name)?;
         if seen.waiting.is_empty() && seen.service.is_none() {
             return None;
         }
-        let drafts = || plan.families.iter().map(|family| &family.draft);
-        let updated = || drafts().flat_map(|draft| draft.updates.iter().map(|update| &update.after));
-        let written = || drafts().flat_map(|draft| &draft.creates).chain(updated());
-        seen.service = seen.service.filter(|_| written().any(|slice| slice.endpoints.is_empty()));
+        seen.service = seen.service.filter(|_| written(plan).any(|slice| slice.endpoints.is_empty()));
         let mut kept: HashMap<Text, Timestamp> = HashMap::new();
-        let pods = written().flat_map(pods_of);
-        kept.extend(pods.filter_map(|pod| seen.waiting.remove_entry(pod)));
-        let time = kept.values().copied().chain(seen.service).min();
+        kept.extend(written(plan).flat_map(pods_of).filter_map(|pod| seen.waiting.remove_entry(pod)));
         kept.extend(plan.errors().filter_map(|PlanError::NodeMissing { pod, .. }| seen.waiting.remove_entry(&pod)));
         let is_underway = |pod: &Text| seen.underway.iter().any(|pods| pods.contains(pod));
         kept.extend(seen.waiting.drain().filter(|(pod, _)| is_underway(pod)));
         seen.waiting = kept;
         time
+    }
+
+    /// Returns the time of the oldest change that the writes of a plan publish for the first time. Records nothing.
+    #[must_use]
+    pub fn oldest(&self, plan: &Plan) -> Option<Timestamp> {
+        let seen = self.services.get(&plan.service.namespace, &plan.service.name)?;
+        let service = seen.service.filter(|_| written(plan).any(|slice| slice.endpoints.is_empty()));
+        written(plan).flat_map(pods_of).filter_map(|pod| seen.waiting.get(pod)).copied().chain(service).min()
+    }
+
+    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    #[must_use]
+    pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
+        let mut times = Self::default();
+        if let Some(seen) = self.services.get(namespace, service) {
+            *times.services.get_or_default(namespace, service) = seen.clone();
+        }
+        times
     }
 
     /// Records that a write of a slice with endpoints of these pods ([`pods_of`]) is sent. Its changes no longer count for later
@@ -216,6 +230,13 @@ impl Seen {
     fn earliest(&self) -> Option<Timestamp> {
         self.waiting.values().copied().chain(self.service).min()
     }
+}
+
+/// Returns the slices that a plan creates and updates.
+fn written(plan: &Plan) -> impl Iterator<Item = &EndpointSlice> {
+    let drafts = || plan.families.iter().map(|family| &family.draft);
+    let updated = drafts().flat_map(|draft| draft.updates.iter().map(|update| &update.after));
+    drafts().flat_map(|draft| &draft.creates).chain(updated)
 }
 
 /// Returns the pods of the endpoints of a slice.

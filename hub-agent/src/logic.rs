@@ -6,6 +6,7 @@ use fleetnet_core::features::Features;
 use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
 use fleetnet_core::hub::{Key, View};
 use fleetnet_core::model::{Announcement, Kind, Object};
+use fleetnet_core::plan::Hindrance;
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -54,6 +55,7 @@ impl Logic for Hub {
     type Object = Object;
     type Key = Key;
     type Receipt = Receipt;
+    type Effect = Vec<Hindrance>;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         self.view.apply(source, change, at, dirty);
@@ -67,10 +69,14 @@ impl Logic for Hub {
         self.view.clock_set(microseconds);
     }
 
-    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt> {
+    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Vec<Hindrance>> {
         let mut plan = self.view.plan(key, now);
-        self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
-        glue::plan(plan)
+        let hindrances = std::mem::take(&mut plan.hindrances);
+        Plan { effect: Some(hindrances), ..glue::plan(plan) }
+    }
+
+    fn planned(&mut self, key: &Key, hindrances: Vec<Hindrance>, _at: Timestamp) {
+        self.hindrances.note(key, hindrances);
     }
 
     /// Returns one flow for each member that slices come from, and one for each namespace of Services.
@@ -116,12 +122,12 @@ impl Logic for Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::{Hub, Kind, Logic, NamespacePolicy, ObjectName, Registry, Timestamp};
+    use super::{Hindrance, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
     };
-    use fleetnet_runtime::{Change, Fight};
+    use fleetnet_runtime::{Change, Fight, WatchState};
     use fleetnet_types::Timestamp as CoreTimestamp;
 
     /// Returns the exported slice of the Service `work/app`.
@@ -182,6 +188,47 @@ mod tests {
         dirty.clear();
         assert_eq!(hub.fight(&key, &fight(None), &mut dirty), [], "no Event tells that a fight is over");
         assert_eq!(dirty, [service], "its condition changes back");
+    }
+
+    const KINDS: [Kind; 7] = [
+        Kind::InternalServiceExport,
+        Kind::InternalServiceImport,
+        Kind::ServiceImport,
+        Kind::EndpointSliceExport,
+        Kind::EndpointSliceImport,
+        Kind::Namespace,
+        Kind::MemberAgent,
+    ];
+
+    #[test]
+    fn a_plan_made_twice_is_the_same_and_counts_nothing() {
+        let registry = Registry::new();
+        let mut hub = Hub::new(NamespacePolicy::Off, &registry).expect("its metric is new");
+        let now = Timestamp::EPOCH;
+        let slice = slice_export();
+        let key = Key::Slice(slice.meta.name.name.clone());
+        hub.observe(
+            Kind::EndpointSliceExport,
+            Change::Applied(Object::EndpointSliceExport(slice)),
+            now,
+            &mut Vec::new(),
+        );
+        for kind in KINDS {
+            hub.watch_state(kind, WatchState::Complete, now, &mut Vec::new());
+        }
+        let plan = hub.plan(&key, now);
+        assert_eq!(format!("{:?}", hub.plan(&key, now)), format!("{plan:?}"));
+        let counted = || {
+            let families = registry.gather();
+            families
+                .iter()
+                .find(|family| family.name() == "fleetnet_hindrances")
+                .map(|family| family.get_metric().len())
+        };
+        assert_eq!(counted(), None);
+        let blocked = Hindrance { reason: Reason::NameHeldByAnother, message: "another has the name".to_owned() };
+        hub.planned(&key, vec![blocked], now);
+        assert_eq!(counted(), Some(1), "the effect of a plan is counted once it is applied");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub mod takeover;
 pub mod view;
 mod writes;
 
-pub use controller::{Controller, Planned, ServiceEvent, Timing, Written};
+pub use controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
 pub use flags::{EndpointFlags, ModeFlag};
-pub use serving::{Serving, Settings};
+pub use serving::{Decided, Serving, Settings};
 pub use view::{Input, Object};
 pub use writes::{Operation, SliceReceipt, SliceWrite};

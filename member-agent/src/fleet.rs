@@ -10,7 +10,7 @@ use fleetnet_agent::hindrances::Hindrances;
 use fleetnet_core::handshake;
 use fleetnet_core::member::{Key, Settings, View};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{self, Plan, Sample, Write};
+use fleetnet_core::plan::{Hindrance, Plan, Sample, Write};
 use fleetnet_runtime::{Change, Event, Fight, LaneId, Refusal, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
@@ -26,8 +26,23 @@ pub(crate) struct Fleet {
     observed: Observed,
     hindrances: Hindrances<Key>,
     identity: IdentityReport,
-    /// Events that belong to no write.
-    events: Vec<plan::Event>,
+}
+
+/// What a plan of a key logs, counts or switches.
+#[derive(Debug, Default)]
+pub struct Effect {
+    hindrances: Vec<Hindrance>,
+    /// True if no write was rejected that a condition reports.
+    nothing_refused: bool,
+    not_imported: Option<NotImported>,
+}
+
+/// Distributed slice that is not imported yet, for the log.
+#[derive(Debug)]
+struct NotImported {
+    slice: Text,
+    service: ObjectName,
+    why: &'static str,
 }
 
 /// Kind whose conditions a key writes, so that a rejected write of the key shows in a condition.
@@ -43,7 +58,7 @@ impl Fleet {
     /// Creates a fleet part with an empty view.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
         let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
-        Self { view, parts, latencies, observed, hindrances, identity, events: Vec::new() }
+        Self { view, parts, latencies, observed, hindrances, identity }
     }
 
     fn runs(&self, key: &Key) -> bool {
@@ -154,46 +169,58 @@ impl Fleet {
         handshake::farewell(&self.view, now)
     }
 
-    pub(crate) fn plan(&mut self, key: &Key, now: Timestamp) -> Plan {
+    /// Plans a key. Returns the Events that belong to no write, and what to record.
+    pub(crate) fn plan<S: From<Kind>>(&self, key: &Key, now: Timestamp) -> (Plan, Vec<Event<S>>, Effect) {
         if !self.runs(key) {
-            return Plan::default();
+            return (Plan::default(), Vec::new(), Effect::default());
         }
         let mut plan = match key {
             Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
             _ => self.view.plan(key, now),
         };
-        if tracing::enabled!(tracing::Level::DEBUG) && plan.writes.is_empty() {
-            self.log_skipped(key);
+        let is_said = |kind| plan.writes.iter().all(|write: &Write| write.kind == kind);
+        let nothing_refused = says_itself(key).is_some_and(is_said);
+        let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
+        let hindrances = std::mem::take(&mut plan.hindrances);
+        let events = match key {
+            Key::Heartbeat => self.identity.events(&hindrances, self.view.own_cluster_uid()),
+            _ => Vec::new(),
+        };
+        (plan, glue::events(events), Effect { hindrances, nothing_refused, not_imported })
+    }
+
+    /// Records a plan of a key.
+    pub(crate) fn planned(&mut self, key: &Key, effect: Effect) {
+        if !self.runs(key) {
+            return;
         }
-        if says_itself(key).is_some_and(|kind| plan.writes.iter().all(|write| write.kind == kind)) {
+        if let Some(NotImported { slice, service, why }) = effect.not_imported {
+            debug!(%slice, %service, "{why}");
+        }
+        if effect.nothing_refused {
             self.view.nothing_refused(key);
         }
         if *key == Key::Heartbeat {
-            self.events.extend(self.identity.note(&plan.hindrances, self.view.own_cluster_uid()));
+            self.identity.note(&effect.hindrances, self.view.own_cluster_uid());
         }
-        self.hindrances.note(key, std::mem::take(&mut plan.hindrances));
-        plan
+        self.hindrances.note(key, effect.hindrances);
     }
 
-    /// Logs why a distributed slice is not imported yet.
-    fn log_skipped(&self, key: &Key) {
-        let Key::SliceImport(slice) = key else { return };
-        let Some(owner) = self.view.owner_of_slice_import(slice) else { return };
+    /// Returns why a distributed slice is not imported yet.
+    fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
+        let Key::SliceImport(slice) = key else { return None };
+        let service = self.view.owner_of_slice_import(slice)?;
         let imported = ObjectName::new(self.view.settings.fleet_system_namespace.clone(), slice.clone());
         let kinds = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::MultiClusterService, Kind::Service];
         if !self.view.watches.complete(&kinds) || self.view.slices.get(&imported).is_some() {
-            return;
+            return None;
         }
-        if self.view.wishes_for(&owner).next().is_none() {
-            debug!(%slice, service = %owner, "not imported: no MultiClusterService imports this Service");
+        let why = if self.view.wishes_for(&service).next().is_none() {
+            "not imported: no MultiClusterService imports this Service"
         } else {
-            debug!(%slice, service = %owner, "not imported yet: the derived Service is not there");
-        }
-    }
-
-    /// Returns the Events of the plans since the last call.
-    pub(crate) fn take_events<S: From<Kind>>(&mut self) -> Vec<Event<S>> {
-        glue::events(std::mem::take(&mut self.events))
+            "not imported yet: the derived Service is not there"
+        };
+        Some(NotImported { slice: slice.clone(), service, why })
     }
 
     /// Reason why this process is not ready although it knows its own cluster.
@@ -437,7 +464,11 @@ mod tests {
     fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_not_repaired() {
         let mut fleet = importer();
         let key = Key::SliceImport("app-1".into());
-        let writes = |fleet: &mut Fleet| fleet.plan(&key, NOON).writes.len();
+        let writes = |fleet: &mut Fleet| {
+            let (plan, _, effect) = fleet.plan::<Kind>(&key, NOON);
+            fleet.planned(&key, effect);
+            plan.writes.len()
+        };
         let answered = |fleet: &mut Fleet, kind: Kind, version: u64| {
             let end = WriteEnd::Done { version: Some(version) };
             fleet.ended(&key, Some(kind), end, NOON, &mut Vec::new());

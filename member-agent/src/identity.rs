@@ -33,26 +33,35 @@ impl IdentityReport {
         self.leads = true;
     }
 
-    /// Takes the blocking reasons of the newest plan and returns an Event for each new one.
-    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) -> Vec<Event> {
-        let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
-        let blocked = of_reason(Reason::ClusterIdInUse).map(|hindrance| hindrance.message.clone()).next();
+    /// Returns an Event for each blocking reason that the previous plan did not have.
+    pub(crate) fn events(&self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) -> Vec<Event> {
+        let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
+        let event = |Hindrance { reason, message }: Hindrance| {
+            let about = (Kind::Namespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
+            event_about(about, COMPONENT, reason, message)
+        };
+        reported(hindrances).into_iter().filter(|hindrance| !self.said.contains(hindrance)).map(event).collect()
+    }
+
+    /// Notes the blocking reasons of the newest plan.
+    pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) {
+        let in_use = hindrances.iter().find(|hindrance| hindrance.reason == Reason::ClusterIdInUse);
+        let blocked = in_use.map(|hindrance| hindrance.message.clone());
         self.blocked.send_if_modified(|before| {
             let is_new = *before != blocked;
             *before = blocked;
             is_new
         });
-        let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
-        let now: Vec<Hindrance> =
-            of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect();
-        let before = std::mem::replace(&mut self.said, now);
-        let news = self.said.iter().filter(|hindrance| !before.contains(hindrance));
-        let event = |Hindrance { reason, message }: &Hindrance| {
-            let about = (Kind::Namespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
-            event_about(about, COMPONENT, *reason, message.clone())
-        };
-        news.map(event).collect()
+        if self.leads && cluster_uid.is_some() {
+            self.said = reported(hindrances);
+        }
     }
+}
+
+/// Returns the blocking reasons that emit an Event: first those of an id in use, then those of a shared id.
+fn reported(hindrances: &[Hindrance]) -> Vec<Hindrance> {
+    let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
+    of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect()
 }
 
 #[cfg(test)]
@@ -64,23 +73,28 @@ mod tests {
         let mut report = IdentityReport::new();
         let blocked = report.blocked();
         let uid = Uid::from("uid");
+        let note = |report: &mut IdentityReport, hindrances: &[Hindrance]| {
+            let events = report.events(hindrances, Some(&uid));
+            report.note(hindrances, Some(&uid));
+            events
+        };
         let in_use = || vec![Hindrance { reason: Reason::ClusterIdInUse, message: "owned by another".to_owned() }];
         let shared = || Hindrance { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
         let unchecked = || Hindrance { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };
-        assert_eq!(report.note(&in_use(), Some(&uid)), [], "another leads and emits it");
+        assert_eq!(note(&mut report, &in_use()), [], "another leads and emits it");
         assert_eq!(blocked.borrow().as_deref(), Some("owned by another"));
         report.leads();
         let emitted = |events: Vec<Event>| {
             events.into_iter().map(|event| (event.reason.as_str(), event.name.to_string())).collect::<Vec<_>>()
         };
         let expected = [("ClusterIdInUse", KUBE_SYSTEM.to_owned())];
-        assert_eq!(emitted(report.note(&in_use(), Some(&uid))), expected);
-        assert_eq!(report.note(&in_use(), Some(&uid)), [], "no change");
-        assert_eq!(report.note(&[unchecked()], Some(&uid)), [], "for the log only");
+        assert_eq!(emitted(note(&mut report, &in_use())), expected);
+        assert_eq!(note(&mut report, &in_use()), [], "no change");
+        assert_eq!(note(&mut report, &[unchecked()]), [], "for the log only");
         assert_eq!(*blocked.borrow(), None);
         let again = [in_use(), vec![shared()]].concat();
-        assert_eq!(report.note(&again, Some(&uid)).len(), 2);
-        assert_eq!(report.note(&[shared()], Some(&uid)), []);
+        assert_eq!(note(&mut report, &again).len(), 2);
+        assert_eq!(note(&mut report, &[shared()]), []);
         assert_eq!(*blocked.borrow(), None, "clones are not stopped");
     }
 }

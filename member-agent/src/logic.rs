@@ -5,7 +5,7 @@
 
 use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Serving, SliceReceipt};
-use crate::fleet::Fleet;
+use crate::fleet::{self as part, Fleet};
 use crate::latency::Latencies;
 use crate::settings::Parts;
 pub use crate::source::{Object, Source};
@@ -46,6 +46,17 @@ pub enum Receipt {
     Fleet(glue::Receipt),
     /// Receipt of a write to a slice of this cluster.
     Endpoints(SliceReceipt),
+}
+
+/// What a plan logs, counts or switches.
+#[derive(Debug)]
+pub enum Effect {
+    /// Effect of a plan of the fleet part.
+    Fleet(part::Effect),
+    /// Effect of a plan of a Service's slices.
+    Endpoints(Box<endpoints::Effect>),
+    /// Decision if this agent makes the slices of this cluster.
+    Takeover(endpoints::Decided),
 }
 
 impl From<glue::Receipt> for Receipt {
@@ -156,6 +167,7 @@ impl Logic for Member {
     type Object = Object;
     type Key = Key;
     type Receipt = Receipt;
+    type Effect = Effect;
 
     fn observe(&mut self, source: Source, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         let (fleets, local) = split(source, change);
@@ -233,15 +245,29 @@ impl Logic for Member {
         }
     }
 
-    fn plan(&mut self, key: &Key, now: Timestamp) -> Plan<Source, Receipt> {
-        match (key, &mut self.endpoints) {
+    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Source, Receipt, Effect> {
+        match (key, &self.endpoints) {
             (Key::Fleet(key), _) => {
-                let plan = glue::plan(self.fleet.plan(key, now));
-                Plan { events: self.fleet.take_events(), ..plan }
+                let (plan, events, effect) = self.fleet.plan(key, now);
+                Plan { events, effect: Some(Effect::Fleet(effect)), ..glue::plan(plan) }
             }
-            (Key::Takeover, Some(serving)) => Plan { again: serving.decide(now), ..Plan::default() },
+            (Key::Takeover, Some(serving)) => {
+                let decided = serving.decide(now);
+                Plan { again: decided.again(), effect: Some(Effect::Takeover(decided)), ..Plan::default() }
+            }
             (Key::Endpoints(service), Some(serving)) => plan(serving.plan(service, now)),
             (Key::Takeover | Key::Endpoints(_), None) => Plan::default(),
+        }
+    }
+
+    fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
+        match (key, effect, &mut self.endpoints) {
+            (Key::Fleet(key), Effect::Fleet(effect), _) => self.fleet.planned(key, effect),
+            (Key::Takeover, Effect::Takeover(decided), Some(serving)) => serving.decided(decided),
+            (Key::Endpoints(service), Effect::Endpoints(effect), Some(serving)) => {
+                serving.planned(service, *effect, at);
+            }
+            _ => {}
         }
     }
 
@@ -353,7 +379,7 @@ fn kind_of(source: Source) -> Option<Kind> {
     }
 }
 
-fn plan(planned: endpoints::Planned) -> Plan<Source, Receipt> {
+fn plan(planned: endpoints::Planned) -> Plan<Source, Receipt, Effect> {
     let request = |write: endpoints::SliceWrite| Request {
         source: Source::Fleet(Kind::EndpointSlice),
         name: ObjectName::new(&*write.namespace, &*write.name),
@@ -364,6 +390,7 @@ fn plan(planned: endpoints::Planned) -> Plan<Source, Receipt> {
         writes: planned.writes.into_iter().map(request).collect(),
         events: planned.events.into_iter().map(record).collect(),
         again: planned.again,
+        effect: planned.effect.map(Effect::Endpoints),
     }
 }
 
@@ -397,6 +424,15 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
+    /// Plans a key and applies the effect of the plan, as the engine does.
+    fn plan(member: &mut Member, key: &Key) -> Plan<Source, Receipt, Effect> {
+        let mut plan = member.plan(key, NOON);
+        if let Some(effect) = plan.effect.take() {
+            member.planned(key, effect, NOON);
+        }
+        plan
+    }
+
     fn member() -> Member {
         member_with(Parts::ALL, &Registry::new())
     }
@@ -417,7 +453,7 @@ mod tests {
         let hindrances = Hindrances::new(registry).expect("the only one");
         let mut member = Member::new(settings, parts, latencies, hindrances, Some(serving));
         member.leads(NOON, &mut Vec::new());
-        member.plan(&Key::Takeover, NOON);
+        plan(&mut member, &Key::Takeover);
         let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
         let service = Service { metadata, spec: ServiceSpec::default() };
         let change = Change::Applied(Object::Endpoints(Box::new(endpoints::Object::Service(service))));
@@ -474,7 +510,7 @@ mod tests {
                 member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
                 member.read_anew(source, NOON, &mut Vec::new());
             }
-            let write = member.plan(&key, NOON).writes.remove(0);
+            let write = plan(&mut member, &key).writes.remove(0);
             member.begun(&key, &write);
             member.ended(&key, &write, WriteEnd::NotDone, NOON, &mut Vec::new());
             member.not_done(&key, &failure, NOON);
@@ -486,19 +522,63 @@ mod tests {
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }
 
+    /// All metrics, as text. Durations are left out: there are none in the part that plans.
+    fn metrics(registry: &Registry) -> String {
+        prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text")
+    }
+
+    #[test]
+    fn a_plan_made_twice_is_the_same_and_logs_counts_and_switches_nothing() {
+        let registry = Registry::new();
+        let mut member = member_with(Parts::ALL, &registry);
+        let metadata = Metadata { namespace: "ns".into(), name: "web".into(), uid: "u".into(), ..Metadata::default() };
+        let spec = ServiceSpec { selector: [("app", "web")].into(), ..ServiceSpec::default() };
+        let service =
+            Change::Applied(Object::Endpoints(Box::new(endpoints::Object::Service(Service { metadata, spec }))));
+        member.observe(Source::Fleet(Kind::Service), service, NOON, &mut Vec::new());
+        let kinds = export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).map(Source::Fleet);
+        for source in kinds.chain([Source::Fleet(Kind::EndpointSlice), Source::Pod, Source::Node]) {
+            member.watch_state(source, WatchState::Complete, NOON, &mut Vec::new());
+            member.read_anew(source, NOON, &mut Vec::new());
+        }
+        let slice = glue::observe(Kind::EndpointSliceImport, GIVEN).expect("decodable").object;
+        let slice = Change::Applied(Object::Fleet(slice));
+        member.observe(Source::Fleet(Kind::EndpointSliceImport), slice, NOON, &mut Vec::new());
+
+        let log = Captured::at(4, &["member_agent", "fleetnet_agent"]);
+        let before = metrics(&registry);
+        let web = Key::Endpoints(ObjectName::new("ns", "web"));
+        let given = Key::Fleet(member::Key::SliceImport("given".into()));
+        for key in [web.clone(), given.clone(), Key::Fleet(member::Key::Heartbeat), Key::Takeover] {
+            let first = format!("{:?}", member.plan(&key, NOON));
+            assert_eq!(format!("{:?}", member.plan(&key, NOON)), first, "{key:?}");
+        }
+        assert_eq!(log.take(), [""; 0]);
+        assert_eq!(metrics(&registry), before);
+        let reading = member.reading(Source::Pod);
+
+        // The same plans have effects once they are applied.
+        assert!(!plan(&mut member, &web).writes.is_empty());
+        assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
+        plan(&mut member, &given);
+        assert_eq!(log.take().len(), 1, "the log says why the slice is not imported");
+        assert_eq!(member.reading(Source::Pod), reading, "it serves as before");
+    }
+
+    const GIVEN: &[u8] = br#"{
+        "metadata": {"namespace": "fleet-member-member-1", "name": "given", "uid": "g", "resourceVersion": "1"},
+        "spec": {
+            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
+            "endpointSliceReference": {
+                "clusterId": "member-2", "namespace": "work", "name": "app-1", "namespacedName": "work/app-1",
+                "uid": "s", "resourceVersion": "1", "generation": 1, "exportedSince": "2026-11-21T03:46:15Z"
+            },
+            "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"}
+        }
+    }"#;
+
     #[test]
     fn a_slice_that_is_not_imported_says_why_from_level_2() {
-        const GIVEN: &[u8] = br#"{
-            "metadata": {"namespace": "fleet-member-member-1", "name": "given", "uid": "g", "resourceVersion": "1"},
-            "spec": {
-                "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
-                "endpointSliceReference": {
-                    "clusterId": "member-2", "namespace": "work", "name": "app-1", "namespacedName": "work/app-1",
-                    "uid": "s", "resourceVersion": "1", "generation": 1, "exportedSince": "2026-11-21T03:46:15Z"
-                },
-                "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"}
-            }
-        }"#;
         const WISH: &[u8] = br#"{
             "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
             "spec": {"serviceImport": {"name": "app"}}
@@ -512,14 +592,14 @@ mod tests {
             let log = Captured::at(verbosity, &["member_agent"]);
             let key = Key::Fleet(member::Key::SliceImport("given".into()));
             learn(&mut member, Kind::EndpointSliceImport, GIVEN);
-            member.plan(&key, NOON);
+            plan(&mut member, &key);
             assert!(log.take().is_empty(), "nothing can be said before all is known");
             for kind in export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE) {
                 member.watch_state(Source::Fleet(kind), WatchState::Complete, NOON, &mut Vec::new());
             }
-            member.plan(&key, NOON);
+            plan(&mut member, &key);
             learn(&mut member, Kind::MultiClusterService, WISH);
-            member.plan(&key, NOON);
+            plan(&mut member, &key);
             log.take()
         };
         let none: [&str; 0] = [];
@@ -566,7 +646,7 @@ mod tests {
             member.observe(Source::Fleet(Kind::ServiceImport), change, NOON, &mut dirty);
             let key = Key::Fleet(member::Key::Import(ObjectName::new("work", "app")));
             assert!(dirty.contains(&key), "{parts:?}");
-            assert_eq!(member.plan(&key, NOON).writes.len(), expected, "{parts:?}");
+            assert_eq!(plan(&mut member, &key).writes.len(), expected, "{parts:?}");
         }
     }
 

@@ -22,7 +22,8 @@ use crate::clock::{Clock, ProcessorTime, Steps};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
 use crate::fights::{Asked, Fights, State};
-use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, WRITES_PER_SECOND_CEILING};
+use crate::invariants::{self, Broken};
+use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY, WRITES_PER_SECOND_CEILING};
 use crate::logic::{Change, Event, Logic, Plan, Request, SourceSpec, Verb, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
@@ -338,7 +339,11 @@ impl<L: Logic> Engine<L> {
         let (begun, working) = (Instant::now(), ProcessorTime::now());
         let at = self.clock.now();
         tracing::trace!(?key, "planning");
-        let Plan { writes, events, again } = self.logic.plan(key, at);
+        let Plan { writes, events, again, effect } = self.logic.plan(key, at);
+        if let Err(broken) = invariants::check(&writes, self.creating.contains_key(key)) {
+            return self.drop_plan(key, &broken);
+        }
+        self.apply_effect(key, effect, at);
         tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
         let planning = working.elapsed();
         self.metrics.planned(begun.elapsed());
@@ -362,15 +367,39 @@ impl<L: Logic> Engine<L> {
         }
     }
 
+    /// Carries out nothing of a plan that breaks an invariant, and plans its key again later.
+    fn drop_plan(&mut self, key: &L::Key, broken: &Broken) {
+        let invariant = broken.invariant.as_str();
+        tracing::error!(
+            ?key,
+            invariant,
+            "bug in this agent: {broken}. Nothing of this plan is carried out, and the key is planned again in \
+             {BROKEN_INVARIANT_DELAY:?}. Report this line; if the object must change now, change it by hand"
+        );
+        self.metrics.broken_invariant(invariant);
+        invariants::panic_in_tests(broken, key);
+        self.news.remove(key);
+        self.again.set(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
+        self.slots.planned(key);
+    }
+
     /// Plans one key while another process leads. Only the work that the other has not done yet is remembered.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
-        let plan = self.logic.plan(key, self.clock.now());
+        let at = self.clock.now();
+        let plan = self.logic.plan(key, at);
+        self.apply_effect(key, plan.effect, at);
         self.news.remove(key);
         if plan.writes.is_empty() && plan.again.is_none() {
             self.left_to_leader.remove(key);
         } else {
             self.left_to_leader.insert(key.clone());
+        }
+    }
+
+    fn apply_effect(&mut self, key: &L::Key, effect: Option<L::Effect>, at: Timestamp) {
+        if let Some(effect) = effect {
+            self.logic.planned(key, effect, at);
         }
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use http::Method;
 use serde_json::json;
 
+use crate::invariants::tests::IN_PRODUCTION;
 use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logging::Captured;
 use crate::logic::{Undecodable, WatchState, WriteEnd};
-use crate::toy::{Fault, START, Server, Source, Thing, World, failure};
+use crate::toy::{Fault, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
 
@@ -111,6 +112,35 @@ async fn a_settled_world_costs_no_writes_and_no_plans() {
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     assert_eq!(world.plans(), plans);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_again_later() {
+    let log = Captured::at(0, &["fleetnet_runtime"]);
+    IN_PRODUCTION.set(true);
+    let mut world = World::new().await;
+    let broken = |world: &World| {
+        let families = world.metrics.gather();
+        let family = families.iter().find(|family| family.name() == "fleetnet_broken_invariants_total")?;
+        let metric = &family.get_metric()[0];
+        Some((metric.get_label()[0].value().to_owned(), metric.get_counter().get_value()))
+    };
+    assert_eq!(broken(&world), None);
+    world.wish("a", WRITTEN_TWICE).await;
+    world.wish("b", "1").await;
+    world.pass(1_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/b = 1"], "other keys go on");
+    assert_eq!(broken(&world), Some(("one_write_to_an_object".to_owned(), 1.0)));
+    let lines = log.take();
+    let line = lines.iter().find(|line| line.starts_with("ERROR")).expect("the error is logged");
+    assert!(line.contains("two writes to Copy ns/a") && line.contains("Report this line"), "{line}");
+    world.pass(30_000).await;
+    assert_eq!(broken(&world).map(|(_, times)| times), Some(2.0), "planned again after half a minute");
+
+    world.wish("a", "2").await;
+    world.pass(1_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/b = 1", "POST copies/a = 2"]);
+    IN_PRODUCTION.set(false);
 }
 
 #[tokio::test(start_paused = true)]

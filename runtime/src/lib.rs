@@ -13,6 +13,7 @@ mod demand;
 mod engine;
 pub mod events;
 mod fights;
+mod invariants;
 pub mod lease;
 pub mod limits;
 pub mod logging;

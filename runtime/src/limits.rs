@@ -126,6 +126,9 @@ pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
 /// Shortest time until a plan is made again on its own request.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
+/// Time after which a key is planned again whose plan broke an invariant. Such a bug seldom goes away by itself, so that it costs
+/// two log lines a minute.
+pub const BROKEN_INVARIANT_DELAY: Duration = Duration::from_secs(30);
 /// Longest time until a plan is made again on its own request.
 pub const AGAIN_LATEST: Duration = Duration::from_secs(86_400);
 /// Longest sleep of the engine, so that a step of the wall clock is noticed by then.

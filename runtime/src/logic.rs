@@ -29,6 +29,8 @@ pub trait Logic: Sized + Send + 'static {
     type Key: Clone + Ord + Debug + Send + 'static;
     /// Travels with a write and returns in [`Logic::written`] once that write is known to be done.
     type Receipt: Clone + Debug + Send + 'static;
+    /// What a plan logs, counts or switches, for [`Logic::planned`].
+    type Effect: Debug + Send + 'static;
 
     /// Takes one change into the view and pushes the keys to plan again.
     ///
@@ -73,7 +75,13 @@ pub trait Logic: Sized + Send + 'static {
     fn read_anew(&mut self, _source: Self::Source, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
-    fn plan(&mut self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt>;
+    ///
+    /// Equal calls return equal plans and change nothing. What a plan logs, counts or switches is its [`Plan::effect`].
+    fn plan(&self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt, Self::Effect>;
+
+    /// Applies the effect of a plan, right after the plan was made and before its writes are sent. Also called on a replica that
+    /// does not lead: the effect is about the view, not about writes.
+    fn planned(&mut self, _key: &Self::Key, _effect: Self::Effect, _at: Timestamp) {}
 
     /// Flow of a key for fair queueing, such as the cluster that the work comes from. Flows take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
@@ -172,17 +180,19 @@ impl LaneId {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan<S, R> {
+pub struct Plan<S, R, E> {
     /// Writes, independent of each other. A write that depends on an outcome belongs to a later plan.
     pub writes: Vec<Request<S, R>>,
     pub events: Vec<Event<S>>,
     /// Time at which to plan this key again in any case. Replaces the time of the previous plan.
     pub again: Option<Timestamp>,
+    /// Passed to [`Logic::planned`].
+    pub effect: Option<E>,
 }
 
-impl<S, R> Default for Plan<S, R> {
+impl<S, R, E> Default for Plan<S, R, E> {
     fn default() -> Self {
-        Self { writes: Vec::new(), events: Vec::new(), again: None }
+        Self { writes: Vec::new(), events: Vec::new(), again: None, effect: None }
     }
 }
 

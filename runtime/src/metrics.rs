@@ -28,6 +28,7 @@ struct Inner {
     decode_duration: Histogram,
     view_duration: Histogram,
     plan_duration: Histogram,
+    broken_invariants: IntCounterVec,
     own_share_duration: Histogram,
     reaction_duration: Histogram,
     write_duration: HistogramVec,
@@ -53,6 +54,11 @@ impl Metrics {
             decode_duration: own("fleetnet_decode_duration_seconds", "Time to decode one object that a watch shows.")?,
             view_duration: own("fleetnet_view_duration_seconds", "Time to take what a watch shows into the view.")?,
             plan_duration: own("fleetnet_plan_duration_seconds", "Time to plan one key.")?,
+            broken_invariants: counters(
+                "fleetnet_broken_invariants_total",
+                "Plans that were dropped because they broke an invariant: bugs of this agent.",
+                &["invariant"],
+            )?,
             own_share_duration: own(
                 "fleetnet_own_share_duration_seconds",
                 "Processor time that decoding, the view and planning took for one change that a write came of.",
@@ -134,6 +140,11 @@ impl Metrics {
         self.0.watch_restarts.with_label_values(&[cluster, kind, reason]).inc();
     }
 
+    /// Counts a plan that was dropped because it broke an invariant.
+    pub fn broken_invariant(&self, invariant: &str) {
+        self.0.broken_invariants.with_label_values(&[invariant]).inc();
+    }
+
     /// Counts an undecodable object.
     pub fn unreadable(&self, cluster: &str, kind: &str) {
         self.0.unreadable.with_label_values(&[cluster, kind]).inc();
@@ -206,6 +217,7 @@ impl Inner {
         registry.register(Box::new(self.decode_duration.clone()))?;
         registry.register(Box::new(self.view_duration.clone()))?;
         registry.register(Box::new(self.plan_duration.clone()))?;
+        registry.register(Box::new(self.broken_invariants.clone()))?;
         registry.register(Box::new(self.own_share_duration.clone()))?;
         registry.register(Box::new(self.reaction_duration.clone()))?;
         registry.register(Box::new(self.write_duration.clone()))?;

@@ -122,6 +122,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
     Ok(thing.observed())
 }
 
+/// Value that makes the toy agent plan two writes to one object: a bug.
+pub(crate) const WRITTEN_TWICE: &str = "written twice";
+
 /// Calls that the toy agent has received.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
@@ -225,11 +228,16 @@ impl Copier {
     }
 }
 
+/// Marks a plan, so that it is recorded.
+#[derive(Debug)]
+pub(crate) struct Planned;
+
 impl Logic for Copier {
     type Source = Source;
     type Object = Thing;
     type Key = String;
     type Receipt = String;
+    type Effect = Planned;
 
     fn observe(&mut self, source: Source, change: Change<Thing>, _at: Timestamp, dirty: &mut Vec<String>) {
         let name = match change {
@@ -300,9 +308,8 @@ impl Logic for Copier {
         lock(&self.record).clock_set.push(microseconds);
     }
 
-    fn plan(&mut self, key: &String, now: Timestamp) -> Plan<Source, String> {
-        lock(&self.record).plans.push(key.clone());
-        let mut plan = Plan::default();
+    fn plan(&self, key: &String, now: Timestamp) -> Plan<Source, String, Planned> {
+        let mut plan = Plan { effect: Some(Planned), ..Plan::default() };
         match self.things.get(&(Source::Wish, key.clone())) {
             Some(wish) => {
                 let stamp = wish.stamped.then_some(now);
@@ -311,6 +318,9 @@ impl Logic for Copier {
                     self.ensure(Source::Local, key, &wish.value, stamp, &mut plan.writes);
                 }
                 plan.again = wish.again;
+                if wish.value == WRITTEN_TWICE {
+                    plan.writes.extend(plan.writes.clone());
+                }
             }
             None if self.states.get(&Source::Wish) == Some(&WatchState::Complete) => {
                 self.remove(Source::Copy, key, &mut plan.writes);
@@ -319,6 +329,10 @@ impl Logic for Copier {
             None => {}
         }
         plan
+    }
+
+    fn planned(&mut self, key: &String, Planned: Planned, _at: Timestamp) {
+        lock(&self.record).plans.push(key.clone());
     }
 
     fn lane(&self, key: &String) -> LaneId {

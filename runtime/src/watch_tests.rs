@@ -27,6 +27,7 @@ impl Logic for TypesOnly {
     type Object = String;
     type Key = u8;
     type Receipt = ();
+    type Effect = ();
 
     fn observe(&mut self, _: u8, _: Change<String>, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
@@ -34,7 +35,7 @@ impl Logic for TypesOnly {
     fn watch_state(&mut self, _: u8, _: WatchState, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
     }
-    fn plan(&mut self, _: &u8, _: Timestamp) -> Plan<u8, ()> {
+    fn plan(&self, _: &u8, _: Timestamp) -> Plan<u8, (), ()> {
         unreachable!("watches are tested without an engine");
     }
     fn lane(&self, _: &u8) -> LaneId {

@@ -6,12 +6,13 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Cache that gives endpoints of one place the same hints, so a plan does not allocate hints that an earlier plan made.
+/// Cache that gives endpoints of one place the same hints, so a plan does not allocate hints that an earlier plan made. A clone
+/// shares it until one of the two adds a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
-    zones: HashMap<Text, Arc<Hints>>,
+    zones: Arc<HashMap<Text, Arc<Hints>>>,
     /// By Node, and by zone if there is one.
-    nodes: HashMap<Text, Arc<Hints>>,
+    nodes: Arc<HashMap<Text, Arc<Hints>>>,
 }
 
 impl HintInterner {
@@ -36,7 +37,8 @@ impl HintInterner {
     }
 }
 
-fn remember(places: &mut HashMap<Text, Arc<Hints>>, max: usize, place: &Text, hints: &Arc<Hints>) {
+fn remember(places: &mut Arc<HashMap<Text, Arc<Hints>>>, max: usize, place: &Text, hints: &Arc<Hints>) {
+    let places = Arc::make_mut(places);
     if places.len() >= max {
         places.clear();
     }

@@ -9,7 +9,9 @@ use crate::limits::HINT_EVENTS_MAX;
 use crate::model::{AddressType, Endpoint, Node, Service};
 use crate::per_service::PerService;
 use crate::plan::{AssignHints, Draft, ServiceName, families};
+use crate::text::Text;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Hints by the shares of zones (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its
 /// share of the cluster's CPU gets some of other zones.
@@ -21,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// - Numbers are exact and ties are resolved by name, so the same state gives the same hints.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    shares: Option<ZoneShares>,
+    shares: Option<Arc<ZoneShares>>,
     services: PerService<BTreeMap<AddressType, State>>,
     interner: HintInterner,
     events: VecDeque<HintEvent>,
@@ -42,7 +44,7 @@ impl Topology {
     /// Call this when a Node is added or removed, or changes its readiness, zone, role or CPU.
     #[must_use]
     pub fn set_nodes<'a>(&mut self, nodes: impl IntoIterator<Item = &'a Node>) -> Vec<ServiceName> {
-        let shares = ZoneShares::of(nodes);
+        let shares = ZoneShares::of(nodes).map(Arc::new);
         let has_changed = shares != self.shares;
         self.shares = shares;
         let must_sync = |state: &State| match state {
@@ -69,6 +71,27 @@ impl Topology {
     /// Forgets a Service that is gone, or whose slices are no longer managed.
     pub fn forget(&mut self, namespace: &str, service: &str) {
         self.services.remove(namespace, service);
+    }
+
+    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    #[must_use]
+    pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
+        let mut services = PerService::default();
+        if let Some(states) = self.services.get(namespace, service) {
+            *services.get_or_default(namespace, service) = states.clone();
+        }
+        let (shares, interner) = (self.shares.clone(), self.interner.clone());
+        Self { shares, services, interner, events: VecDeque::new() }
+    }
+
+    /// Records the state of a Service in a copy that was planned with.
+    pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
+        let Self { mut services, interner, .. } = planned;
+        match services.remove(namespace, service) {
+            Some(states) => *self.services.get_or_default(namespace, service) = states,
+            None => self.forget(namespace, service),
+        }
+        self.interner = interner;
     }
 
     /// True if no Service is recorded.
@@ -121,7 +144,7 @@ impl Topology {
     ///
     /// Unchanged slices stay unchanged if their hints are good enough.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {
-        let allocation = Allocation::new(self.shares.as_ref(), ready_endpoints(draft))?;
+        let allocation = Allocation::new(self.shares.as_deref(), ready_endpoints(draft))?;
         let mut counts = Counts::new();
         let mut revised = Vec::with_capacity(draft.unchanged.len());
         for slice in &draft.unchanged {

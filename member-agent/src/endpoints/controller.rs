@@ -15,14 +15,15 @@ mod slices;
 mod syncs;
 
 use super::hands::Hands;
-use super::view::{Input, Object, Touched, View};
+use super::view::{Draft, Input, Object, Touched, View};
 use super::writes::{self, Operation, SliceWrite};
 use crate::limits::{FOREIGN_CHANGE_DELAY, SLICES_PACE};
-use endpointslice::Config;
+use endpointslice::hints::ServiceHints;
 use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::plan::Plan as SlicePlan;
+use endpointslice::{Config, Proposal, Text};
 pub use events::ServiceEvent;
-use events::{failed_to_update, hint_event, tell_errors};
+use events::{errors_event, failed_to_update, hint_event};
 use fleetnet_runtime::WatchState;
 use fleetnet_types::{ObjectName, Timestamp};
 use progress::Progress;
@@ -56,7 +57,7 @@ impl Timing {
 }
 
 /// Result of a plan for a Service.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Planned {
     /// Writes that may run at once.
     pub writes: Vec<SliceWrite>,
@@ -64,6 +65,18 @@ pub struct Planned {
     pub events: Vec<ServiceEvent>,
     /// Time to plan it again.
     pub again: Option<Timestamp>,
+    /// What [`Controller::planned`] records. `None` if the Service is not planned now.
+    pub effect: Option<Box<Effect>>,
+}
+
+/// What a plan of a Service changes in the controller.
+#[derive(Debug)]
+pub struct Effect {
+    proposal: Proposal,
+    hints: ServiceHints,
+    held_back: BTreeSet<Text>,
+    /// Slices that the plan writes.
+    written: Vec<(Text, Operation)>,
 }
 
 /// EndpointSlice controller of one cluster.
@@ -260,38 +273,52 @@ impl Controller {
     }
 
     /// Returns what to do for a Service.
-    pub fn plan(&mut self, key: &ObjectName, now: Timestamp) -> Planned {
+    #[must_use]
+    pub fn plan(&self, key: &ObjectName, now: Timestamp) -> Planned {
         if !self.is_ready() {
             return Planned::default();
         }
         let Some(known) = self.view.service(&key.namespace, &key.name) else { return Planned::default() };
-        let service = Arc::clone(known.state.service());
-        let progress = self.progress.entry(key.clone()).or_default();
+        let unknown = Progress::default();
+        let progress = self.progress.get(key).unwrap_or(&unknown);
         if let Some(again) = progress.due.waits_until(now, self.timing.foreign_change_delay()) {
             return Planned { again: Some(again), ..Planned::default() };
         }
-        progress.due.clear();
-        let Some((plan, told)) = self.view.plan(&key.namespace, &key.name) else { return Planned::default() };
-        let uid = service.metadata.uid.clone();
-        let mut events = told.into_iter().map(|event| hint_event(&uid, &event)).collect();
-        tell_errors(progress, &plan, key, &uid, &mut events);
-        if let Some(metrics) = &mut self.metrics {
-            metrics.counted(&service, &plan);
-        }
-        let mut phase = writes::next_phase(&plan, &uid, |name| self.view.has_slice(&key.namespace, name));
-        let held_back = writes::held_back(&plan);
-        phase.delete_also(&plan, &progress.round.may_go(&held_back));
+        let Some(draft) = self.view.plan(&key.namespace, &key.name) else { return Planned::default() };
+        let Draft { proposal, hints, events } = draft;
+        let plan = &proposal.plan;
+        let uid = &known.state.service().metadata.uid;
+        let mut events: Vec<ServiceEvent> = events.iter().map(|event| hint_event(uid, event)).collect();
+        events.extend(errors_event(progress, plan, key, uid));
+        let mut phase = writes::next_phase(plan, uid, |name| self.view.has_slice(&key.namespace, name));
+        let held_back = writes::held_back(plan);
+        phase.delete_also(plan, &progress.round.may_go(&held_back));
         let writes = phase.writes;
-        if writes.is_empty() {
-            self.finish(key, plan, now);
-        } else {
-            progress.writes(writes.iter().map(|write| write.name.clone()), now);
-            progress.has_more_phases = writes::has_phases_after_the_next(&plan);
-            let added = writes.iter().filter(|write| write.receipt.operation != Operation::Delete);
-            progress.round.begin(&plan, held_back, added.map(|write| write.name.clone()));
-            progress.syncs.plan(plan, now);
+        let written = writes.iter().map(|write| (write.name.clone(), write.receipt.operation)).collect();
+        let effect = Effect { proposal, hints, held_back, written };
+        Planned { writes, events, again: None, effect: Some(Box::new(effect)) }
+    }
+
+    /// Records a plan, right after it was made.
+    pub fn planned(&mut self, key: &ObjectName, effect: Effect, now: Timestamp) {
+        let Effect { proposal, hints, held_back, written } = effect;
+        self.view.planned(&key.namespace, &key.name, &proposal, hints);
+        let plan = proposal.plan;
+        let Some(known) = self.view.service(&key.namespace, &key.name) else { return };
+        if let Some(metrics) = &mut self.metrics {
+            metrics.counted(known.state.service(), &plan);
         }
-        Planned { writes, events, again: None }
+        let progress = self.progress.entry(key.clone()).or_default();
+        progress.due.clear();
+        progress.told = plan.errors().collect();
+        if written.is_empty() {
+            return self.finish(key, plan, now);
+        }
+        progress.writes(written.iter().map(|(slice, _)| slice.clone()), now);
+        progress.has_more_phases = writes::has_phases_after_the_next(&plan);
+        let added = written.into_iter().filter(|(_, operation)| *operation != Operation::Delete);
+        progress.round.begin(&plan, held_back, added.map(|(slice, _)| slice));
+        progress.syncs.plan(plan, now);
     }
 
     /// Counts a write that succeeded.

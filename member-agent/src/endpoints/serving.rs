@@ -1,6 +1,6 @@
 //! [`Serving`]: the controller together with the decision if it serves.
 
-use super::controller::{Controller, Planned, ServiceEvent, Timing, Written};
+use super::controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
 use super::view::{Input, Object};
 use super::writes::{Operation, SliceReceipt};
@@ -39,6 +39,21 @@ impl Settings {
             timing: Timing::with_batch_period(Duration::ZERO),
             concurrent_syncs: CONCURRENT_SYNCS_DEFAULT,
         }
+    }
+}
+
+/// Decision to serve or not, and the observations that are left after it.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    takeover: Takeover,
+    decision: Decision,
+}
+
+impl Decided {
+    /// Time to decide again.
+    #[must_use]
+    pub const fn again(&self) -> Option<Timestamp> {
+        self.decision.again
     }
 }
 
@@ -198,25 +213,39 @@ impl Serving {
         self.has_news = true;
     }
 
-    /// Starts or stops serving and returns when to decide again. A replica that does not lead caches nothing for the
-    /// controller; it lists everything when it leads.
-    pub fn decide(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let decision = match self.takeover.decide(now) {
+    /// Decides if this agent serves. A replica that does not lead caches nothing for the controller; it lists everything
+    /// when it leads.
+    #[must_use]
+    pub fn decide(&self, now: Timestamp) -> Decided {
+        let mut takeover = self.takeover.clone();
+        let decision = match takeover.decide(now) {
             decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
             decided => decided,
         };
+        Decided { takeover, decision }
+    }
+
+    /// Starts or stops serving, as decided.
+    pub fn decided(&mut self, decided: Decided) {
+        let Decided { takeover, decision } = decided;
+        self.takeover = takeover;
         let before = self.decision.replace(decision);
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             say(decision);
         }
         self.is_serving.set((decision.serves && self.leads).into());
         self.controller.set_serving(decision.serves);
-        decision.again
     }
 
     /// Returns what to do for a Service.
-    pub fn plan(&mut self, service: &ObjectName, now: Timestamp) -> Planned {
+    #[must_use]
+    pub fn plan(&self, service: &ObjectName, now: Timestamp) -> Planned {
         self.controller.plan(service, now)
+    }
+
+    /// Records a plan of a Service.
+    pub fn planned(&mut self, service: &ObjectName, effect: Effect, now: Timestamp) {
+        self.controller.planned(service, effect, now);
     }
 
     /// Counts a write that succeeded.
@@ -271,16 +300,24 @@ mod tests {
         }
         serving.lease_seen(LeaseSeen { renewed: Some(long_ago), duration }, NOON);
         serving.lease_view(WatchState::Complete, NOON);
-        assert_eq!(serving.decide(NOON), Some(NOON + duration));
-        assert_eq!(serving.decide(NOON + duration), None);
+        assert_eq!(decide(&mut serving, NOON), Some(NOON + duration));
+        assert_eq!(decide(&mut serving, NOON + duration), None);
         assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0, "it does not lead");
         serving
+    }
+
+    /// Decides, starts or stops serving, and returns when to decide again.
+    fn decide(serving: &mut Serving, now: Timestamp) -> Option<Timestamp> {
+        let decided = serving.decide(now);
+        let again = decided.again();
+        serving.decided(decided);
+        again
     }
 
     fn leading() -> Serving {
         let mut serving = serving();
         serving.leads(NOON);
-        assert_eq!(serving.decide(NOON + Duration::from_secs(15)), None);
+        assert_eq!(decide(&mut serving, NOON + Duration::from_secs(15)), None);
         assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
         let _ = serving.has_news();
         serving
@@ -300,7 +337,7 @@ mod tests {
         let at = NOON + Duration::from_secs(1_000);
         somebody_makes_a_slice(&mut serving, at);
         assert!(serving.has_news());
-        assert_eq!(serving.decide(at), Some(at + Duration::from_secs(180)));
+        assert_eq!(decide(&mut serving, at), Some(at + Duration::from_secs(180)));
         assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0);
     }
 
@@ -313,7 +350,7 @@ mod tests {
         assert!(!serving.has_news());
         assert_eq!(serving.is_serving.get(), 0, "another does");
         serving.leads(at);
-        assert_eq!(serving.decide(at), None, "it goes on where the leader was");
+        assert_eq!(decide(&mut serving, at), None, "it goes on where the leader was");
         assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
     }
 
@@ -323,7 +360,7 @@ mod tests {
         assert!(!serving.wants(Input::Pod), "it holds nothing for what another does");
         assert_eq!(serving.is_serving.get(), 0);
         serving.leads(NOON);
-        assert_eq!((serving.decide(NOON), serving.is_serving.get()), (None, 1));
+        assert_eq!((decide(&mut serving, NOON), serving.is_serving.get()), (None, 1));
     }
 
     #[test]
@@ -331,9 +368,13 @@ mod tests {
         let mut serving = serving();
         serving.lease_gone(NOON);
         let at = NOON + Duration::from_secs(1_000);
-        assert_eq!(serving.decide(at), None, "as a replica of who serves");
+        assert_eq!(decide(&mut serving, at), None, "as a replica of who serves");
         somebody_makes_a_slice(&mut serving, at);
         serving.leads(at);
-        assert_eq!(serving.decide(at), Some(at + Duration::from_secs(180)), "it may have been another controller");
+        assert_eq!(
+            decide(&mut serving, at),
+            Some(at + Duration::from_secs(180)),
+            "it may have been another controller"
+        );
     }
 }

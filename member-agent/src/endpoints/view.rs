@@ -7,6 +7,8 @@
 mod planning;
 mod unreadable;
 
+pub(super) use planning::Draft;
+
 use super::alike::{counts_otherwise, plans_alike, reads_the_same};
 use endpointslice::changes::PodChange;
 use endpointslice::hints::ServiceHints;

@@ -4,7 +4,7 @@ use super::object_name;
 use super::progress::Progress;
 use endpointslice::Text;
 use endpointslice::hints::{HintEvent, Severity as HintSeverity};
-use endpointslice::plan::{Plan as SlicePlan, PlanError};
+use endpointslice::plan::Plan as SlicePlan;
 use fleetnet_runtime::Severity;
 use fleetnet_types::ObjectName;
 
@@ -23,23 +23,20 @@ pub struct ServiceEvent {
     pub message: String,
 }
 
-/// Adds an Event for each error of a plan that the plan before it did not have.
-pub(super) fn tell_errors(
-    progress: &mut Progress,
+/// Returns the Event for the errors of a plan that the plan before it did not have.
+pub(super) fn errors_event(
+    progress: &Progress,
     plan: &SlicePlan,
     key: &ObjectName,
     uid: &Text,
-    events: &mut Vec<ServiceEvent>,
-) {
-    let errors: Vec<PlanError> = plan.errors().collect();
-    let new = errors.iter().filter(|error| !progress.told.contains(error)).map(PlanError::to_string);
-    let new: Vec<String> = new.collect();
+) -> Option<ServiceEvent> {
+    let errors = plan.errors().filter(|error| !progress.told.contains(error));
+    let new: Vec<String> = errors.map(|error| error.to_string()).collect();
     match &new[..] {
-        [] => {}
-        [only] => events.push(failed_to_update(key, uid, only)),
-        several => events.push(failed_to_update(key, uid, &format!("[{}]", several.join(", ")))),
+        [] => None,
+        [only] => Some(failed_to_update(key, uid, only)),
+        several => Some(failed_to_update(key, uid, &format!("[{}]", several.join(", ")))),
     }
-    progress.told = errors;
 }
 
 pub(super) fn failed_to_update(service: &ObjectName, uid: &Text, why: &str) -> ServiceEvent {

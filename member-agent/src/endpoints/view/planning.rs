@@ -1,28 +1,72 @@
 //! Plans of Services from the view, and the outcome of their writes.
 
 use super::super::writes::{Operation, SliceReceipt};
-use super::View;
+use super::{Known, Namespace, View};
 use crate::limits::FOREIGN_LABELS_MAX;
-use endpointslice::Text;
-use endpointslice::hints::HintEvent;
-use endpointslice::plan::Plan;
+use endpointslice::hints::{HintEvent, ServiceHints};
+use endpointslice::model::Pod;
+use endpointslice::{Proposal, Text};
 use fleetnet_runtime::Verb;
 use fleetnet_types::ObjectName;
 use std::sync::Arc;
 
+/// Plan of a Service, and what it changes in the view once it is recorded.
+#[derive(Debug)]
+pub(in super::super) struct Draft {
+    pub(in super::super) proposal: Proposal,
+    /// State of the Service's hints after the plan.
+    pub(in super::super) hints: ServiceHints,
+    /// Changes of its hints.
+    pub(in super::super) events: Vec<HintEvent>,
+}
+
+impl Namespace {
+    fn pods_of<'a>(&'a self, known: &'a Known) -> impl Iterator<Item = &'a Pod> {
+        known.pods.iter().filter_map(|pod| self.pods.get(pod))
+    }
+}
+
+impl Known {
+    fn names(&self) -> (&Text, &Text) {
+        let metadata = &self.state.service().metadata;
+        (&metadata.namespace, &metadata.name)
+    }
+}
+
 impl View {
     /// Plans a Service. The plan carries the time of the oldest change that its writes publish for the first time.
-    pub(in super::super) fn plan(&mut self, namespace: &str, name: &str) -> Option<(Plan, Vec<HintEvent>)> {
-        let held = self.namespaces.get_mut(namespace)?;
-        let known = held.services.get_mut(name)?;
+    pub(in super::super) fn plan(&self, namespace: &str, name: &str) -> Option<Draft> {
+        let held = self.namespaces.get(namespace)?;
+        let known = held.services.get(name)?;
+        let (namespace, name) = known.names();
+        let mut hints = self.hints.for_service(namespace, name);
+        let mut proposal = known.state.propose(None, &mut hints);
+        let oldest = if known.is_timed {
+            self.times.oldest(&proposal.plan)
+        } else {
+            let mut times = self.times.for_service(namespace, name);
+            times.observe(known.state.service(), held.pods_of(known));
+            times.oldest(&proposal.plan)
+        };
+        proposal.plan.set_trigger_time(oldest);
+        let events = hints.take_events();
+        Some(Draft { proposal, hints, events })
+    }
+
+    /// Records a plan of a Service. The view is the same as when the plan was made.
+    pub(in super::super) fn planned(&mut self, namespace: &str, name: &str, proposal: &Proposal, hints: ServiceHints) {
+        let Some(held) = self.namespaces.get_mut(namespace) else { return };
+        let Namespace { services, pods, .. } = held;
+        let Some(known) = services.get_mut(name) else { return };
         if !known.is_timed {
-            let pods = known.pods.iter().filter_map(|pod| held.pods.get(pod));
+            let pods = known.pods.iter().filter_map(|pod| pods.get(pod));
             self.times.observe(known.state.service(), pods);
             known.is_timed = true;
         }
-        let mut plan = known.state.plan(None, &mut self.hints);
-        plan.set_trigger_time(self.times.planned(&plan));
-        Some((plan, self.hints.take_events()))
+        known.state.accept(proposal);
+        self.times.planned(&proposal.plan);
+        let (namespace, name) = known.names();
+        self.hints.record(namespace, name, hints);
     }
 
     /// Notes that a write is sent: it is publishing its changes.

@@ -51,7 +51,14 @@ impl World {
             return;
         }
         self.plans += 1;
-        let Planned { writes, events, again } = self.controller.plan(key, self.now);
+        let again = self.controller.plan(key, self.now);
+        let planned = self.controller.plan(key, self.now);
+        assert_eq!(planned.writes, again.writes, "a plan changes nothing");
+        assert_eq!((&planned.events, planned.again), (&again.events, again.again), "a plan changes nothing");
+        let Planned { writes, events, again, effect } = planned;
+        if let Some(effect) = effect {
+            self.controller.planned(key, *effect, self.now);
+        }
         let may_write = self.serves && self.complete.len() == Input::ALL.len();
         assert!(writes.is_empty() || may_write, "it does not serve, or does not know all, and writes {writes:?}");
         assert_eq!(self.controller.is_ready(), may_write);

@@ -1,0 +1,124 @@
+//! Invariants of plans, checked before anything of a plan is carried out.
+//!
+//! A broken invariant is a bug in this program. It drops the plan of one key: the engine logs it, counts it and plans the key
+//! again later ([`crate::limits::BROKEN_INVARIANT_DELAY`]). It never ends the process, because the other keys are fine. In tests
+//! it panics.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Debug};
+
+use crate::engine::target_of;
+use crate::logic::{Request, Verb};
+
+/// Broken invariant, with the object that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) invariant: Invariant,
+    /// Source, namespace and name of the object. Empty if the invariant is about the key.
+    object: String,
+}
+
+/// Invariant of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Invariant {
+    /// The writes of a plan run in any order, so each is to another object.
+    OneWriteToAnObject,
+    /// A delete has a UID. Without one it could delete a later object of the same name.
+    DeleteHasUid,
+    /// A key is not planned while it creates an object. The plan would not see that object.
+    KeyCreatesNothing,
+}
+
+impl Invariant {
+    /// Label `invariant` of the metric.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::OneWriteToAnObject => "one_write_to_an_object",
+            Self::DeleteHasUid => "delete_has_uid",
+            Self::KeyCreatesNothing => "key_creates_nothing",
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { invariant, object } = self;
+        match invariant {
+            Invariant::OneWriteToAnObject => write!(f, "two writes to {object}"),
+            Invariant::DeleteHasUid => write!(f, "a delete of {object} without a UID"),
+            Invariant::KeyCreatesNothing => f.write_str("a create of this key is still in flight"),
+        }
+    }
+}
+
+/// Checks a plan. `is_creating` tells if a create of its key is in flight.
+pub(crate) fn check<S: Copy + Ord + Debug, R>(writes: &[Request<S, R>], is_creating: bool) -> Result<(), Broken> {
+    if is_creating {
+        return Err(Broken { invariant: Invariant::KeyCreatesNothing, object: String::new() });
+    }
+    let mut targets = BTreeSet::new();
+    for request in writes {
+        let broken = |invariant| Err(Broken { invariant, object: named(request) });
+        if !targets.insert(target_of(request)) {
+            return broken(Invariant::OneWriteToAnObject);
+        }
+        if matches!(&request.verb, Verb::Delete { uid } if uid.is_empty()) {
+            return broken(Invariant::DeleteHasUid);
+        }
+    }
+    Ok(())
+}
+
+fn named<S: Debug, R>(Request { source, name, .. }: &Request<S, R>) -> String {
+    format!("{source:?} {name}")
+}
+
+/// Panics in tests, where a broken invariant must not be overlooked.
+pub(crate) fn panic_in_tests(broken: &Broken, key: &impl Debug) {
+    #[cfg(test)]
+    if tests::IN_PRODUCTION.get() {
+        return;
+    }
+    #[allow(clippy::manual_assert, reason = "production only logs")]
+    if cfg!(debug_assertions) {
+        panic!("the plan of {key:?} breaks an invariant: {broken}");
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use fleetnet_types::ObjectName;
+
+    use super::*;
+    use crate::toy::Source;
+
+    thread_local! {
+        /// True while this thread behaves as in production.
+        pub(crate) static IN_PRODUCTION: Cell<bool> = const { Cell::new(false) };
+    }
+
+    fn delete(name: &str, uid: &str) -> Request<Source, String> {
+        let verb = Verb::Delete { uid: uid.into() };
+        Request { source: Source::Copy, name: ObjectName::new("work", name), verb, receipt: None }
+    }
+
+    #[test]
+    fn a_plan_that_breaks_an_invariant_is_found_and_its_object_is_named() {
+        let good = [delete("one", "uid-1"), delete("other", "uid-2")];
+        assert_eq!(check(&good, false), Ok(()));
+        let says =
+            |writes: &[Request<Source, String>], is_creating| check(writes, is_creating).unwrap_err().to_string();
+        let twice = [delete("one", "uid-1"), delete("other", "uid-2"), delete("one", "uid-3")];
+        assert_eq!(says(&twice, false), "two writes to Copy work/one");
+        assert_eq!(says(&[delete("one", "")], false), "a delete of Copy work/one without a UID");
+        assert_eq!(says(&good, true), "a create of this key is still in flight");
+    }
+    #[test]
+    #[should_panic(expected = "the plan of \"key\" breaks an invariant: two writes to Copy work/one")]
+    fn a_broken_invariant_panics_in_tests() {
+        let broken = check(&[delete("one", "uid-1"), delete("one", "uid-1")], false).unwrap_err();
+        panic_in_tests(&broken, &"key");
+    }
+}
