@@ -376,9 +376,11 @@ impl<L: Logic> Engine<L> {
             "bug in this agent: {broken}. Nothing of this plan is carried out, and the key is planned again in \
              {BROKEN_INVARIANT_DELAY:?}. Report this line; if the object must change now, change it by hand"
         );
+        // fault A15.4: self.metrics.broken_invariant(invariant); ~>
         self.metrics.broken_invariant(invariant);
         invariants::panic_in_tests(broken, key);
         self.news.remove(key);
+        // fault A15.3: Some(Instant::now() + BROKEN_INVARIANT_DELAY) ~> None
         self.again.set(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
         self.slots.planned(key);
     }
