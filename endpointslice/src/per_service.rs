@@ -45,6 +45,7 @@ impl<T> PerService<T> {
     }
 
     /// Keeps the values for which `keep` returns true, given namespace, name and value.
+    #[cfg(feature = "apply")]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Text, &Text, &mut T) -> bool) {
         self.0.retain(|namespace, names| {
             names.retain(|name, value| keep(namespace, name, value));
