@@ -29,7 +29,7 @@ use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECT
 /// Address to listen on, as in a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BindAddress {
-    /// `0`: do not listen.
+    /// The admin server does not listen (flag value `0`).
     Off,
     /// Port of all addresses of the machine: `:8080`, `0.0.0.0:8080` or `[::]:8080`. Port 0 means a free one.
     AllAddresses(u16),
@@ -72,30 +72,30 @@ impl std::fmt::Display for BindAddress {
     }
 }
 
-/// Reason why the admin server cannot listen.
+/// Error of an admin server that cannot listen on one of its addresses.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for metrics and probes: {cause}; choose another address or 0 for none")]
 pub struct AdminError {
-    /// Address as it was given.
+    /// Address as the flag has it.
     pub address: String,
     #[source]
     pub cause: io::Error,
 }
 
-/// Answer of `/readyz`: ready if all required checks are ok. The others are for information.
+/// Content of `/readyz`: the agent is ready if all required checks are ok. Optional checks are listed for information only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// State of each check, by its name.
+    /// Result of each readiness check, by the check's name.
     pub checks: BTreeMap<String, Check>,
 }
 
-/// Line of `/readyz`.
+/// One line of `/readyz`: a readiness check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub ok: bool,
-    /// True if the process is not ready without it.
+    /// True if the agent is not ready while this check fails. False for a check that is only for information.
     pub required: bool,
-    /// State in words.
+    /// State of the check as text for people, such as an error message.
     pub detail: String,
 }
 
@@ -112,7 +112,7 @@ impl Readiness {
         for (name, Check { ok, required, detail }) in &self.checks {
             let mark = if *ok { '+' } else { '-' };
             let note = if *ok || *required { "" } else { " (not required)" };
-            // Writing to a string does not fail.
+            // Writing to a `String` does not fail.
             let _ = writeln!(text, "[{mark}]{name}: {detail}{note}");
         }
         text.push_str(if self.is_ready() { "ready\n" } else { "not ready\n" });
@@ -120,16 +120,16 @@ impl Readiness {
     }
 }
 
-/// Sources of the answers.
+/// Sources from which the admin server answers `/metrics` and `/readyz`.
 #[derive(Clone)]
 pub struct AdminSources {
-    /// For `/metrics`.
+    /// Metrics that `/metrics` shows.
     pub registry: Registry,
-    /// For `/readyz`: called for each request.
+    /// Computes the answer of `/readyz`; called for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
-/// Running admin server. It serves until it is dropped.
+/// Running admin server. Dropping the value stops the server.
 #[derive(Debug)]
 pub struct AdminServer {
     addresses: Vec<SocketAddr>,
@@ -137,10 +137,9 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Listens on all these addresses, on equal ones once, and serves the same on each.
+    /// Listens on all these addresses (a repeated address is used once) and serves the same content on each.
     ///
-    /// # Errors
-    /// If it cannot listen on one of them.
+    /// # Errors If the server cannot listen on one of them.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
         let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
         wanted.sort();
@@ -162,7 +161,7 @@ impl AdminServer {
         Ok(Self { addresses: bound, _tasks: tasks })
     }
 
-    /// Returns the addresses that it listens on, with the chosen ports.
+    /// Returns the addresses that the server listens on. Port 0 is replaced by the port that the system chose.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -173,7 +172,7 @@ async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
     match address {
         BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
         BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-        // One socket for both families if the machine has IPv6.
+        // One IPv6 socket also accepts IPv4 if the machine has IPv6.
         BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
             Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -196,14 +195,14 @@ async fn accept(listener: TcpListener, sources: AdminSources) {
     }
 }
 
-/// Connections of one listening address, at most [`ADMIN_CONNECTIONS`].
+/// Open connections of one listening address, at most [`ADMIN_CONNECTIONS`].
 ///
 /// One more replaces the oldest connection of the client that has the most. A client that opens many loses its own, and many
 /// clients that open few do not keep a new one out.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
-    /// Oldest first.
+    /// Client address and task of each open connection, oldest first.
     open: Vec<(IpAddr, AbortHandle)>,
 }
 
@@ -218,13 +217,13 @@ impl Connections {
         }
         let serving = serve(stream, sources.clone());
         let connection = self.tasks.spawn(async move {
-            // A client that needs a connection for longer connects again.
+            // Every connection is closed after this lifetime. A client that needs one for longer connects again.
             let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
         });
         self.open.push((client, connection));
     }
 
-    /// Returns the oldest connection of the client that has the most.
+    /// Returns the connection to close for a new one: the oldest of the client with the most connections.
     fn to_close(&self) -> Option<usize> {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for (client, _) in &self.open {
@@ -236,7 +235,7 @@ impl Connections {
 }
 
 async fn serve(stream: TcpStream, sources: AdminSources) {
-    // Without it an answer may wait 40 ms for an acknowledgement. A failure to set it has no other effect.
+    // With Nagle's algorithm an answer may wait 40 ms for an acknowledgement. A failure to disable it has no other effect.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(request.method(), request.uri().path(), &sources);
@@ -301,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// Limit in real time for operations that take a moment. A test that waits for longer says why.
+    /// Limit in real time for operations that normally take a moment, so that a hung test fails.
     const PATIENCE: Duration = Duration::from_secs(60);
 
     fn check(ok: bool, required: bool, detail: &str) -> Check {
@@ -330,7 +329,7 @@ mod tests {
         AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness(true, true))))).await
     }
 
-    /// Returns status line, headers and body as they come over the socket.
+    /// Sends one request. Returns the status line, headers and body of the answer as text.
     async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
@@ -413,14 +412,15 @@ mod tests {
         timeout(PATIENCE, closed).await.expect("it still listens a minute later");
     }
 
-    /// Connects from one of the addresses of this machine: 127.0.0.2 is another client than 127.0.0.1.
+    /// Connects from this loopback address. The server counts 127.0.0.2 and 127.0.0.1 as two clients.
     async fn connect_from(client: &str, server: SocketAddr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
         socket.connect(server).await.unwrap()
     }
 
-    /// Returns the body of the answer to a request on a connection that stays open. `None` if the server closed it.
+    /// Sends a request on a connection that stays open, and returns the body of the answer. `None` if the server closed the
+    /// connection.
     async fn ask_on(stream: &mut TcpStream) -> Option<String> {
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n").await.ok()?;
         let mut answer = Vec::new();
@@ -434,7 +434,8 @@ mod tests {
         String::from_utf8(answer).ok()
     }
 
-    /// True if the server closed the connection: nothing else ends it, and nothing is sent on it.
+    /// True if the server closed the connection. Waits until then: only the server ends this connection, and neither side sends
+    /// on it.
     async fn is_closed(stream: &mut TcpStream) -> bool {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }
@@ -451,10 +452,10 @@ mod tests {
                 for _ in 0..ADMIN_CONNECTIONS + 10 {
                     hostile.push(connect_from("127.0.0.2", address).await);
                 }
-                // An earlier connection stays, and a new one is answered.
+                // The probe's earlier connection stays open, and a new one is answered too.
                 assert!(ask_on(&mut kubelet).await.is_some(), "the probe's connection was closed");
                 assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
-                // The hostile client has lost its oldest connection.
+                // The client with the most connections has lost its oldest one.
                 assert!(is_closed(&mut hostile[0]).await);
                 assert!(ask_on(hostile.last_mut().unwrap()).await.is_some());
             }

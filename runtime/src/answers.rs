@@ -1,4 +1,4 @@
-//! Interpretation of a server's answers, and of missing answers.
+//! Interpretation of an API server's answers to writes, and of missing answers.
 
 use std::error::Error;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl ApiStatus {
         Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
 
-    /// Returns the reason, or [`NAMESPACE_TERMINATING`] if that is one of the causes.
+    /// Returns the reason of the error, or [`NAMESPACE_TERMINATING`] if that is one of its causes.
     pub(crate) fn reason(&self) -> &str {
         let is_terminating = self.details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING);
         if is_terminating { NAMESPACE_TERMINATING } else { &self.reason }
@@ -65,7 +65,7 @@ impl ApiStatus {
     }
 }
 
-/// Deletion state of an object in an answer.
+/// Deletion state of the object in a server's answer: its deletionTimestamp and its finalizers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Ending {
@@ -89,14 +89,14 @@ impl Ending {
         Self::deserialize(object).unwrap_or_default()
     }
 
-    /// True if the object is deleted but still exists, because of finalizers.
+    /// True if the object has a deletionTimestamp but still exists, because of finalizers.
     pub(crate) fn lingers(&self) -> bool {
         self.metadata.deletion_timestamp.is_some() && !self.is_final()
     }
 
-    /// True if the object is deleted and has no finalizer, so this answer is its last state.
+    /// True if the object has a deletionTimestamp and no finalizer, so this answer is its last state.
     ///
-    /// Does not apply to Namespaces, whose finalizers are in `spec`. No agent writes those.
+    /// Does not apply to Namespaces, whose finalizers are in `spec`. No agent writes Namespaces.
     pub(crate) fn is_final(&self) -> bool {
         let metadata = &self.metadata;
         metadata.deletion_timestamp.is_some()
@@ -133,9 +133,9 @@ const SERVERS_METADATA: [&str; 10] = [
     "managedFields",
 ];
 
-/// True if a PUT of `body` would not change the object.
+/// True if a PUT of `body` would not change `object`.
 ///
-/// The object has every field of `body` and no other, except fields that a body cannot set. A PUT removes a field that its body
+/// The object has every field of `body` and no other, except fields that a PUT cannot set. A PUT removes a field that its body
 /// omits.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
@@ -154,7 +154,7 @@ fn without_servers(object: &Value) -> Value {
     object
 }
 
-/// True if both values are equal. Null, absent and empty count as equal.
+/// True if both JSON values mean the same to an API server: null, absent and empty count as equal.
 fn says_the_same(one: &Value, other: &Value) -> bool {
     let field = |fields: &Map<String, Value>, name: &str| fields.get(name).cloned().unwrap_or_default();
     match (one, other) {
@@ -178,12 +178,12 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the wait that the header asks for. Reads seconds only: an API server never sends the form with a date.
+/// Returns the wait that a `Retry-After` header asks for. Reads seconds only: an API server never sends the form with a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// True if the request certainly did not reach the server: no token, or no connection.
+/// True if the request certainly did not reach the server, because there was no token or no connection.
 pub(crate) fn never_sent(error: &kube::Error) -> bool {
     causes(error).any(|cause| {
         cause.is::<TokenError>()
@@ -202,7 +202,7 @@ pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in causes(error) {
         let cause = cause.to_string();
-        // Many errors of the HTTP stack repeat their cause in their own text.
+        // Many errors of the HTTP stack repeat the text of their cause.
         if !text.contains(&cause) {
             text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }

@@ -1,4 +1,4 @@
-//! Waits after failures: doubling between two bounds, spread by a seeded generator. Pure.
+//! Back-off: waits after failures, which double between two bounds and get random jitter from a seeded generator. Pure.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::limits::{
     BACKOFF_FIRST, BACKOFF_LONGEST, REJECTED_RETRY, RETRY_AFTER_LONGEST, SLOW_BACKOFF_FIRST, SLOW_BACKOFF_LONGEST,
 };
 
-/// Wait that doubles with each failure in a row.
+/// Back-off: the wait doubles with each failure in a row, from `first` to `longest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -15,20 +15,21 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For failures that may pass by themselves.
+    /// Back-off for failures that may pass by themselves, such as a timeout or a 5xx.
     pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
-    /// For 403 and 404, which last until somebody acts.
+    /// Back-off for 403 and 404, which last until somebody grants a right or creates an object.
     pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
-    /// For equal content after 400, 413, 415 and 422. A policy or a schema may have changed, and no watch reports that.
+    /// Back-off for a write that the server rejected for its content (400, 413, 415, 422). A policy or a schema may change
+    /// later, and no watch reports that.
     pub const REJECTED: Self = Self { first: REJECTED_RETRY, longest: REJECTED_RETRY };
 
-    /// Returns a back-off with its own bounds. A `longest` below `first` counts as `first`.
+    /// Returns a back-off with these bounds. A `longest` below `first` counts as `first`.
     #[must_use]
     pub fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest: longest.max(first) }
     }
 
-    /// Returns the wait after this many failures in a row (1: the first), shortened by up to a quarter.
+    /// Returns the wait after this many failures in a row (at least 1), shortened at random by up to a quarter.
     pub fn wait(self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
@@ -36,13 +37,14 @@ impl Backoff {
     }
 }
 
-/// Returns the wait that a server asked for, plus up to a tenth, so that clients that failed together return apart.
+/// Returns the wait of a `Retry-After` header, plus up to a tenth at random, so that clients that failed together do not retry
+/// together.
 pub fn wait_as_asked(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     let asked = retry_after.min(RETRY_AFTER_LONGEST);
     asked + asked.mul_f64(0.1 * jitter.fraction())
 }
 
-/// Seeded generator. The same seed gives the same waits, so a simulation can be replayed.
+/// Seeded random generator for jitter. The same seed gives the same waits, so a simulation can be replayed.
 #[derive(Clone, Debug)]
 pub struct Jitter(fastrand::Rng);
 
@@ -52,12 +54,12 @@ impl Jitter {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Returns the next number of a range.
+    /// Returns a random number in the range.
     pub fn among(&mut self, range: RangeInclusive<u64>) -> u64 {
         self.0.u64(range)
     }
 
-    /// Returns the next fraction, from 0 to below 1.
+    /// Returns a random fraction, from 0 to below 1.
     pub fn fraction(&mut self) -> f64 {
         self.0.f64()
     }
@@ -91,7 +93,7 @@ mod tests {
         assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
     }
 
-    /// Failures in a row, mostly so few that the wait still grows.
+    /// Count of failures in a row, mostly so low that the wait still grows.
     fn failures() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }

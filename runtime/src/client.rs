@@ -1,4 +1,4 @@
-//! Connections to a cluster: one client for watches and one for requests, over our own connector.
+//! Connections to a cluster: one client for watches and one for requests, with fleetnet's own connector.
 //!
 //! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection. It has
 //! no read timeout, and it repeats failed requests inside one call. The clients here disable the delay, have short timeouts,
@@ -35,7 +35,8 @@ use crate::{
     token::{TokenFile, TokenLayer},
 };
 
-/// Headers that this crate sets itself. An extra header of the same name would override one of them.
+/// Headers that this crate sets itself. [`parse_header_block`] rejects them, because an extra header would override one of
+/// them.
 const OWN_HEADERS: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -48,10 +49,10 @@ const OWN_HEADERS: [HeaderName; 9] = [
     header::USER_AGENT,
 ];
 
-/// Variables with a proxy, as client-go reads them.
+/// Environment variables with a proxy address, as client-go reads them.
 const PROXY_VARIABLES: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
-/// Cluster and the clients for it. Cheap to clone: clones share their connections.
+/// API server of one cluster, with the clients that connect to it. Clones are cheap and share their connections.
 #[derive(Clone)]
 pub struct Cluster {
     /// Role of the cluster for the agent, such as `member` or `hub`: the label in metrics, logs and errors.
@@ -100,7 +101,7 @@ pub enum ClientError {
     #[error("cluster {cluster}: the kubeconfig {origin} is not usable: {cause}")]
     Kubeconfig {
         cluster: String,
-        /// Place where it was read.
+        /// Place where the setting was read, such as a file or a flag.
         origin: String,
         cause: Box<kube::config::KubeconfigError>,
     },
@@ -108,7 +109,7 @@ pub enum ClientError {
     #[error("cluster {cluster}: the kubeconfig {origin} names a proxy-url, and proxies are not supported: remove it")]
     Proxy {
         cluster: String,
-        /// Place where the kubeconfig was read.
+        /// Place where the proxy setting was read, such as the kubeconfig.
         origin: String,
     },
     /// Plain HTTP would expose the credentials to everybody on the network path.
@@ -116,7 +117,7 @@ pub enum ClientError {
         "cluster {cluster}: {url} would send the token in clear: use https://, or --hub-insecure-http=true to accept that"
     )]
     PlainHttp { cluster: String, url: Uri },
-    /// No source of settings exists.
+    /// None of the sources has connection settings: no kubeconfig, no pod service account.
     #[error(
         "cluster {cluster}: no way to connect was found (no --kubeconfig, no KUBECONFIG, not in a pod: {in_cluster}; {home})"
     )]
@@ -127,7 +128,7 @@ pub enum ClientError {
         /// Reason why `~/.kube/config` is not usable.
         home: String,
     },
-    /// The TLS set-up or the credentials are not usable.
+    /// The TLS configuration or the credentials cannot be used.
     #[error("cluster {cluster}: the connection cannot be set up: {cause}")]
     SetUp { cluster: String, cause: Box<kube::Error> },
 }
@@ -145,8 +146,7 @@ impl Cluster {
 
     /// Connects with this kubeconfig only. Sends nothing yet.
     ///
-    /// # Errors
-    /// If it is malformed, or names a server by `http://` without `insecure_http`.
+    /// # Errors If the kubeconfig is malformed, or its server URL begins with `http://` and `insecure_http` is false.
     pub async fn from_kubeconfig(
         name: &str,
         kubeconfig: &Path,
@@ -158,28 +158,27 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects as a pod does. Sends nothing yet, and the token file need not exist yet.
+    /// Connects with a pod's service account. Sends nothing yet, and the token file need not exist yet.
     ///
-    /// # Errors
-    /// If the address or the certificate authority is missing or malformed.
+    /// # Errors If the address or the certificate authority is missing or malformed.
     pub fn from_pod(name: &str, pod: &Pod, user_agent: &str) -> Result<Self, ClientError> {
         let unusable =
             |why| ClientError::Setting { cluster: name.to_owned(), setting: "the pod's service account", why };
         Self::from_config(name, pod.config().map_err(unusable)?, user_agent)
     }
 
-    /// Connects with an address and a token file. Sends nothing yet, and the token file need not exist yet.
+    /// Connects to the hub with an address and a token file. Sends nothing yet, and the token file need not exist yet.
     ///
-    /// # Errors
-    /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://`
-    /// without `insecure_http`.
+    /// # Errors If the address, the certificate authorities or an extra header are malformed, or the address begins with
+    /// `http://` and `insecure_http` is false.
     pub fn from_hub_connection(name: &str, hub: &HubConnection, user_agent: &str) -> Result<Self, ClientError> {
         let setting = |setting, why: String| ClientError::Setting { cluster: name.to_owned(), setting, why };
         let mut config = Config::new(parse_server_url(&hub.server_url).map_err(|why| setting("the server URL", why))?);
         check_scheme(name, &config, hub.insecure_http)?;
         config.accept_invalid_certs = hub.insecure;
         config.root_cert = match &hub.ca_pem {
-            // An empty set, because the system's set may not exist in a container and would be ignored anyway.
+            // With `insecure`, trust no certificate authority: the system's set may not exist in a container and would be
+            // ignored anyway.
             _ if hub.insecure => Some(Vec::new()),
             Some(pem) => Some(parse_authorities(pem).map_err(|why| setting("the certificate authority", why))?),
             None => None,
@@ -195,15 +194,14 @@ impl Cluster {
         Self::from_config(name, config, user_agent)
     }
 
-    /// Connects with a configuration of kube. Its timeouts and its retry setting are ignored.
+    /// Connects with a configuration of the kube crate. Its timeouts and its retry setting are ignored.
     ///
-    /// # Errors
-    /// If its certificates or credentials are malformed.
+    /// # Errors If its certificates or credentials are malformed.
     pub fn from_config(name: &str, config: Config, user_agent: &str) -> Result<Self, ClientError> {
         Self::with_timeout(name, config, user_agent, REQUEST_TIMEOUT)
     }
 
-    /// Returns a cluster with the given clients, for tests and simulations in one process.
+    /// Returns a cluster that uses the given clients, for tests and simulations in one process.
     #[must_use]
     pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
         Self { name: name.to_owned(), watches, requests, field_manager: String::new() }
@@ -224,8 +222,8 @@ impl Cluster {
             why: error.to_string(),
         })?;
         config.headers.push((header::USER_AGENT, user_agent));
-        // Removed from the configuration, so that kube does not also read the file. kube requires that it exists from the
-        // start.
+        // The token file is removed from kube's configuration: kube would read the file too, and requires that it exists from
+        // the start.
         let token = config.auth_info.token_file.take().map(|path| TokenFile::new(path.into()));
         let client = |read_timeout| {
             assemble(&config, token.clone(), read_timeout)
@@ -236,7 +234,7 @@ impl Cluster {
     }
 }
 
-/// Assembles the layers of a client, from the request inwards: server address, credentials, headers, connection pool.
+/// Builds a client's layers, from the request inwards: server address, credentials, headers, connection pool.
 fn assemble(config: &Config, token: Option<TokenFile>, read_timeout: Option<Duration>) -> kube::Result<Client> {
     let pool: hyper_util::client::legacy::Client<_, Body> =
         hyper_util::client::legacy::Client::builder(TokioExecutor::new())
@@ -261,7 +259,8 @@ fn connector(
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_write_timeout(Some(REQUEST_TIMEOUT));
     connector.set_read_timeout(read_timeout);
-    // Otherwise the time that a connection was idle in the pool counts against the next answer.
+    // Restart the read timeout at each write. Otherwise the time that a connection was idle in the pool counts against the next
+    // answer.
     connector.set_reset_reader_on_write(true);
     Ok(connector)
 }
@@ -277,22 +276,22 @@ fn tcp_connector() -> HttpConnector {
     tcp
 }
 
-/// Selects ring for the whole process, unless a provider is already selected.
+/// Selects ring as rustls' cryptography for the whole process, unless a provider is already selected.
 fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has selected one in between, which is also fine.
+        // An error means that another thread has selected a provider in between, which is also fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
-/// Source of a cluster's settings, in the order of the Go agents.
+/// Places that may have a cluster's settings, tried in the order of the Go agents.
 #[derive(Debug, PartialEq, Eq)]
 enum Origin<'a> {
-    /// File that the caller names.
+    /// Kubeconfig that a flag names.
     File(&'a Path),
-    /// Files that `KUBECONFIG` lists.
+    /// Kubeconfig files that the variable `KUBECONFIG` lists.
     Environment,
-    /// Pod's service account, or else `~/.kube/config`.
+    /// The pod's service account, or else `~/.kube/config`.
     PodOrHome,
 }
 
@@ -404,11 +403,10 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(certificates)
 }
 
-/// Parses a block of headers as MIME writes them: one `Name: value` on each line. Blank lines are ignored.
+/// Parses headers as in MIME: one `Name: value` on each line. Blank lines are ignored.
 ///
-/// # Errors
-/// If a line is not a header, or is one that the agent sets itself. The message names the line but never the value, which may
-/// be a secret.
+/// # Errors If a line is not a header, or is a header that the agent sets itself. The message names the line but never the
+/// value, which may be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty()).map(|(number, line)| parse_header(number, line)).collect()
@@ -446,7 +444,7 @@ mod tests {
 
     use super::*;
 
-    /// Server that answers 200 with an empty object once it may, and remembers the headers.
+    /// Test server that answers 200 with an empty object once the test allows it, and remembers the headers of each request.
     struct Server {
         url: String,
         seen: Arc<Mutex<Vec<HeaderMap>>>,

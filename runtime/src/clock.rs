@@ -1,4 +1,4 @@
-//! Time as the agents see it: wall-clock timestamps that move with tokio's clock. Only this module reads the system clock.
+//! Wall-clock timestamps that move with tokio's clock. Only this module reads the system clock.
 //!
 //! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. Only times that are written, or compared with times
 //! that others wrote, need a wall clock. Here it is an offset on tokio's clock, so a simulation that pauses tokio's time
@@ -19,7 +19,8 @@ use tokio::time::Instant;
 
 use crate::limits::CLOCK_REBASE_SECONDS;
 
-/// Processor time that this thread has used. It does not advance while other threads run, and no test pauses it.
+/// Processor time that this thread has used. It does not advance while other threads run, and paused time in tests does not
+/// stop it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessorTime(Duration);
 
@@ -29,19 +30,19 @@ impl ProcessorTime {
         Self(Duration::try_from(taken).unwrap_or_default())
     }
 
-    /// Returns the processor time since then. Valid only on the same thread and without an await in between.
+    /// Returns the processor time since this reading. Valid only on the same thread and without an await in between.
     pub(crate) fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
 }
 
-/// Returns the time as `jiff` has it. A time outside of the years -9999 to 9999 becomes the nearest of them.
+/// Converts a timestamp to `jiff`'s type. A time outside of the years -9999 to 9999 becomes the nearest of them.
 pub fn to_jiff(time: Timestamp) -> jiff::Timestamp {
     let nearest = if time.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
     jiff::Timestamp::from_microsecond(time.0).unwrap_or(nearest)
 }
 
-/// Returns the time as Kubernetes' `MicroTime`: RFC 3339 in UTC with six decimals.
+/// Formats a timestamp as Kubernetes' `MicroTime`: RFC 3339 in UTC with six decimals.
 pub fn micro_time(time: Timestamp) -> String {
     format!("{:.6}", to_jiff(time))
 }
@@ -55,7 +56,7 @@ pub fn micro_time(time: Timestamp) -> String {
 pub struct Clock(Arc<Inner>);
 
 struct Inner {
-    /// Reading of tokio's clock that `offset` belongs to.
+    /// Moment on tokio's clock at which the wall clock showed `offset`.
     origin: Instant,
     /// Wall time at `origin`, in microseconds since the epoch.
     offset: AtomicI64,
@@ -64,7 +65,7 @@ struct Inner {
 }
 
 impl Clock {
-    /// Returns the system's wall clock, for production. While tokio's time is paused it would jump.
+    /// Returns the system's wall clock, for production. With tokio's paused time its readings would jump.
     pub fn system() -> Self {
         Self(Arc::new(Inner {
             origin: Instant::now(),
@@ -98,7 +99,7 @@ impl Clock {
         if elapsed < due {
             return;
         }
-        // Only one of several racing callers reads the new offset. The others use the old one for this reading.
+        // Of several threads that race, only one reads the new offset. The others use the old offset for this reading.
         let won = next_rebase
             .compare_exchange(due, elapsed.saturating_add(rebase_interval()), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
@@ -108,7 +109,7 @@ impl Clock {
     }
 }
 
-/// Detects steps of the wall clock, by comparing it with tokio's clock. Gradual adjustments add up to steps too.
+/// Detects steps of the wall clock by comparing it with tokio's clock. Gradual adjustments add up and count as steps too.
 #[derive(Debug)]
 pub(crate) struct Steps {
     instant: Instant,
@@ -116,13 +117,13 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Starts without a step.
+    /// Starts to compare from the clock's present reading, without a step.
     pub(crate) fn of(clock: &Clock) -> Self {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// Returns the step of the clock since the last call in microseconds, negative if it was set back. `None` if it is less
-    /// than a second.
+    /// Returns the wall clock's step since the last call in microseconds, negative if the clock was set back. `None` if it is
+    /// less than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
@@ -182,7 +183,8 @@ mod tests {
         let clock = Clock::system();
         let before = clock.now();
 
-        // Paused time runs ahead of the system's. The clock follows it until the next rebase, and then falls back.
+        // Paused time in a test runs ahead of the system clock. The wall clock follows it until its next rebase, and then falls
+        // back.
         tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
         let ahead = clock.now();
         tokio::time::advance(Duration::from_millis(1)).await;

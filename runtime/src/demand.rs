@@ -1,4 +1,4 @@
-//! Subscriptions on demand: the engine tells a watch whether its source is subscribed.
+//! Subscriptions: the engine tells each watch whether the agent needs its source now.
 //!
 //! A source without a subscription is not watched, and its view is empty. Each new subscription starts a new round with a new
 //! list. Events of an earlier round that are still on their way are ignored. A forced relist also starts a new round, but keeps
@@ -12,13 +12,13 @@ use crate::engine::{Engine, Source};
 use crate::logic::{Logic, SourceSpec};
 use crate::versions::Versions;
 
-/// Number of the current subscription of a source, from 1.
+/// Number of a source's current subscription, from 1.
 pub(crate) type Round = u64;
 
-/// Subscription as its watch sees it: the round, or `None` while the source is not subscribed.
+/// Subscription as the watch task sees it: the current round, or `None` while the source is not subscribed.
 pub(crate) type Wanted = watch::Receiver<Option<Round>>;
 
-/// Subscription as the engine sees it: sets it and remembers the number of rounds.
+/// Subscription as the engine sees it. The engine sets it and counts its rounds.
 #[derive(Debug)]
 pub(crate) struct Demand {
     rounds: Round,
@@ -40,12 +40,12 @@ impl Demand {
         self.said.borrow().is_some()
     }
 
-    /// True if input of this round is current.
+    /// True if messages of this subscription round are current. Messages of an earlier round are ignored.
     pub(crate) fn is_current(&self, round: Round) -> bool {
         *self.said.borrow() == Some(round)
     }
 
-    /// Subscribes or unsubscribes. Returns true if this is a change.
+    /// Subscribes to the source or unsubscribes from it. Returns true if this is a change.
     pub(crate) fn set(&mut self, is_wanted: bool) -> bool {
         if self.is_wanted() == is_wanted {
             return false;
@@ -55,7 +55,7 @@ impl Demand {
         true
     }
 
-    /// Starts a new round if the source is subscribed.
+    /// Starts a new round, so that the watch lists the source again. Does nothing if the source is not subscribed.
     fn renew(&mut self) {
         if self.is_wanted() {
             self.rounds += 1;
@@ -64,20 +64,20 @@ impl Demand {
     }
 }
 
-/// Waits until this round is over. Returns false if that is because the engine is gone.
+/// Waits until this subscription round is over. Returns false if the engine is gone.
 pub(crate) async fn ended(wanted: &mut Wanted, round: Round) -> bool {
     wanted.wait_for(|now| *now != Some(round)).await.is_ok()
 }
 
 impl<L: Logic> Engine<L> {
-    /// Returns each source that can be watched, with its subscription.
+    /// Returns each source that needs a watch task, with its subscription.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (Arc<SourceSpec<L>>, Wanted)> {
         self.sources.values().map(|source| (Arc::clone(&source.spec), source.demand.subscribe()))
     }
 
-    /// Subscribes, unsubscribes and relists sources as the agent asks for now.
+    /// Subscribes, unsubscribes and relists sources as the agent asks now.
     ///
-    /// Returns true if it did anything: the agent's reaction may change its demand again.
+    /// Returns true if anything changed. The agent reacts to that, and may ask for other sources.
     pub(crate) fn follow_demand(&mut self) -> bool {
         let is_turned = self.turn();
         self.follow_reading() || is_turned

@@ -37,25 +37,26 @@ use crate::watch::{WatchEvent, WatchMessage};
 use crate::writer;
 use fleetnet_types::Timestamp;
 
-/// State of the engine. [`crate::turns`] drives it.
+/// State of the engine. The module [`crate::turns`] drives it.
 pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) dirty: FairQueue<L::Key>,
-    /// Keys with work left, while another process leads.
+    /// Keys that still had writes to make when last planned, while another replica leads. Requeued when this replica takes
+    /// over.
     left_to_leader: BTreeSet<L::Key>,
     pub(crate) leads: bool,
-    /// Oldest news for which a key will be planned. Dropped after the plan.
+    /// Oldest change for which each queued key will be planned. Removed after the plan.
     news: BTreeMap<L::Key, News>,
-    /// Times at which plans asked to be made again. Monotonic, so a step of the wall clock moves none of them.
+    /// Times at which plans asked to be made again. On the monotonic clock, so a step of the wall clock moves none of them.
     pub(crate) again: Timers<L::Key, Instant>,
     pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Lookups of the other writers in fights that have begun.
+    /// Running lookups of the other writer in each new fight over an object.
     pub(crate) inquiries: Inquiries<L>,
-    /// Keys with creates in flight, and how many.
+    /// Keys with creates in flight, and the number of these creates.
     pub(crate) creating: BTreeMap<L::Key, usize>,
     recorder: Recorder,
     pub(crate) clock: Clock,
@@ -70,32 +71,32 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
     pub(crate) demand: Demand,
-    /// Relist epoch of the source ([`Logic::reading`]).
+    /// Relist epoch of the source, from [`Logic::reading`]. A new value means that the agent needs all objects again.
     pub(crate) reading: u64,
-    /// True if the current or next list reports every object again.
+    /// True if the current or next list reports every object again, also unchanged ones.
     pub(crate) is_retold: bool,
-    /// True if the kind was served before, so its absence is a loss.
+    /// True if the server served this kind before, so that its absence is a loss.
     pub(crate) was_complete: bool,
-    /// True if the watch follows the server, or has not failed yet.
+    /// True while the watch is connected to its server, or has not failed yet.
     in_touch: bool,
 }
 
-/// Arrival of news.
+/// Time and cost of a message from a watch.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) at: Timestamp,
-    /// Processor time that decoding took.
+    /// Processor time that decoding the message took.
     pub(crate) decoding: Duration,
 }
 
-/// Reason to plan a key.
+/// Change that caused a key to be planned.
 struct News {
     at: Timestamp,
-    /// Processor time of decoding it and taking it into the view.
+    /// Processor time of decoding the change and storing it in the agent's view.
     spent: Duration,
 }
 
-/// Inputs of an engine besides its logic and its sources.
+/// Inputs of an engine besides its agent logic and its sources.
 pub(crate) struct Surroundings {
     pub(crate) recorder: Recorder,
     pub(crate) clock: Clock,
@@ -124,7 +125,7 @@ impl<L: Logic> Source<L> {
         if wanted { WatchState::Incomplete } else { WatchState::Unwatched }
     }
 
-    /// True if the view of this source may have objects.
+    /// True if the source is subscribed, so that its view may have objects.
     pub(crate) fn is_wanted(&self) -> bool {
         self.demand.is_wanted()
     }
@@ -167,7 +168,7 @@ impl<L: Logic> Engine<L> {
         engine
     }
 
-    /// Takes a message of a watch.
+    /// Handles a message of a watch.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
         let begun = Instant::now();
         self.take_in(message);
@@ -178,7 +179,7 @@ impl<L: Logic> Engine<L> {
         message.log();
         let WatchMessage { source: id, round, at, decoding, event } = message;
         self.follow_clock();
-        // An event from before the clock was set back must not lie in the future.
+        // An event that was received before the wall clock was set back must not lie in the future.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
@@ -221,7 +222,7 @@ impl<L: Logic> Engine<L> {
                 self.set_in_touch(id, false, at);
                 return self.on_not_served(id, status, at);
             }
-            // The watch has logged it. The view stays the best knowledge there is.
+            // The watch has logged the failure. The agent's view of the source stays as it is: nothing newer is known.
             WatchEvent::Failed { .. } => return self.set_in_touch(id, false, at),
             WatchEvent::Resumed => return self.set_in_touch(id, true, at),
         }
@@ -237,7 +238,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Handles a kind that is not served. The view stays the best knowledge there is, unless the whole kind has vanished.
+    /// Handles a kind that the server does not serve (403 or 404). The agent's view of it stays, unless the whole kind has
+    /// vanished.
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {
@@ -281,7 +283,8 @@ impl<L: Logic> Engine<L> {
         self.status.send_replace(statuses);
     }
 
-    /// Handles a step of the wall clock. The agent's remembered times move with it, so no wait becomes longer or shorter.
+    /// Handles a step of the wall clock. The times that the agent remembers move by the same step, so no wait becomes longer or
+    /// shorter.
     pub(crate) fn follow_clock(&mut self) {
         let Some(by) = self.steps.take(&self.clock) else { return };
         #[allow(clippy::cast_precision_loss, reason = "for people")]
@@ -293,7 +296,7 @@ impl<L: Logic> Engine<L> {
         self.logic.clock_set(by);
     }
 
-    /// Takes news into the view.
+    /// Stores changes in the agent's view and queues the keys that they concern.
     pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, arrival: Arrival) {
         let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
         let mut keys = Vec::new();
@@ -332,7 +335,7 @@ impl<L: Logic> Engine<L> {
     /// create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
         if self.creating.contains_key(key) {
-            // Its reserved slot goes to the next key, because its creates may take long.
+            // The key's reserved slot goes to the next key, because the creates in flight may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();
@@ -367,7 +370,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Carries out nothing of a plan that breaks an invariant, and plans its key again later.
+    /// Drops a plan that breaks an invariant: none of it is carried out. The key is planned again later.
     fn drop_plan(&mut self, key: &L::Key, broken: &Broken) {
         let invariant = broken.invariant.as_str();
         tracing::error!(
@@ -385,7 +388,8 @@ impl<L: Logic> Engine<L> {
         self.slots.planned(key);
     }
 
-    /// Plans one key while another process leads. Only the work that the other has not done yet is remembered.
+    /// Plans one key while another replica leads, without writing. Remembers the key if it has writes that the leader has not
+    /// made yet.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
         let at = self.clock.now();
@@ -409,7 +413,7 @@ impl<L: Logic> Engine<L> {
         self.left_to_leader.len()
     }
 
-    /// Starts to lead, and requeues the work that the previous leader has not done.
+    /// Starts to lead, and requeues the keys whose writes the previous leader has not made.
     pub(crate) fn take_over(&mut self) {
         if !std::mem::replace(&mut self.leads, true) {
             let mut keys = Vec::new();
@@ -420,7 +424,8 @@ impl<L: Logic> Engine<L> {
         self.mark_dirty(left);
     }
 
-    /// Starts a write. Returns until when it is delayed, if it is. If something else must come first, the key waits for it.
+    /// Starts a write of a plan. Returns the end of its delay if it must wait. A key that waits for a slot or a target is
+    /// queued there.
     fn begin(
         &mut self,
         key: &L::Key,

@@ -31,7 +31,7 @@ async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
 }
 
-/// Returns the lengths of some queues.
+/// Returns the present lengths of the engine's queues with these names.
 fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_queue_depth").expect("it is registered");
@@ -80,7 +80,7 @@ async fn who_begins_to_lead_is_told_once_before_any_plan_that_is_carried_out() {
     assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
 }
 
-/// Returns count and sum of seconds of a histogram.
+/// Returns the count and the sum, in seconds, of a histogram's observations.
 fn observed(world: &World, name: &str) -> (u64, f64) {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == format!("fleetnet_{name}_duration_seconds"));
@@ -384,7 +384,7 @@ async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     world.hub.put(Source::Copy, "a", "1 again");
     world.unwish("a").await;
     world.pass(1).await;
-    // The watch is late: it shows the object twice before it shows its end.
+    // The test delivers the watch events late: they show the object twice before they show its deletion.
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
@@ -423,7 +423,7 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     world.hub.put(Source::Copy, "a", "stranger");
     world.unwish("a").await;
     world.pass(1).await;
-    // The first delete has the old UID and fails. The second has the UID of the existing object.
+    // The first delete has the UID of the previous object and fails. The second has the UID of the existing object.
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
@@ -523,7 +523,7 @@ async fn a_success_starts_anew_also_where_the_next_write_follows_at_once() {
     assert!(times[1] - times[0] <= 21, "{times:?}");
 }
 
-/// Returns the times of a request, in milliseconds since the start.
+/// Returns the times at which a server received this request, in milliseconds since the start.
 fn of(server: &Server, line: &str) -> Vec<u128> {
     server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
 }
@@ -601,7 +601,7 @@ async fn a_server_that_asks_for_no_patience_is_not_asked_again_without_any() {
     world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
     world.wish("a", "1").await;
     world.pass(150).await;
-    // At about 0, 20, 60 and 140 ms.
+    // Attempts at about 0, 20, 60 and 140 ms: the back-off doubles.
     assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
 }
 
@@ -616,7 +616,8 @@ async fn plans_that_fight_each_other_are_held_at_the_ceiling() {
     assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
 }
 
-/// Another writer undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes, in seconds.
+/// Plays another writer that undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes, in
+/// seconds.
 async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u128> {
     world.hub.forget_log();
     let mut written = 0;
@@ -632,7 +633,7 @@ async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u
     writes(&world.hub).into_iter().map(|at| at / 1_000).collect()
 }
 
-/// Returns the times of the agent's writes, in milliseconds.
+/// Returns the times of the agent's writes to this server, in milliseconds.
 fn writes(hub: &Server) -> Vec<u128> {
     hub.timed_log().into_iter().filter(|(_, line)| !line.starts_with("GET")).map(|(at, _)| at).collect()
 }
@@ -654,14 +655,15 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         let mut world = World::new().await;
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
-        // The first change after the create is not a repair yet, because another write created the object.
+        // The first write after the create does not count as a repair yet, because the agent has not patched this object
+        // before.
         let at_once = times.iter().filter(|second| **second < 50).count();
         assert!((11..=12).contains(&at_once), "{how}: {times:?}");
         assert_eq!(times[at_once..], [60, 120, 180, 240], "{how}: {times:?}");
         assert_eq!(world.record().fights, [format!("a: hub Copy ns/a with {by}")], "{how}");
         assert_eq!(world.hub.log().len(), times.len() + 1, "one look at who it is: {how}");
 
-        // New content does not wait.
+        // A write with new content is not delayed by the fight.
         let before = world.hub.log().len();
         world.wish_thing(Thing { stamped, ..Thing::wish("a", "2") }).await;
         world.pass(10).await;
@@ -669,7 +671,7 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     }
 }
 
-/// Another writer undoes the writes for this many objects, every second, for this many seconds.
+/// Plays another writer that undoes the agent's writes to this many objects, every second, for this many seconds.
 async fn fight_over(world: &mut World, wishes: usize, seconds: u64) {
     for number in 0..wishes {
         world.wish(&format!("a{number:03}"), "1").await;
@@ -703,7 +705,7 @@ async fn of_two_hundred_fights_four_are_asked_about_at_once_and_all_in_the_end()
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_it_was_asked_about_is_not_told() {
     let mut world = World::new().await;
-    // Each GET takes longer than a request may: five fights wait for more than two minutes.
+    // Each GET hangs until its timeout, so that lookups for 200 fights take minutes.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -738,7 +740,7 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // Two contents in turn, and another client writes to the object each time, as an importer does.
+        // The source alternates between two contents, and another client writes to the object each time, as an importer does.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.wish("a", value).await;
         world.pass(25).await;
@@ -862,7 +864,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// Each way in which a write can fail for long, with its answer a millisecond later.
+/// Returns each way in which a write can fail for long. The server answers a millisecond later.
 fn failures() -> Vec<(&'static str, Fault)> {
     let about = |code, reason, of| {
         let (status, body) = failure(code, reason, "no", of);
@@ -896,7 +898,7 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
                 world.pass(10).await;
             }
             world.hub.forget_log();
-            // A 404 means that the object is gone, so the next plan creates the object that it patched.
+            // A 404 to a patch means that the object is gone, so the next plan creates it. The create must fail too.
             world.hub.fault(Method::POST, "copies/a", usize::MAX, fault.clone());
             world.hub.fault(method.clone(), "copies/a", usize::MAX, fault);
             world.wish_thing(wish("1")).await;
@@ -926,7 +928,7 @@ async fn the_agent_is_told_of_each_try_that_fails_and_users_of_the_first_in_a_ro
     assert_eq!(world.record().failed.len(), 1);
 }
 
-/// Checks the description of `--v` in `--help`.
+/// Expects what the help text of `--v` says about each verbosity.
 #[tokio::test(start_paused = true)]
 async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     let mut found = Vec::new();
@@ -982,7 +984,7 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
         world.pass(TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // 1 + 2 + 4 + … + 256 s is 511 s, shortened by up to a quarter.
+        // Waits of 1 + 2 + 4 + … + 256 s add up to 511 s, each shortened by up to a quarter.
         assert!((9..=10).contains(&waits.len()), "{waits:?}");
         assert_eq!(world.record().failed, [format!("a create: {code}")], "the agent may tell its users of the first");
         for (failures, wait) in waits.iter().enumerate() {
@@ -1142,7 +1144,7 @@ async fn a_conflict_that_nothing_explains_backs_off() {
     world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
     world.wish("a", "2").await;
     world.pass(150).await;
-    // Attempts at about 0, 20, 60 and 140 ms, each with its GET.
+    // Attempts at about 0, 20, 60 and 140 ms. Each failed attempt is followed by a GET.
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert!((3..=5).contains(&patches), "{patches}");
     assert_eq!(of(&world.hub, "GET copies/a").len(), patches);

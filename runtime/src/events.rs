@@ -29,29 +29,29 @@ use crate::logic::{Event, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
 use fleetnet_types::Timestamp;
 
-/// Origin of an Event.
+/// Cause of an Event: a write that succeeded, a plan, or a write that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occasion {
-    /// A write succeeded, so something changed.
+    /// A write succeeded, so each occurrence is a new change.
     Done,
-    /// A plan, which may repeat the Event.
+    /// A plan asked for the Event. Plans repeat, so equal Events are suppressed for a while.
     Planned,
-    /// A write failed, and may fail again.
+    /// A write failed. Its retry may fail again, so equal Events are suppressed for a while.
     NotDone,
 }
 
-/// Queues Events without waiting.
+/// Recorder of Kubernetes Events. Puts them into queues without waiting; [`post`] sends them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// By the name of the cluster.
+    /// Queue of each cluster, by the cluster's name.
     queues: BTreeMap<String, mpsc::Sender<Posting>>,
-    /// First time and count of each recorded Event, by a hash of its identity.
+    /// First time and count of each recently recorded Event, by the hash of its identity.
     recorded: BTreeMap<u64, (Instant, u32)>,
-    /// Name of this process, such as its host name.
+    /// Name of this process in its Events, such as its host name.
     instance: String,
     clock: Clock,
     metrics: Metrics,
-    /// Distinguishes the names of Events of the same microsecond.
+    /// Counter that distinguishes the names of Events from the same microsecond.
     sequence: u64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Posting {
 }
 
 impl Recorder {
-    /// Returns a recorder for these clusters, and the queues that [`post`] empties.
+    /// Returns a recorder for these clusters, and for each of them the queue that [`post`] empties.
     pub(crate) fn new<'a>(
         clusters: impl IntoIterator<Item = &'a str>,
         instance: String,
@@ -130,7 +130,7 @@ impl Recorder {
         true
     }
 
-    /// Logs and counts the Event, with the same reason.
+    /// Logs the Event and counts it in the metric, with the same reason.
     fn log<L: Logic>(&self, spec: &SourceSpec<L>, record: &Event<L::Source>) {
         let Event { name: ObjectName { namespace, name }, reason, message, .. } = record;
         let (cluster, kind, namespace, name) = (spec.cluster.name.as_str(), spec.resource.kind, &**namespace, &**name);
@@ -141,13 +141,13 @@ impl Recorder {
         }
     }
 
-    /// Returns a number that differs each time, as client-go does.
+    /// Returns a number for the Event's name that differs each time, as client-go does.
     fn number(&self, now: Timestamp) -> u64 {
         now.0.unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }
 }
 
-/// Returns a hash of the Event's identity, the same in each process.
+/// Returns a hash of the Event's identity, the same in each process. Equal Events have equal hashes.
 fn identity<L: Logic>(spec: &SourceSpec<L>, record: &Event<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let about = (&spec.cluster.name, spec.resource.kind, &*record.uid, &record.name.namespace, &record.name.name);
@@ -180,7 +180,7 @@ async fn send(posting: Posting) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     let response = posting.client.send(request).await.map_err(|error| error.to_string())?;
     match response.status() {
-        // An Event of that name has the same content and was posted before this process started.
+        // 409: an Event of this name exists. It has the same content and was posted before this process started.
         status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
         status => Err(format!("the server answered {status}")),
     }

@@ -1,4 +1,4 @@
-//! Tests of recorded and suppressed Events, and of their form.
+//! Tests of recorded and suppressed Kubernetes Events, and of their form.
 
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
     let silent = kube::Client::new(silent, "default");
     let (posted, mut seen) = mpsc::unbounded_channel();
     let answers = tower::service_fn(move |request: http::Request<Body>| {
-        // The receiver is gone once the test is over.
+        // Sending fails only after the test has ended and dropped the receiver.
         let _ = posted.send((request.uri().path().to_owned(), Instant::now()));
         std::future::ready(Ok::<_, kube::Error>(http::Response::new(Body::empty())))
     });
@@ -177,7 +177,7 @@ async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
     let (mut recorder, queues) = recorder_of(&["member", "hub", "member"], &metrics);
     let posting = tokio::spawn(post(queues, metrics));
     let (hub, member) = (spec_of("hub", &silent), spec_of("member", &kube::Client::new(answers, "default")));
-    // More than fits into a queue.
+    // More Events than a queue holds.
     for number in 0..EVENT_QUEUE_RECORDS + 3 {
         recorder.record(&hub, &record(&format!("a{number}"), "no"), Occasion::Planned);
     }

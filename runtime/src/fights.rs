@@ -1,5 +1,5 @@
-//! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for the passed
-//! time of tokio's clock.
+//! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for readings of
+//! tokio's clock.
 //!
 //! A repair is a write with the same content as our last write to the object, after a change by another writer. A source that
 //! changes often is no fight, even if others write to the same object: each of those writes has new content.
@@ -8,7 +8,8 @@
 //! repair lasts for a minute. In the long run a fight costs one write a minute, even against a slow writer. Writes with new
 //! content do not wait.
 //!
-//! A fight is reported when its first repair waits. At that time the object shows the change of the other writer, and names it.
+//! A fight is reported when its first repair waits. At that time the object shows the change of the other writer, and its
+//! managedFields name that writer.
 
 use fleetnet_types::Uid;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,19 +21,19 @@ use crate::limits::{FIGHT_PERIOD, FIGHT_REPAIRS};
 use crate::logic::Verb;
 use crate::slots::Target;
 
-/// UID and version of the known object. `None` if there is none.
+/// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
-/// Short identity of an object, because every write is remembered for a minute.
+/// Source and hash of an object's name. Short, because every write is remembered for a minute.
 type Id<S> = (S, u64);
 
-/// Content of our last writes to an object, and the state after them.
+/// Content of this agent's last writes to an object, and the object's state after them.
 #[derive(Debug)]
 struct Left {
     at: Instant,
-    /// Hash of the state.
+    /// Hash of the object's [`State`] after the last write.
     state: u64,
-    /// Content of the last write to the object itself, and to its status.
+    /// Hash of the last write to the object itself, and of the last write to its status.
     asked: [Option<u64>; 2],
 }
 
@@ -40,36 +41,36 @@ struct Left {
 struct Fight<K, S> {
     key: K,
     target: Target<S>,
-    /// Repairs, each undone within a minute, at most [`FIGHT_REPAIRS`].
+    /// Repairs in a row that were undone within a minute each, at most [`FIGHT_REPAIRS`].
     repairs: usize,
-    /// Time of the last one.
+    /// Time of the last repair.
     last: Instant,
-    /// True if the last repair was undone and the next waits.
+    /// True if another writer has undone the last repair, so the next one waits.
     is_undone: bool,
-    /// True if the fight is reported.
+    /// True if the start of this fight was reported to the agent.
     is_told: bool,
 }
 
-/// Fight to report.
+/// Fight whose start or end must be reported, with the key that writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
     pub(crate) target: Target<S>,
 }
 
-/// Write, as fights compare it.
+/// Summary of a write that this module compares with later writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
-    /// Hash of the content without times.
+    /// Hash of the write's content without timestamps.
     pub(crate) content: u64,
-    /// True if only the status is written.
+    /// True if the write changes only the status.
     pub(crate) is_status: bool,
 }
 
 impl Asked {
-    /// Returns the summary of a write with that content to an object in that state.
+    /// Returns the summary of a write to an object that the agent knows in the state `held`.
     ///
-    /// A change includes the UID of its object, so the same change of an object that was created again is no repair.
+    /// A hash covers the object's UID, so the same change of an object that was created again is no repair.
     pub(crate) fn by(verb: &Verb, timeless: u64, held: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,
@@ -87,7 +88,7 @@ impl Asked {
 #[derive(Debug)]
 pub(crate) struct Fights<K, S> {
     left: BTreeMap<Id<S>, Left>,
-    /// Times of the writes in `left`, oldest first.
+    /// Times of the writes in `left`, oldest first, to drop old ones.
     written: VecDeque<(Instant, Id<S>)>,
     fights: BTreeMap<Id<S>, Fight<K, S>>,
 }
@@ -99,7 +100,7 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Returns until when a write waits because it is one more repair in a fight.
+    /// Returns the end of a write's delay if the write is one more repair in a fight.
     pub(crate) fn held_until(
         &mut self,
         target: &Target<S>,
@@ -115,14 +116,14 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// Returns the fight over an object if it must be reported now: once, when its first repair waits.
+    /// Returns the fight over an object if it must be reported now: once, when the first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_told)?;
         fight.is_told = true;
         Some(Turn { key: fight.key.clone(), target: fight.target.clone() })
     }
 
-    /// Takes a write that was executed on the known state before it, and left the object in another state.
+    /// Remembers a write of this agent that succeeded, with the object's state before and after it.
     pub(crate) fn written(
         &mut self,
         key: &K,
@@ -162,12 +163,13 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (fight.last, fight.is_undone) = (now, false);
     }
 
-    /// Drops old writes. Returns the fights that are over.
+    /// Drops remembered writes older than a minute. Returns the fights that are over.
     pub(crate) fn tidy(&mut self, now: Instant) -> Vec<Turn<K, S>> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // A repair that was undone is repeated when its time has come, if its content is still desired.
+            // A fight ends when a repair has lasted for the period. After an undone repair the next one is due then, so allow
+            // twice the time.
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_told {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });
@@ -219,12 +221,12 @@ mod tests {
         Some(("uid".into(), version))
     }
 
-    /// Writes on the known version. The answer has the next one.
+    /// Plays a write of the agent that changes the object from this version to the next one.
     fn write(fights: &mut Of, asked: Asked, version: u64, now: Instant) {
         fights.written(&"key", &target("a"), asked, (&at(version), &at(version + 1)), now);
     }
 
-    /// Plays ten repairs, each undone by another writer after this time. Returns the time of the last.
+    /// Plays ten repairs, each undone by another writer after the time `apart`. Returns the time of the last repair.
     fn fight(fights: &mut Of, from: Instant, apart: Duration) -> Instant {
         write(fights, THIS, 0, from);
         for round in 1..=10 {

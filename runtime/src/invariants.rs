@@ -1,8 +1,8 @@
-//! Invariants of plans, checked before anything of a plan is carried out.
+//! Invariants of plans, checked before any write of a plan is sent.
 //!
 //! A broken invariant is a bug in this program. It drops the plan of one key: the engine logs it, counts it and plans the key
-//! again later ([`crate::limits::BROKEN_INVARIANT_DELAY`]). It never ends the process, because the other keys are fine. In tests
-//! it panics.
+//! again later ([`crate::limits::BROKEN_INVARIANT_DELAY`]). It never ends the process, because the other keys are fine. In
+//! tests it panics.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug};
@@ -10,18 +10,18 @@ use std::fmt::{self, Debug};
 use crate::engine::target_of;
 use crate::logic::{Request, Verb};
 
-/// Broken invariant, with the object that it is about.
+/// Broken invariant of a plan, and the object of the wrong write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,
-    /// Source, namespace and name of the object. Empty if the invariant is about the key.
+    /// Source, namespace and name of that object. Empty if the invariant concerns the whole key.
     object: String,
 }
 
-/// Invariant of a plan.
+/// Rule that every plan must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invariant {
-    /// The writes of a plan run in any order, so each is to another object.
+    /// A plan writes each object at most once, because its writes run in any order.
     OneWriteToAnObject,
     /// A delete has a UID. Without one it could delete a later object of the same name.
     DeleteHasUid,
@@ -30,7 +30,7 @@ pub(crate) enum Invariant {
 }
 
 impl Invariant {
-    /// Label `invariant` of the metric.
+    /// Returns the value of the metric's label `invariant`.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::OneWriteToAnObject => "one_write_to_an_object",
@@ -51,7 +51,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Checks a plan. `is_creating` tells if a create of its key is in flight.
+/// Checks the writes of a plan. `is_creating` is true if a create of the same key is in flight.
 pub(crate) fn check<S: Copy + Ord + Debug, R>(writes: &[Request<S, R>], is_creating: bool) -> Result<(), Broken> {
     if is_creating {
         return Err(Broken { invariant: Invariant::KeyCreatesNothing, object: String::new() });
@@ -75,7 +75,7 @@ fn named<S: Debug, R>(Request { source, name, .. }: &Request<S, R>) -> String {
     format!("{source:?} {name}")
 }
 
-/// Panics in tests, where a broken invariant must not be overlooked.
+/// Panics in tests, so that no test overlooks a broken invariant.
 pub(crate) fn panic_in_tests(broken: &Broken, key: &impl Debug) {
     #[cfg(test)]
     if tests::IN_PRODUCTION.get() {
@@ -97,7 +97,7 @@ pub(crate) mod tests {
     use crate::toy::Source;
 
     thread_local! {
-        /// True while this thread behaves as in production.
+        /// True while this thread behaves as in production: a broken invariant does not panic. For the tests of that case.
         pub(crate) static IN_PRODUCTION: Cell<bool> = const { Cell::new(false) };
     }
 

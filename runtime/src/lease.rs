@@ -1,7 +1,7 @@
 //! Leader election on Lease objects, by the rules of client-go. An election may need several Leases: all or none are held.
 //!
-//! The Lease of another holder has expired once *this* process has seen it unchanged for its lease duration, on the local
-//! monotonic clock. Wrong wall clocks therefore do not matter.
+//! A process regards another holder's Lease as expired once it has *itself* seen the Lease unchanged for its lease duration, on
+//! the local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
 //! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
 //! renewal. That is well before any other process may take over.
@@ -29,30 +29,31 @@ use record::{Lease, RecordError, Renewal};
 /// Settings of a leader election.
 #[derive(Clone)]
 pub struct LeaseConfig {
-    /// Client of the cluster with the Leases.
+    /// Client for the cluster that has the Leases.
     pub client: Client,
     pub namespace: String,
-    /// Names of the Leases. All are held, or none.
+    /// Names of the Leases. This process leads while it holds all of them.
     pub names: Vec<String>,
     /// Identity of this process, which must be unique. See [`identity`].
     pub identity: String,
-    /// Time without a renewal after which others may take a Lease. 15 s by default.
+    /// Time without a renewal after which other processes may take the Lease. 15 s by default.
     pub lease_duration: Duration,
-    /// Time without a renewal after which a leader stops. 10 s by default; shorter than `lease_duration`.
+    /// Time without a renewal after which a leader stops writing. 10 s by default; shorter than `lease_duration`.
     pub renew_deadline: Duration,
-    /// Time between renewals, and about the time between attempts to acquire. 2 s by default.
+    /// Time between two renewals, and the shortest time between two attempts to acquire. 2 s by default.
     pub retry_period: Duration,
 }
 
-/// Leadership of this process. Only a leader writes.
+/// Leadership state of this process. Only a leader writes to clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leadership {
     Waiting {
-        /// Holder of a Lease that this process needs. `None` before the first read and while the server does not answer.
+        /// Present holder of a Lease that this process waits for. `None` before the first read and while the server does not
+        /// answer.
         held_by: Option<Holder>,
     },
     Leading,
-    /// Lost for good: this process never leads again. The last state.
+    /// Leadership was lost. This process never leads again; it must end.
     Lost,
 }
 
@@ -62,7 +63,7 @@ pub struct Holder {
     pub identity: String,
 }
 
-/// Reason why an election ended without a release.
+/// Reason why an election ended although nobody asked for it.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     #[error("leader election is not possible: {0}")]
@@ -111,10 +112,10 @@ pub fn identity(kind: &str) -> String {
     format!("{kind}_{}_{}", hostname(), Uuid::new_v4())
 }
 
-/// Takes part in an election until it is won and lost, or until `release` is sent.
+/// Starts a task that takes part in an election until leadership is lost or `release` is sent.
 ///
-/// On release, it releases the Leases that it holds, and the task ends with `Ok`. If `release` is dropped unsent, the task ends
-/// too and leaves the Leases to expire. A process that stops without draining its writes must not let others start early.
+/// On `release`, the task releases the Leases that it holds and ends with `Ok`. If `release` is dropped unsent, the task also
+/// ends, but leaves the Leases to expire: a process that stops without draining its writes must not let others start early.
 ///
 /// The task ends with an error once leadership is lost, or at once if the settings are invalid.
 pub fn elect(
@@ -140,12 +141,12 @@ pub fn elect(
 
 struct Election {
     config: LeaseConfig,
-    /// In the order of their names.
+    /// Leases to hold, in the order of their names.
     leases: Vec<Lease>,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
     jitter: Jitter,
-    /// Last logged state of waiting, so that each is logged once.
+    /// Last logged reason for waiting, so that each reason is logged once.
     said: Option<String>,
 }
 
@@ -210,7 +211,7 @@ impl Election {
 
     /// Takes all Leases or none. Returns the holder of the first Lease that another process holds.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
-        // Reads all of them, even after one that is held, because an expiry counts from the first read.
+        // Reads the remaining Leases even after one that is held, because a Lease's expiry counts from the first read.
         let looks = join_all(self.leases.iter_mut().map(Lease::look)).await;
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
@@ -230,11 +231,11 @@ impl Election {
         Ok(None)
     }
 
-    /// Renews as long as possible. Returns the reason why it ended.
+    /// Renews the Leases as long as possible. Returns the reason why leadership was lost.
     async fn keep(&mut self) -> LeaseError {
         let mut next_round = Instant::now() + self.config.retry_period;
         loop {
-            // The deadline applies at any point of the round, even if an answer never comes.
+            // The renew deadline applies at any point of the round, even if an answer never comes.
             let (deadline, lease) = self.deadline();
             let missed = self.lost(&lease, format!("not renewed for {:?}", self.config.renew_deadline));
             tokio::select! {
@@ -260,7 +261,7 @@ impl Election {
         }
     }
 
-    /// Returns when leadership ends without another renewal, and the Lease that decides it.
+    /// Returns the time at which leadership ends without another renewal, and the Lease with the earliest such time.
     fn deadline(&self) -> (Instant, String) {
         let held = |lease: &Lease| lease.held_since_request_at();
         let oldest = self.leases.iter().filter_map(|lease| Some((held(lease)?, &lease.name))).min();
@@ -322,7 +323,7 @@ impl Election {
     }
 }
 
-/// Returns the agent kind of a holder if it is known and not ours.
+/// Returns the agent kind in a holder's identity, if it is not ours: a different agent competes for this Lease by mistake.
 ///
 /// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore), ours have three.
 fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {

@@ -1,4 +1,4 @@
-//! Elections on a small Lease API in this process, under paused time.
+//! Tests of leader election on a small Lease API in this process, under paused time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,16 +14,16 @@ use fleetnet_types::Timestamp;
 const NAMESPACE: &str = "fleet-system";
 const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Fault of the server, in place of an answer.
+/// Fault of the simulated Lease server.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// 500, nothing done.
+    /// Answers 500 and does nothing.
     Fails,
-    /// No answer, nothing done.
+    /// Never answers and does nothing.
     Silent,
-    /// Done, and the answer is lost.
+    /// Executes the request but never answers.
     LosesAnswer,
-    /// 403.
+    /// Answers 403.
     Forbids,
 }
 
@@ -33,13 +33,13 @@ type Hook = Box<dyn FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send>;
 struct State {
     leases: BTreeMap<String, Value>,
     version: u64,
-    /// Fault, and true if it also applies to reads.
+    /// Present fault, and true if it also applies to reads.
     fault: Option<(Fault, bool)>,
-    /// Duration of an answer.
+    /// Time that the server takes for an answer.
     delay: Duration,
-    /// Runs before each request.
+    /// Function that the server calls before each request, to change a Lease at that moment.
     before: Option<Hook>,
-    /// Method and Lease of each request.
+    /// Method and Lease name of each request so far.
     log: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl State {
     }
 }
 
-/// Candidate, and the ways to stop it.
+/// Process that takes part in an election, and the ways to stop it.
 struct Candidate {
     state: watch::Receiver<Leadership>,
     task: JoinHandle<Result<(), LeaseError>>,
@@ -312,8 +312,8 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         }
         assert_eq!(server.holder("one"), "a");
 
-        // The holder is gone. The other candidate takes the Lease once it has seen it unchanged for its duration, and not
-        // before.
+        // The holder's process ends without release. The other candidate takes the Lease when it has seen it unchanged for the
+        // lease duration, not before.
         leader.task.abort();
         clock.set_by(hour);
         tokio::time::sleep(Duration::from_secs(12)).await;
@@ -324,7 +324,7 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         let acquired = server.lease("one").unwrap()["spec"]["acquireTime"].as_str().unwrap().to_owned();
         let acquired: jiff::Timestamp = acquired.parse().unwrap();
         let after = acquired.as_second() - renewed;
-        // The candidate looks every 2 to 4.4 s, so it may see the last renewal, and the expiry, that late.
+        // The candidate reads the Lease every 2 to 4.4 s, so it may notice the last renewal, and then the expiry, that late.
         assert!((14..=24).contains(&after), "taken {after} s after it was last renewed");
     }
 }
@@ -550,7 +550,7 @@ async fn of_two_candidates_for_several_leases_one_has_all_and_the_other_none_and
         assert!(holders.iter().all(|holder| *holder == holders[0]), "{holders:?}");
         assert!(first.is_leading() != second.is_leading());
 
-        // The leader stops and returns as a candidate.
+        // The leader stops, and a new candidate starts in its place.
         if first.is_leading() {
             first.stop().await;
             second.leads().await;

@@ -2,47 +2,48 @@
 
 use std::time::Duration;
 
-/// Watch messages on their way to the engine. A watch that finds the channel full waits, which slows the server's stream.
+/// Watch messages that wait for the engine. A watch that finds the channel full stops reading, which slows the server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
-/// Watch messages that the engine takes before it plans, so that a burst costs one plan per key and not one per message.
+/// Watch messages that the engine handles before it plans, so that a burst costs one plan per key and not one per message.
 pub const WATCH_MESSAGES_PER_TURN: usize = 256;
-/// Keys planned before the engine looks at watches and outcomes again.
+/// Keys planned before the engine handles watch messages and outcomes of writes again.
 pub const PLANS_PER_TURN: usize = 64;
 /// Writes in flight at once in one cluster. Each needs a connection (HTTP/1.1), so this also limits sockets.
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
-/// Default ceiling of writes per second in one cluster.
+/// Default maximum of writes per second in one cluster.
 ///
-/// Far above what an API server executes for one client today (850 per second in a first import). Only plans that fight each
-/// other reach it.
+/// Far above what an API server executes for one client today (850 per second in a first import). Only a bug in which plans
+/// undo each other reaches it.
 pub const WRITES_PER_SECOND_CEILING: u32 = 2_000;
-/// Burst above an even rate: the writes of this period may be sent at once.
+/// Period whose writes may be sent at once, above the even rate of [`WRITES_PER_SECOND_CEILING`].
 pub(crate) const WRITE_BURST: Duration = Duration::from_secs(1);
-/// Longest duration of a write, or of the GET after it.
+/// Timeout of a write, and of the GET that finds out its outcome.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest answer to a write. The largest object in etcd is 1.5 MiB, and its JSON is a little longer.
+/// Largest answer to a write that is read. The largest object in etcd is 1.5 MiB, and its JSON is a little longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
-/// Longest duration of the final writes of an agent that stops.
+/// Time that an agent that stops has for its final writes.
 pub(crate) const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest wait for writes in flight after a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// UIDs per source of objects that this agent deleted and whose `DELETED` event is still to come. The oldest is dropped.
+/// Objects per source that this agent deleted and whose `DELETED` event has not arrived yet. Above this number the oldest is
+/// forgotten.
 pub const TOMBSTONES_PER_SOURCE: usize = 16_384;
-/// Event records per cluster that wait to be posted. Later ones are dropped and counted.
+/// Kubernetes Events per cluster that wait to be posted. More are dropped and counted.
 pub const EVENT_QUEUE_RECORDS: usize = 256;
-/// Bytes of an Event's message (the API server's limit is 1024).
+/// Longest message of a Kubernetes Event in bytes, which is the API server's limit.
 pub const EVENT_MESSAGE_BYTES: usize = 1024;
-/// Period in which equal Events only increase the count of one object. A new Event is posted after it.
+/// Period in which a repeated Event only increases the count of the same Event object. After it, a new Event object is posted.
 pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
-/// Most records of one Event in that period if each occurrence is new. Limits Events when another writer keeps undoing our
-/// changes.
+/// Records of one Event in [`EVENT_REPEAT_WINDOW`] even if each occurrence is new. Limits Events while another writer keeps
+/// undoing our changes.
 pub const EVENT_REPEATS_MAX: u32 = 5;
-/// Events remembered for that. The oldest is dropped.
+/// Events remembered to detect repetitions. Above this number the oldest is forgotten.
 pub const EVENTS_REMEMBERED: usize = 1024;
 
-/// First wait after a failure.
+/// Wait after the first failure of a request.
 pub const BACKOFF_FIRST: Duration = Duration::from_millis(20);
-/// Longest wait after failures.
+/// Longest wait after repeated failures of a request.
 pub const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
 /// First wait after 403 and 404. These last until somebody acts, so the retry can be slow.
 pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
@@ -50,24 +51,25 @@ pub const SLOW_BACKOFF_FIRST: Duration = Duration::from_secs(1);
 pub const SLOW_BACKOFF_LONGEST: Duration = Duration::from_secs(300);
 /// Retry period of a write that was rejected for its content (400, 413, 415, 422), less up to a quarter.
 pub const REJECTED_RETRY: Duration = Duration::from_secs(600);
-/// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which repairs become that slow.
+/// Number of repairs of one object, each undone within [`FIGHT_PERIOD`], after which the agent repairs it only once in that
+/// period.
 pub const FIGHT_REPAIRS: usize = 10;
 /// Time between repairs of an object that another writer keeps undoing.
 pub const FIGHT_PERIOD: Duration = Duration::from_secs(60);
 /// Most writers named in a message about a fight, the latest first.
 pub const RIVALS_NAMED: usize = 3;
-/// Most fields named for each such writer.
+/// Most fields named for each of those writers.
 pub const RIVAL_FIELDS_NAMED: usize = 5;
-/// Bytes of the quoted name of such a writer. The API server allows 128 characters.
+/// Longest quoted name of such a writer, in bytes. The API server allows 128 characters.
 pub const RIVAL_NAME_BYTES: usize = 128;
-/// Bytes of a field name in such a message. Longer than every field of the kinds that the agents write.
+/// Longest field name in a message about a fight, in bytes. Longer than every field of the kinds that the agents write.
 pub const RIVAL_FIELD_BYTES: usize = 63;
-/// GETs in flight per cluster that look up who undoes this agent's writes.
+/// GETs in flight per cluster that look up the writer that undoes this agent's writes.
 ///
 /// Each needs a connection (HTTP/1.1), and another writer can start as many fights at once as there are objects. Only the
 /// message about the fight waits for the answer.
 pub const INQUIRIES_PER_CLUSTER: usize = 4;
-/// Longest `Retry-After` that is obeyed. A longer one counts as this.
+/// Longest `Retry-After` that the agent obeys. A longer value counts as this one.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
 
 /// Period after which the offset of the wall clock is read from the system again.
@@ -75,18 +77,18 @@ pub const CLOCK_REBASE_SECONDS: u64 = 10;
 
 /// Longest time to establish a TCP and TLS connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest wait for an answer, and for each part of its body. Watches have no such limit.
+/// Timeout of a request's answer, and of each part of its body. Watches have no such limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time after which TCP probes an idle connection, and the time between probes.
+/// Idle time after which TCP probes a connection, and the time between probes.
 pub const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
 /// Unanswered probes after which a connection is closed.
 pub const TCP_KEEPALIVE_PROBES: u32 = 3;
-/// Time after which idle connections are closed. Less than the idle limit of common load balancers.
+/// Time after which idle connections in the pool are closed. Less than the idle limit of common load balancers.
 pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Size of a token file above which it is not read: longer than any token.
+/// Largest token file that is read, in bytes. Longer than any token.
 pub const TOKEN_FILE_BYTES: u64 = 64 << 10;
-/// Age after which a token is read from its file again at its next use.
+/// Age of a token after which its next use reads the file again.
 pub const TOKEN_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Longest time to read a token file.
 pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,49 +97,51 @@ pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// A range, so that the watches of an agent, and of many agents, do not all reconnect at once.
 pub const WATCH_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 30..=60;
-/// Time after its own `timeoutSeconds` after which the agent ends a watch that the server did not end.
+/// Extra time after a watch's `timeoutSeconds`. If the server has not ended the watch by then, the agent ends it.
 pub const WATCH_GRACE: Duration = Duration::from_secs(5);
-/// Shortest regular watch. One that ends sooner without any event counts as failed; otherwise it would spin.
+/// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so that it backs off.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);
-/// Bytes in one watch event. After a longer one the kind is listed in pages.
+/// Longest watch event in bytes. If an event is longer, the watch lists the kind in pages.
 pub const WATCH_LINE_BYTES: usize = 8 << 20;
 /// Objects in one page of a list.
 pub const LIST_PAGE_OBJECTS: usize = 500;
-/// Bytes in one page of a list, which is in memory as a whole. A longer page is requested again with fewer objects.
+/// Longest page of a list in bytes; a page is in memory as a whole. A longer page is requested again with fewer objects.
 ///
 /// More than [`WATCH_LINE_BYTES`], so that an object that is too long for an event can still be listed. Several kinds are
 /// listed at once within the memory limit in `deploy/` (256 Mi).
 pub const LIST_PAGE_BYTES: usize = 10 << 20;
-/// Longest time to receive one page of a list.
+/// Timeout to receive one page of a list.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes that are read of an error answer.
+/// Bytes of an error answer that are read.
 pub const REFUSAL_BYTES: usize = 64 << 10;
 
-/// Connections that the admin server serves at once on each of its addresses. One more closes another, so a probe never waits.
+/// Connections that the admin server serves at once on each of its addresses. A further one closes an open one, so a probe
+/// never waits.
 pub const ADMIN_CONNECTIONS: usize = 64;
-/// Longest wait of the admin server for the head of a request.
+/// Time that an HTTP client has to send the head of its request to the admin server.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest life of an admin connection.
+/// Lifetime of a connection to the admin server.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
-/// Longest wait for the first byte of a watch, and for the check before it. The server may queue a request for up to 15 s.
+/// Timeout for the first byte of a watch, and for the revision check before it. The server may queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes that are kept of a server's message about a failed write.
+/// Bytes of a server's message about a failed write that are kept.
 pub const REFUSAL_MESSAGE_BYTES: usize = 2048;
-/// Shortest time until a plan is made again on its own request.
+/// Shortest delay before a plan that asks for it is made again.
 pub const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Time after which a key is planned again whose plan broke an invariant. Such a bug seldom goes away by itself, so that it costs
-/// two log lines a minute.
+/// Time after which the engine plans a key again whose plan broke an invariant. Such a bug seldom goes away, so the retry is
+/// slow: two log lines a minute.
 pub const BROKEN_INVARIANT_DELAY: Duration = Duration::from_secs(30);
-/// Longest time until a plan is made again on its own request.
+/// Longest delay before a plan that asks for it is made again.
 pub const AGAIN_LATEST: Duration = Duration::from_secs(86_400);
-/// Longest sleep of the engine, so that a step of the wall clock is noticed by then.
+/// Longest sleep of the engine, so that it notices a step of the wall clock within this time.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// Longest time to post the Events that wait when the agent stops. The rest is dropped.
+/// Time that an agent that stops has to post its queued Kubernetes Events. The rest is dropped.
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of an answer about a Lease.
+/// Largest answer about a Lease that is read, in bytes.
 pub const LEASE_BYTES: usize = 256 << 10;
-/// Most jitter of a candidate for a Lease, in retry periods, as in client-go: it tries again after 1 to 1 + this periods.
+/// Jitter of a candidate for a Lease, as a multiple of the retry period, as in client-go: the next attempt is after 1 to 2.2
+/// periods.
 pub(crate) const LEASE_RETRY_JITTER: f64 = 1.2;
-/// Wait after a failed accept, most often for lack of file descriptors.
+/// Pause of the admin server after a failed accept, most often for lack of file descriptors.
 pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -21,9 +21,10 @@ pub use captured::Captured;
 
 use crate::clock::{Clock, micro_time};
 
-/// Overrides the levels of `--v`, in the syntax of tracing, such as `info,fleetnet_runtime::watch=trace`.
+/// Environment variable that overrides the levels of `--v`, in the syntax of tracing, such as
+/// `info,fleetnet_runtime::watch=trace`.
 const LEVELS_VARIABLE: &str = "RUST_LOG";
-/// Crates whose levels `--v` raises, besides those that an agent names.
+/// Crates whose log level `--v` raises, besides those that an agent names.
 const OWN_CRATES: [&str; 1] = [env!("CARGO_CRATE_NAME")];
 
 /// The form of a log line.
@@ -32,11 +33,11 @@ pub enum LogFormat {
     /// One JSON object on each line.
     #[default]
     Json,
-    /// For people.
+    /// Text for people.
     Text,
 }
 
-/// How to log.
+/// Settings of the log, from the agent's flags.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSettings<'a> {
     pub format: LogFormat,
@@ -46,7 +47,7 @@ pub struct LogSettings<'a> {
     /// - 4 and above: trace, with each watch event, each queued key and each plan.
     /// - Other crates: warnings; from 6 on informational, from 8 on debug.
     pub verbosity: u8,
-    /// Agent's crates, by the start of their Rust paths (`member_agent`). The crate of the runtime is added.
+    /// Rust paths of the agent's crates (such as `member_agent`), whose levels `--v` raises. The runtime's crate is added.
     pub own_crates: &'a [&'a str],
 }
 
@@ -55,7 +56,7 @@ pub struct LogSettings<'a> {
 pub enum LoggingError {
     #[error("the environment variable {LEVELS_VARIABLE} is malformed: {0}")]
     Levels(#[from] tracing_subscriber::filter::ParseError),
-    /// Logging was set up before.
+    /// Logging was already set up in this process.
     #[error("logging is set up already: {0}")]
     Already(#[from] tracing_subscriber::util::TryInitError),
 }
@@ -109,7 +110,7 @@ fn text<W>(filter: EnvFilter, clock: &Clock, writer: W) -> impl Subscriber + Sen
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Colours are for terminals. The logs of a pod go to files and to programs.
+    // Colours are for terminals, and a pod's logs go to files and programs.
     tracing_subscriber::fmt()
         .with_ansi(false)
         .fmt_fields(debug_fn(text_field).delimited(" "))
@@ -119,7 +120,7 @@ where
         .finish()
 }
 
-/// Writes `message` as it is, and any other field as `name=value`.
+/// Writes the field `message` as it is, and any other field as `name=value`.
 fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     if field.name() != "message" {
         write!(writer, "{}=", field.name())?;
@@ -127,7 +128,8 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Escapes characters that end a line, move the cursor or reorder text, because messages quote other clusters and servers.
+/// Writer that escapes characters that end a line, move the cursor or reorder text, because messages quote other clusters and
+/// servers.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {
@@ -142,7 +144,7 @@ impl fmt::Write for OneLine<'_, '_> {
     }
 }
 
-/// Time of log lines from the process's own clock, so the logs of a simulation show simulated time.
+/// Source of timestamps for log lines: the process's own clock, so the logs of a simulation show simulated time.
 struct ClockTime(Clock);
 
 impl FormatTime for ClockTime {
@@ -192,7 +194,7 @@ mod tests {
         Clock::virtual_at(Timestamp::from_seconds(1_800_000_000))
     }
 
-    /// Returns the lines that a function logs, as JSON.
+    /// Returns the lines that a function logs, parsed from JSON.
     pub(crate) fn lines(tell: impl FnOnce()) -> Vec<Value> {
         let lines = Lines::default();
         let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();

@@ -16,23 +16,23 @@ pub use crate::decoder::Decoder;
 pub use fleetnet_types::{Change, Event, Observed, Removal, Resource, Severity, Undecodable, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
-/// Agent: a view of the objects that it watches, and a pure function from that view to writes.
+/// Agent: a view (in-memory copy) of the objects that it watches, and a pure function from that view to writes.
 ///
 /// The engine owns the one value of this type and calls it from a single task, so nothing in it needs a lock. No method may
 /// block, read a clock or draw a random number. Time is an argument, and equal calls return equal results.
 pub trait Logic: Sized + Send + 'static {
-    /// Identifies a watch: one kind in one cluster. The order of this type settles ties.
+    /// Identifies a watched source: one kind in one cluster. The order of this type settles ties.
     type Source: Copy + Ord + Debug + Send + Sync + 'static;
-    /// Compact object, as the view keeps it.
+    /// Watched object in the compact form that the view keeps.
     type Object: Clone + PartialEq + Debug + Send + 'static;
-    /// Unit of planning: the smallest unit whose writes belong together.
+    /// Unit of planning, like the request of a reconciler: the smallest unit whose writes belong together.
     type Key: Clone + Ord + Debug + Send + 'static;
-    /// Travels with a write and returns in [`Logic::written`] once that write is known to be done.
+    /// Data that the agent attaches to a write and gets back in [`Logic::written`] once the write is known to be done.
     type Receipt: Clone + Debug + Send + 'static;
-    /// What a plan logs, counts or switches, for [`Logic::planned`].
+    /// Result of a plan besides its writes: what to log, count or switch. Passed to [`Logic::planned`].
     type Effect: Debug + Send + 'static;
 
-    /// Takes one change into the view and pushes the keys to plan again.
+    /// Stores one change in the view and pushes the keys to plan again.
     ///
     /// A change that alters nothing that a plan reads pushes nothing, so a settled cluster causes no work.
     fn observe(
@@ -43,11 +43,12 @@ pub trait Logic: Sized + Send + 'static {
         dirty: &mut Vec<Self::Key>,
     );
 
-    /// Handles a change of the state of a source's view. Called once for each change, never twice in a row with the same state.
+    /// Handles a change of a source's state (complete, absent, unknown and so on). Called once for each change, never twice in
+    /// a row with the same state.
     fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, dirty: &mut Vec<Self::Key>);
 
-    /// Handles the loss and the return of the connection of a watch. The view stays the best knowledge there is, but an agent
-    /// that vouches for it to others must know. At start, every watch counts as connected.
+    /// Handles the loss and the return of a watch's connection. The view stays as it is: nothing newer is known. An agent that
+    /// reports the view to other clusters must know that it may be old. At start, every watch counts as connected.
     fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
 
     /// True if the agent subscribes to this source at present. Called after each change and each plan, so it may depend on
@@ -76,43 +77,43 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
     ///
-    /// Equal calls return equal plans and change nothing. What a plan logs, counts or switches is its [`Plan::effect`].
+    /// Equal calls return equal plans and change nothing. Logs, metrics and state changes go into [`Plan::effect`].
     fn plan(&self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt, Self::Effect>;
 
-    /// Applies the effect of a plan, right after the plan was made and before its writes are sent. Also called on a replica that
-    /// does not lead: the effect is about the view, not about writes.
+    /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that does
+    /// not lead: the effect concerns the view, not writes.
     fn planned(&mut self, _key: &Self::Key, _effect: Self::Effect, _at: Timestamp) {}
 
-    /// Flow of a key for fair queueing, such as the cluster that the work comes from. Flows take turns.
+    /// Returns a key's flow for fair queueing, such as the cluster that the work comes from. Flows take turns.
     fn lane(&self, key: &Self::Key) -> LaneId;
 
-    /// Most writes of a flow that may be in flight at once in one cluster. A limit for each cluster applies in addition
-    /// ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
+    /// Returns the most writes of a flow that may be in flight at once in one cluster. The limit per cluster applies in
+    /// addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
     fn most_in_flight(&self, _lane: LaneId) -> usize {
         usize::MAX
     }
 
-    /// Called once, before the first plan whose writes are executed. Until then another process may lead: its writes arrive by
-    /// the watches, and plans only measure the remaining work.
+    /// Called once when this replica starts to lead, before the first plan whose writes are sent. Until then another replica
+    /// may lead: its writes arrive by the watches, and plans only measure the remaining work.
     fn leads(&mut self, _at: Timestamp, _dirty: &mut Vec<Self::Key>) {}
 
-    /// Handles a step of the wall clock, negative if the clock was set back.
+    /// Handles a step of the wall clock in microseconds, negative if the clock was set back.
     ///
-    /// Times that the view remembers move by the same amount, so that no wait becomes longer or shorter. Times in objects do
-    /// not move.
+    /// The agent moves the times that it remembers by the same amount, so that no wait becomes longer or shorter. Times in
+    /// objects do not move.
     fn clock_set(&mut self, _microseconds: i64) {}
 
-    /// Final writes of a leader that is asked to stop, after all other writes have ended. They have little time, are tried
-    /// once, and return no receipt.
+    /// Returns the final writes of a leader that is asked to stop, after all its other writes have ended. They have little
+    /// time, are tried once, and return no receipt.
     fn farewell(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
         Vec::new()
     }
 
-    /// Called when a write is sent. Until [`Logic::ended`], a change of its target may come from this write or from another
-    /// process.
+    /// Called when a write is sent. Until [`Logic::ended`], a change of the written object may come from this write or from
+    /// another process.
     fn begun(&mut self, _key: &Self::Key, _request: &Request<Self::Source, Self::Receipt>) {}
 
-    /// Called when a write has ended and its answer is in the view. Called before [`Logic::written`], [`Logic::refused`] and
+    /// Called when a write has ended and its answer is in the view, before [`Logic::written`], [`Logic::refused`] and
     /// [`Logic::failed`]. Pushes the keys to plan again, besides the key of the write.
     fn ended(
         &mut self,
@@ -128,21 +129,21 @@ pub trait Logic: Sized + Send + 'static {
     /// only for the first failure of a streak.
     fn not_done(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>, _at: Timestamp) {}
 
-    /// Called when a write with this receipt is done and its answer is in the view. Returns Events for users.
+    /// Called when a write with this receipt is done and its answer is in the view. Returns Kubernetes Events to record.
     fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
 
-    /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries it every 10 minutes,
-    /// and when its content changes. Returns Events for users.
+    /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries the write every 10
+    /// minutes, and when its content changes. Returns Kubernetes Events to record.
     fn refused(&mut self, key: &Self::Key, refusal: &Refusal<Self::Source>) -> Vec<Event<Self::Source>>;
 
     /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime
-    /// retries it. The status is 0 if there was no answer. Returns Events for users.
+    /// retries it. The status is 0 if there was no answer. Returns Kubernetes Events to record.
     fn failed(&mut self, _key: &Self::Key, _failure: &Refusal<Self::Source>) -> Vec<Event<Self::Source>> {
         Vec::new()
     }
 
-    /// Called when another writer starts or stops undoing what this key writes to an object. During such a fight, the agent
-    /// repairs the object only once a minute. Pushes the keys to plan again, and returns Events for users.
+    /// Called when another writer starts or stops undoing this key's writes to an object. During such a fight, the agent
+    /// repairs the object only once a minute. Pushes the keys to plan again, and returns Kubernetes Events to record.
     fn fight(
         &mut self,
         _key: &Self::Key,
@@ -152,25 +153,25 @@ pub trait Logic: Sized + Send + 'static {
         Vec::new()
     }
 
-    /// True if repeated writes of a key have the same content at different times, as for a heartbeat. Such a write is not a
-    /// repair of the one before, even if another writer changed the object in between.
+    /// True if a key writes the same content at intervals, as a heartbeat does. Such a write is not a repair of the one before,
+    /// even if another writer changed the object in between.
     fn renews(&self, _key: &Self::Key) -> bool {
         false
     }
 
-    /// True if a change of this source clears the slow back-off (403 and 404) of the keys that it marks. Meant for objects that
-    /// such writes wait for, such as Namespaces.
+    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change pushes. Meant for
+    /// objects that such writes wait for, such as Namespaces.
     fn clears_backoff(&self, _source: Self::Source) -> bool {
         false
     }
 }
 
-/// Flow of fair queueing. Flows with the same number share their turns, so a collision costs fairness only.
+/// Flow of fair queueing. Two flows with the same number share their turns, so a collision of hashes costs fairness only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LaneId(pub u64);
 
 impl LaneId {
-    /// Returns the flow of a name. The number is the same in every process (64-bit FNV-1a).
+    /// Returns the flow with this name. Its number is the same in every process (64-bit FNV-1a).
     #[must_use]
     pub fn of(name: &str) -> Self {
         let mut hasher = FnvHasher::default();
@@ -181,12 +182,12 @@ impl LaneId {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<S, R, E> {
-    /// Writes, independent of each other. A write that depends on an outcome belongs to a later plan.
+    /// Writes of the plan, independent of each other. A write that depends on another's outcome belongs to a later plan.
     pub writes: Vec<Request<S, R>>,
     pub events: Vec<Event<S>>,
-    /// Time at which to plan this key again in any case. Replaces the time of the previous plan.
+    /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set.
     pub again: Option<Timestamp>,
-    /// Passed to [`Logic::planned`].
+    /// Effect of the plan on the agent, passed to [`Logic::planned`].
     pub effect: Option<E>,
 }
 
@@ -198,29 +199,29 @@ impl<S, R, E> Default for Plan<S, R, E> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<S, R> {
-    /// Source of the target: gives the cluster, the resource, and the decoder of the answer.
+    /// Source of the object to write: gives the cluster, the resource, and the decoder of the answer.
     pub source: S,
     pub name: ObjectName,
     pub verb: Verb,
-    /// Passed to [`Logic::written`] once the write is known to be done.
+    /// Data passed to [`Logic::written`] once the write is known to be done.
     pub receipt: Option<R>,
 }
 
-/// Operation on an object. Every verb has a precondition: absent, at this version, or of this UID.
+/// Operation of a write. Each has a precondition: the object is absent, is at this version, or has this UID.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verb {
-    /// POST of the whole object.
+    /// POST of the whole object. Fails if the object exists.
     Create {
         /// Object with apiVersion, kind and metadata.
         body: serde_json::Value,
     },
     /// JSON merge patch. The writer adds `metadata.resourceVersion` as the precondition.
     Patch {
-        /// `None`, or `Some("status")`.
+        /// Subresource to patch: `None`, or `Some("status")`.
         subresource: Option<&'static str>,
-        /// Version in the view that the patch was computed from.
+        /// resourceVersion, in the view, that the patch was computed from.
         resource_version: u64,
-        /// Patch without the precondition.
+        /// Merge patch without `metadata.resourceVersion`.
         body: serde_json::Value,
     },
     /// PUT of the whole object, for kinds whose objects are kept in full. The writer adds `metadata.resourceVersion` as the
@@ -229,7 +230,7 @@ pub enum Verb {
     /// Cheaper for the server than a patch: kube-apiserver 1.35 takes 3.1 ms in place of 5.1 ms for an EndpointSlice of 50
     /// endpoints.
     Replace {
-        /// Version in the view that the object was computed from.
+        /// resourceVersion, in the view, that the object was computed from.
         resource_version: u64,
         /// Object with apiVersion, kind and metadata, without the fields that only the server sets.
         body: serde_json::Value,
@@ -239,7 +240,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the lower-case name for metrics and logs.
+    /// Returns the verb in lower case, for metrics and logs.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -252,39 +253,39 @@ impl Verb {
     }
 }
 
-/// Outcome of a write.
+/// Outcome of a write, as the agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEnd {
-    /// The server executed it. The version is that of the object in the answer, after all changes by the server. `None` if the
-    /// answer shows that the object no longer exists.
+    /// The server executed the write. The version is that of the object in the answer, after all changes by the server. `None`
+    /// if the answer shows that the object no longer exists.
     Done { version: Option<u64> },
-    /// Not executed because of a conflict.
+    /// The server did not execute the write, because of a conflict (409).
     NotDone,
-    /// Not executed: the server denied or rejected it.
+    /// The server denied or rejected the write, and did not execute it.
     Denied,
-    /// Failed without proof that the server executed it. The server may have executed it.
+    /// The write failed, but the server may have executed it.
     Unknown,
 }
 
 /// Reason of a denied create in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Write that the server did not execute: rejected for its content in [`Logic::refused`], otherwise in [`Logic::failed`].
+/// Failed write. [`Logic::refused`] gets those rejected for their content, [`Logic::failed`] all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal<S> {
-    /// Source of the target.
+    /// Source of the object to write.
     pub source: S,
-    /// Name of the target's cluster.
+    /// Name of the object's cluster.
     pub cluster: String,
-    /// Kind of the target.
+    /// Kind of the object.
     pub kind: String,
     pub name: ObjectName,
-    /// Verb, as in [`Verb::as_str`].
+    /// Verb of the write, as in [`Verb::as_str`].
     pub verb: &'static str,
     pub status: u16,
-    /// Reason of the server, such as `Invalid`, or [`NAMESPACE_TERMINATING`]; may be empty.
+    /// Reason in the server's answer, such as `Invalid`, or [`NAMESPACE_TERMINATING`]; may be empty.
     pub reason: String,
-    /// Message of the server.
+    /// Message in the server's answer.
     pub message: String,
 }
 
@@ -295,30 +296,30 @@ pub struct Fight<S> {
     pub cluster: String,
     pub kind: &'static str,
     pub name: ObjectName,
-    /// Name of the other writer, as far as the object tells, for people. `None` if the fight is over: the last repair has
-    /// lasted for a minute, or there is nothing left to repair.
+    /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: the last repair has lasted
+    /// for a minute, or there is nothing left to repair.
     pub by: Option<String>,
 }
 
-/// How to watch and address a source.
+/// Description of a source: how to watch its objects and how to address them in writes.
 pub struct SourceSpec<L: Logic> {
     pub source: L::Source,
-    /// Cluster; `cluster.name` is the label in metrics and logs.
+    /// Cluster of the source. `cluster.name` is the label in metrics and logs.
     pub cluster: Arc<Cluster>,
     pub resource: Resource,
-    /// Only namespace to watch. `None` watches all.
+    /// Namespace to watch. `None` watches all namespaces.
     pub namespace: Option<String>,
-    /// Only object to watch. `None` watches all. RBAC can limit list and watch to that name.
+    /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to it.
     pub name: Option<&'static str>,
-    /// True if an absent or forbidden kind only disables a feature ([`WatchState::Absent`]). Otherwise the agent cannot work
-    /// without it.
+    /// True if the agent works without this kind: when it is absent or forbidden, only a feature is disabled
+    /// ([`WatchState::Absent`]).
     pub optional: bool,
-    /// True if a lost permission (403) makes a complete view [`WatchState::Unknown`] and the source is listed again once the
-    /// permission returns. Otherwise the view stays the best knowledge there is.
+    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`]. The source is then
+    /// listed again once the permission returns. If false, the view stays in use.
     pub freezes_when_forbidden: bool,
-    /// Watches metadata only (PartialObjectMetadata).
+    /// True to watch metadata only (PartialObjectMetadata).
     pub metadata_only: bool,
-    /// Decodes watch events and answers to writes.
+    /// Decodes the objects in watch events and in answers to writes.
     pub decode: Decoder<L::Object>,
 }
 

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
-/// Bounds for work in memory: from a microsecond, and close to each other up to a millisecond. A percentile of our own share of
-/// a change is read from them.
+/// Histogram buckets in seconds for work in memory: from a microsecond, and close to each other up to a millisecond. The
+/// agent's own share of a change's latency is read from them.
 const OWN_SECONDS: [f64; 16] =
     [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
-/// Bounds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
+/// Histogram buckets in seconds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
 const WRITE_SECONDS: [f64; 14] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
 
 /// Metrics of the engine. Clones share their state.
@@ -118,12 +118,12 @@ impl Metrics {
         Self::new(&Registry::new()).expect("an empty registry takes every name")
     }
 
-    /// Counts contact with the server on a watch: an event, a bookmark, a list or a clean end.
+    /// Counts any contact with the server on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, cluster: &str, kind: &str) {
         self.0.watch_age.heard(cluster, kind);
     }
 
-    /// Removes the age of a kind that is no longer watched.
+    /// Removes the watch-age metric of a kind that is no longer watched.
     pub fn unwatched(&self, cluster: &str, kind: &str) {
         self.0.watch_age.forget(cluster, kind);
     }
@@ -135,7 +135,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a restart of a watch. `reason` is one of a few fixed words.
+    /// Counts a restart of a watch. `reason` is one of a few fixed words, because it is a label.
     pub fn watch_restarted(&self, cluster: &str, kind: &str, reason: &str) {
         self.0.watch_restarts.with_label_values(&[cluster, kind, reason]).inc();
     }
@@ -145,7 +145,7 @@ impl Metrics {
         self.0.broken_invariants.with_label_values(&[invariant]).inc();
     }
 
-    /// Counts an undecodable object.
+    /// Counts an object that failed to decode.
     pub fn unreadable(&self, cluster: &str, kind: &str) {
         self.0.unreadable.with_label_values(&[cluster, kind]).inc();
     }
@@ -159,17 +159,17 @@ impl Metrics {
         self.0.decode_duration.observe(took.as_secs_f64());
     }
 
-    /// Observes the time to take one watch message into the view.
+    /// Observes the time to store one watch message in the agent's view.
     pub fn viewed(&self, took: Duration) {
         self.0.view_duration.observe(took.as_secs_f64());
     }
 
-    /// Observes the processor time that a change took before its write.
+    /// Observes the processor time that the agent spent on a change before its first write.
     pub fn shared(&self, took: Duration) {
         self.0.own_share_duration.observe(took.as_secs_f64());
     }
 
-    /// Observes the time from a key's news to its first write.
+    /// Observes the time from a change to the first write of the key that it concerns.
     pub fn reacted(&self, took: Duration) {
         self.0.reaction_duration.observe(took.as_secs_f64());
     }
@@ -184,22 +184,22 @@ impl Metrics {
         self.0.write_duration.with_label_values(&[cluster, kind, verb]).observe(took.as_secs_f64());
     }
 
-    /// Counts a write that was skipped as a repetition.
+    /// Counts a write that was skipped because it repeats the previous one.
     pub fn suppressed(&self, cluster: &str, kind: &str, verb: &str) {
         self.0.writes_suppressed.with_label_values(&[cluster, kind, verb]).inc();
     }
 
-    /// Sets whether this process holds a Lease.
+    /// Sets the metric that tells whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
         self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
     }
 
-    /// Counts an Event for users.
+    /// Counts a Kubernetes Event that the agent records.
     pub fn told(&self, cluster: &str, kind: &str, reason: &str) {
         self.0.events.with_label_values(&[cluster, kind, reason]).inc();
     }
 
-    /// Counts a Kubernetes Event that was not recorded.
+    /// Counts a Kubernetes Event that was dropped before it was posted.
     pub fn event_dropped(&self) {
         self.0.events_dropped.inc();
     }
@@ -241,7 +241,7 @@ pub fn register_process_metrics(registry: &Registry) -> Result<(), prometheus::E
     registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
 }
 
-/// Returns a histogram of work in memory.
+/// Returns a histogram with the buckets for work in memory.
 fn own(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
     Histogram::with_opts(HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec()))
 }
@@ -254,11 +254,11 @@ fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, pr
     IntCounterVec::new(Opts::new(name, help), labels)
 }
 
-/// Age of the last contact of each watch, computed at the time of the scrape. A gauge that the watch itself sets would stop
-/// exactly when the watch does.
+/// Collector of the age of each watch's last contact, computed at the time of the scrape. A gauge that the watch itself sets
+/// would stop changing exactly when the watch stops.
 #[derive(Clone)]
 struct WatchAge {
-    /// Time of the last contact, in seconds after `origin`. The scrape turns it into an age.
+    /// Time of each watch's last contact, in seconds after `origin`. The scrape turns it into an age.
     heard: GaugeVec,
     origin: Instant,
 }
@@ -269,7 +269,7 @@ impl WatchAge {
         Ok(Self { heard: GaugeVec::new(opts, &["cluster", "kind"])?, origin: Instant::now() })
     }
 
-    /// Removes the age of a watch that stopped.
+    /// Removes the age metric of a watch that stopped.
     fn forget(&self, cluster: &str, kind: &str) {
         let _ = self.heard.remove_label_values(&[cluster, kind]);
     }

@@ -1,4 +1,5 @@
-//! Consequences of a finished write: what to learn, whether to retry, and which keys may continue.
+//! Consequences of a finished write: what the agent's view learns from the answer, whether to retry, and which keys may
+//! continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer::{Outcome, Seen, Verdict};
 
-/// Finished write, with what was known when it began.
+/// Finished write, with what the engine knew when the write began.
 pub(crate) struct Ended<L: Logic> {
     pub(crate) key: L::Key,
-    /// Hash of the request, without the precondition.
+    /// Hash of the write's content, without its precondition.
     pub(crate) content: u64,
     pub(crate) attempt: Attempt,
     pub(crate) asked: Asked,
@@ -27,7 +28,7 @@ pub(crate) struct Ended<L: Logic> {
 }
 
 impl<L: Logic> Engine<L> {
-    /// Takes in the outcome of a write: first what it shows, then its retry, then which keys may continue.
+    /// Handles the outcome of a write: stores the object that the answer shows, plans the retry, and requeues keys that waited.
     pub(crate) fn on_ended(&mut self, mut ended: Ended<L>) {
         let target = target_of(&ended.request);
         let Some(source) = self.sources.get(&target.source) else {
@@ -82,7 +83,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
-        // The view of an unsubscribed source is empty, so there is no version to compare with.
+        // The view of an unsubscribed source is empty, so the answer has no known version to compare with.
         let Some(source) = self.sources.get_mut(&target.source).filter(|source| source.is_wanted()) else {
             return;
         };
@@ -90,7 +91,7 @@ impl<L: Logic> Engine<L> {
         match &ended.outcome.seen {
             Seen::Object(observed) => {
                 let is_held = source.versions.answered(observed.clone(), &mut news);
-                // A GET does not tell whether the object is all that the write would make of it.
+                // Only the answer to the write itself proves that a repetition changes nothing. A GET does not.
                 if is_held && ended.outcome.verdict == Verdict::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.name, ended.content);
                 }
@@ -121,7 +122,8 @@ impl<L: Logic> Engine<L> {
         let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
         let (class, retry_after) = match &ended.outcome.verdict {
             Verdict::Done => return self.retries.succeeded(&ended.key, &write),
-            // The next plan sees the conflicting change. If the answer showed nothing new, an immediate retry would fail again.
+            // After a conflict whose cause is now in the view, the next plan can succeed. If the answer showed nothing new, an
+            // immediate retry would fail again.
             Verdict::Conflict { .. } if self.held(target) != ended.held_before => (Class::Conflict, None),
             Verdict::Conflict { .. } => (Class::Ordinary, None),
             Verdict::Refused { .. } => (Class::Rejected, None),
@@ -138,7 +140,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Emits the Events for users about a write that failed.
+    /// Asks the agent for the Events about a write that failed, and records them.
     fn tell(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
         let records = match &ended.outcome.verdict {
             Verdict::Refused { status, reason, message } => {
@@ -160,7 +162,7 @@ impl<L: Logic> Engine<L> {
         let (verb, verdict) = (ended.request.verb.as_str(), &ended.outcome.verdict);
         self.metrics.wrote(cluster, kind, verb, verdict.as_str(), ended.outcome.took);
         let (namespace, name) = (&*ended.request.name.namespace, &*ended.request.name.name);
-        // A macro, because tracing wants the level of each line at compile time.
+        // A macro, because tracing needs the level of each log line at compile time.
         macro_rules! log {
             ($level:ident, $($why:ident,)? $text:literal) => {
                 tracing::$level!(cluster, kind, namespace, name, verb, $($why,)? $text)
@@ -189,7 +191,7 @@ impl<L: Logic> Engine<L> {
     }
 }
 
-/// Describes why a write failed. `None` if it succeeded.
+/// Describes a failed write for the agent. `None` if the write succeeded.
 fn failure<L: Logic>(spec: &SourceSpec<L>, ended: &Ended<L>) -> Option<Refusal<L::Source>> {
     match &ended.outcome.verdict {
         Verdict::Done => None,

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::logic::LaneId;
 
-/// Keys in flows. Flows take turns, a flow is first in, first out, and a key is in the queue at most once.
+/// Fair queue of keys in flows. Flows take turns, each flow is first in, first out, and a key is in the queue at most once.
 #[derive(Debug)]
 pub struct FairQueue<K> {
     lanes: BTreeMap<LaneId, VecDeque<K>>,
-    /// Flows that have keys, the next one first.
+    /// Flows that have keys, in the order of their turns.
     turns: VecDeque<LaneId>,
     members: BTreeSet<K>,
 }
@@ -37,12 +37,13 @@ impl<K: Clone + Ord> FairQueue<K> {
         self.members.contains(key)
     }
 
-    /// Takes the first key of the flow whose turn it is. That flow's next turn comes after those of all others.
+    /// Removes and returns the first key of the flow whose turn it is. That flow's next turn comes after those of all other
+    /// flows.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)
     }
 
-    /// Like [`FairQueue::pop`], among the flows that may go. The others keep their turns.
+    /// Like [`FairQueue::pop`], but only among the flows that may go now. The others keep their turns.
     pub fn pop_from(&mut self, may_go: impl Fn(LaneId) -> bool) -> Option<(LaneId, K)> {
         let turn = self.turns.iter().position(|lane| may_go(*lane))?;
         let lane = self.turns.remove(turn)?;
@@ -57,7 +58,7 @@ impl<K: Clone + Ord> FairQueue<K> {
         Some((lane, key))
     }
 
-    /// True if a flow that may go has a key.
+    /// True if one of the flows that may go now has a key.
     pub fn has(&self, may_go: impl Fn(LaneId) -> bool) -> bool {
         self.turns.iter().any(|lane| may_go(*lane))
     }
@@ -73,7 +74,7 @@ impl<K: Clone + Ord> FairQueue<K> {
     }
 }
 
-/// At most one time for each key.
+/// Timers of keys, at most one for each key.
 #[derive(Debug)]
 pub struct Timers<K, T> {
     by_key: BTreeMap<K, T>,
@@ -87,7 +88,7 @@ impl<K, T> Default for Timers<K, T> {
 }
 
 impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
-    /// Sets or clears the time of a key, and replaces an earlier one.
+    /// Sets the timer of a key, or clears it with `None`. Replaces an earlier time.
     pub fn set(&mut self, key: &K, at: Option<T>) {
         if let Some(old) = self.by_key.remove(key) {
             self.by_time.remove(&(old, key.clone()));
@@ -98,7 +99,7 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         }
     }
 
-    /// Takes the earliest key whose time has come.
+    /// Removes and returns the key with the earliest time, if that time has come.
     pub fn pop_due(&mut self, now: T) -> Option<K> {
         let (at, _) = self.by_time.first()?;
         if *at > now {
@@ -109,7 +110,7 @@ impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
         Some(key)
     }
 
-    /// Returns the earliest time.
+    /// Returns the earliest time of all timers.
     #[must_use]
     pub fn next(&self) -> Option<T> {
         self.by_time.first().map(|(at, _)| *at)
@@ -179,10 +180,10 @@ mod tests {
         assert_eq!(timers.next(), None);
     }
 
-    /// Between two turns of a flow that waits, every other flow has at most one turn.
+    /// Between two turns of a waiting flow, every other flow has at most one turn.
     #[test]
     fn lanes_take_turns() {
-        // So few keys that some are pushed twice.
+        // Few different keys, so that some are pushed twice.
         for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
             let mut queue = FairQueue::default();
             let mut lane_of = BTreeMap::new();
@@ -213,7 +214,7 @@ mod tests {
         });
     }
 
-    /// For any mix of pushes and pops, nothing is lost, nothing comes twice, and a flow is first in, first out.
+    /// For any mix of pushes and pops, no key is lost, none comes twice, and each flow is first in, first out.
     #[test]
     fn nothing_is_lost_and_nothing_comes_twice() {
         for_any(cases(256), 20, &vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200), |steps| {

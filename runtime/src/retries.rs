@@ -1,7 +1,8 @@
-//! Failed writes and their retry times, for each key and write: a verb on one object. Pure except for the passed time of
-//! tokio's clock.
+//! Failed writes and their retry times, for each key and write: a verb on one object. Pure except for readings of tokio's
+//! clock.
 //!
-//! A failure delays its write by a back-off, for any body: a body that contains the time differs in each plan. Two exceptions:
+//! A failure delays all retries of the same write by a back-off, whatever their content, because content with a timestamp
+//! differs in each plan. Two exceptions:
 //!
 //! - The first conflict of a streak causes no delay, because the next plan uses the newest state.
 //! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other
@@ -19,22 +20,23 @@ use crate::queue::Timers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// 409 whose cause is now known. The first of a streak does not wait, others wait as [`Class::Ordinary`].
+    /// Conflict (409) whose cause is now in the view. The first of a streak does not wait, further ones wait as
+    /// [`Class::Ordinary`].
     Conflict,
-    /// Failure that may pass by itself. 20 ms, doubling to 30 s.
+    /// Failure that may pass by itself. The wait is 20 ms, doubling to 30 s.
     Ordinary,
-    /// 403 and 404, which last until somebody acts. 1 s, doubling to 5 min.
+    /// 403 and 404, which last until somebody acts. The wait is 1 s, doubling to 5 min.
     Denied,
-    /// 400, 413, 415 and 422. Equal content waits 10 min, other content waits as [`Class::Ordinary`].
+    /// 400, 413, 415 and 422. A write with equal content waits 10 min, other content waits as [`Class::Ordinary`].
     Rejected,
 }
 
-/// Write, as failures remember it.
+/// Summary of a write that failed, to compare later writes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    /// Hash of the content, without the precondition and without times.
+    /// Hash of the write's content, without its precondition and without timestamps.
     pub(crate) content: u64,
-    /// Version of the target that the write was planned for. 0 for a create.
+    /// resourceVersion of the object that the write was planned for. 0 for a create.
     pub(crate) version: u64,
 }
 
@@ -50,9 +52,9 @@ struct Trouble {
     attempt: Attempt,
     class: Class,
     failures: u32,
-    /// End of the delay for any content.
+    /// Time until which no retry of this write is sent.
     until: Instant,
-    /// End of the delay for the same attempt. Not before `until`.
+    /// Time until which no retry with equal content for the same version is sent. Not before `until`.
     equal_until: Instant,
 }
 
@@ -61,20 +63,21 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         Self { troubles: BTreeMap::new(), timers: Timers::default(), jitter }
     }
 
-    /// Returns until when a write is delayed, if it is.
+    /// Returns the end of a write's delay after its earlier failures, if it is delayed.
     pub(crate) fn held_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
         let trouble = self.troubles.get(key)?.get(write)?;
         let until = if trouble.attempt == attempt { trouble.equal_until } else { trouble.until };
         (until > now).then_some(until)
     }
 
-    /// True for the first failure of a streak, and for one of another class or content than the previous one.
+    /// True if the agent must hear of this failure: the first of a streak, or of another class or content than the previous
+    /// one.
     pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
         let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
     }
 
-    /// Takes a failed write. `retry_after` is the shortest wait that the server asked for.
+    /// Remembers a failed write and returns its delay. `retry_after` is the shortest wait that the server asked for.
     pub(crate) fn failed(
         &mut self,
         key: &K,
@@ -109,7 +112,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// Forgets 403 and 404 of a key, because what it waited for may now exist.
+    /// Forgets the 403 and 404 failures of a key, because the missing object or right may now exist.
     pub(crate) fn clear_denied(&mut self, key: &K) {
         if let Some(troubles) = self.troubles.get_mut(key) {
             troubles.retain(|_, trouble| trouble.class != Class::Denied);
@@ -119,7 +122,8 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// Takes the result of planning a key. `wanted` has each planned write and the end of its delay, if any.
+    /// Updates the remembered failures after a key was planned. `wanted` has each planned write and the end of its delay, if
+    /// any.
     ///
     /// Forgets a write that is no longer planned, but only after its back-off. A plan that drops a write and adds it again
     /// therefore cannot avoid the back-off.
@@ -136,7 +140,7 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         self.timers.set(key, next);
     }
 
-    /// Takes a key whose wait is over.
+    /// Removes and returns a key whose retry is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<K> {
         self.timers.pop_due(now)
     }
@@ -162,7 +166,7 @@ mod tests {
         Retries::new(Jitter::new(7))
     }
 
-    /// Returns the delay of a write.
+    /// Returns how long a write is still delayed.
     fn wait(retries: &Retries<&'static str, &'static str>, attempt: Attempt, now: Instant) -> Duration {
         retries.held_until(&"key", &"write", attempt, now).map_or(Duration::ZERO, |until| until - now)
     }

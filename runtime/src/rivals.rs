@@ -1,4 +1,4 @@
-//! Other writers of an object, according to its `metadata.managedFields`: those who undo what this agent writes.
+//! Other writers of an object, read from its `metadata.managedFields`: those who undo what this agent writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::slots::{ClusterIndex, Target};
 use crate::tasks::unless_panicked;
 use crate::writer;
 
-/// Fight that has begun, its cluster, and the other writer.
+/// Result of a lookup: the cluster, the fight that has begun, and the name of the other writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Fight whose other writer is not known yet.
+/// Fight whose other writer is still to be looked up.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
-/// GETs of objects in a fight. Each cluster has a limit, because each GET takes a connection.
+/// Lookups (GETs) of objects in a fight. Each cluster has a limit, because each GET takes a connection.
 pub(crate) struct Inquiries<L: Logic> {
     under_way: JoinSet<Inquired<L>>,
     of_clusters: Vec<OfCluster<L>>,
@@ -30,7 +30,7 @@ pub(crate) struct Inquiries<L: Logic> {
 
 struct OfCluster<L: Logic> {
     under_way: usize,
-    /// Fights that wait for a GET, each once.
+    /// Fights that wait for their GET, at most one entry for each object.
     waiting: BTreeMap<Target<L::Source>, Waiting<L>>,
 }
 
@@ -40,7 +40,7 @@ impl<L: Logic> Inquiries<L> {
         Self { under_way: JoinSet::new(), of_clusters: (0..clusters).map(of_cluster).collect() }
     }
 
-    /// Looks up the other writer in a fight, now or when its turn comes.
+    /// Looks up the other writer in a fight with a GET, at once or when the cluster has a free lookup.
     pub(crate) fn ask(&mut self, cluster: ClusterIndex, spec: Arc<SourceSpec<L>>, turn: Turn<L::Key, L::Source>) {
         self.of_clusters[cluster].waiting.insert(turn.target, (spec, turn.key));
         self.begin(cluster);
@@ -59,13 +59,13 @@ impl<L: Logic> Inquiries<L> {
         });
     }
 
-    /// Starts the next GET of this cluster after one has ended.
+    /// Starts the next waiting GET of this cluster after one has ended.
     fn ended(&mut self, cluster: ClusterIndex) {
         self.of_clusters[cluster].under_way -= 1;
         self.begin(cluster);
     }
 
-    /// Cancels the lookup of a fight that is over. Returns true if it still waited, so its start was never reported.
+    /// Cancels the lookup for a fight that is over. Returns true if it had not started, so that the fight was never reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -100,7 +100,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports a fight that has begun, with its other writer, or that is over.
+    /// Reports to the agent that a fight has begun (`by` names the other writer) or is over (`by` is `None`).
     fn tell_of_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;
@@ -133,7 +133,7 @@ impl<L: Logic> Engine<L> {
     }
 }
 
-/// Entry of `metadata.managedFields`.
+/// Entry of `metadata.managedFields`: a field manager and the fields that it set.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Managed {
@@ -143,7 +143,8 @@ struct Managed {
     fields: Value,
 }
 
-/// Field managers of the agents. The other agent sets finalizers on the same objects, so it is seldom the one that undoes.
+/// Field managers of fleetnet's own agents. The other agent sets finalizers on the same objects, so it is seldom the one that
+/// undoes a write.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
 /// Names the field managers other than `own` and the fields that they set, the latest first. The other agent is named only if
@@ -196,7 +197,7 @@ fn said(other: &Managed) -> String {
     }
 }
 
-/// Quotes the name of a field manager. Its writer chooses it, so it is cut.
+/// Quotes the name of a field manager, cut to a limit, because any writer can choose a long name.
 fn quoted(manager: &str) -> String {
     let mut quoted = format!("{manager:?}");
     if quoted.len() > RIVAL_NAME_BYTES + 2 {
@@ -206,12 +207,12 @@ fn quoted(manager: &str) -> String {
     quoted
 }
 
-/// True if this can be the name of a field of a Kubernetes object. A writer can put other texts into `managedFields`.
+/// True if this text can be the name of a field of a Kubernetes object. A writer can put any text into `managedFields`.
 fn is_field(name: &str) -> bool {
     name.len() <= RIVAL_FIELD_BYTES && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Returns the fields of a set in the form FieldsV1: `f:endpoints` is the field `endpoints`.
+/// Returns the entries of a field set in the form FieldsV1, where `f:endpoints` means the field `endpoints`.
 fn entries(fields: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let fields = fields.as_object().into_iter().flatten();
     fields.filter_map(|(name, below)| Some((name.strip_prefix("f:")?, below)))

@@ -1,4 +1,4 @@
-//! Runs an agent: its watches, the engine, leader election, and the order in which they end.
+//! Runs an agent: its watches, the engine and leader election. Stops them in the right order.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ pub struct Runner<L: Logic> {
     status: channel::Sender<Vec<SourceStatus>>,
 }
 
-/// State of one source's view, for readiness and for people.
+/// State of the agent's view of one source, for `/readyz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
     pub cluster: String,
     pub resource: Resource,
-    /// True if the agent works without it.
+    /// True if the agent works without this source.
     pub optional: bool,
     pub state: WatchState,
 }
@@ -53,7 +53,7 @@ impl SourceStatus {
 /// Reason why an agent ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Another process may lead now, so this one must not write any more.
+    /// Another process may lead now, so this one must stop writing.
     #[error(
         "leadership was lost: another instance may have taken the Lease, or it could not be renewed in time; this process ends so that it starts anew as a candidate"
     )]
@@ -82,26 +82,25 @@ impl<L: Logic> Runner<L> {
         self
     }
 
-    /// Seeds random numbers: timeouts of watches and jitter. Instances of an agent should have different seeds.
+    /// Seeds random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Returns the state of each source, as it changes. Empty until [`Runner::run`].
+    /// Returns a channel with the state of each source, updated at each change. Empty until [`Runner::run`].
     #[must_use]
     pub fn status(&self) -> channel::Receiver<Vec<SourceStatus>> {
         self.status.subscribe()
     }
 
-    /// Runs until a stop is requested or leadership is lost.
+    /// Runs the agent until a stop is requested or leadership is lost.
     ///
-    /// In both cases it plans nothing more, gives the writes in flight [`crate::limits::DRAIN_TIMEOUT`] to end, and then
+    /// In both cases the agent plans nothing more, gives the writes in flight [`crate::limits::DRAIN_TIMEOUT`] to end, and then
     /// releases the Leases.
     ///
-    /// # Errors
-    /// If it ended for another reason than a request to stop.
+    /// # Errors If it ended for another reason than a request to stop.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
@@ -140,21 +139,21 @@ impl<L: Logic> Runner<L> {
     }
 }
 
-/// Never returns.
+/// Waits for a panic in one of the watches and resumes it. Never returns otherwise.
 async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
     ended_well(watches).await;
     std::future::pending().await
 }
 
-/// Waits for all watches. A panic in one ends the agent, which otherwise would miss events without noticing.
+/// Waits until all watches have ended. A panic in one ends the agent, which otherwise would miss events without noticing.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
-        // One that is cancelled belongs to an agent that stops.
+        // A cancelled watch belongs to an agent that stops, which is no error.
         let _ = unless_panicked(ended);
     }
 }
 
-/// Posts the remaining Events. Events are best effort: those that are not posted in time are dropped.
+/// Posts the queued Kubernetes Events for at most `within`, and drops the rest: Events are best effort.
 async fn flush(posting: JoinHandle<()>, within: Duration) {
     let abort = posting.abort_handle();
     if timeout(within, posting).await.is_err() {
@@ -164,11 +163,11 @@ async fn flush(posting: JoinHandle<()>, within: Duration) {
 
 type ElectionTask = JoinHandle<Result<(), LeaseError>>;
 
-/// Election, or its replacement for an agent without a Lease.
+/// Running leader election, or its replacement for an agent without a Lease.
 struct Election {
     leadership: channel::Receiver<Leadership>,
     task: Option<(oneshot::Sender<()>, ElectionTask)>,
-    /// Keeps the channel of an agent without a Lease open, because a closed channel means that the election died.
+    /// Sender of an agent without a Lease. Kept because a closed channel means that the election task died.
     _alone: Option<channel::Sender<Leadership>>,
 }
 
@@ -183,13 +182,14 @@ impl Election {
         Self { leadership, task: Some((release, task)), _alone: None }
     }
 
-    /// Releases the Leases. If writes may still be in flight, the Leases are left to expire.
+    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are left to
+    /// expire.
     async fn end(self, drained: bool) -> Result<(), LeaseError> {
         let Some((release, task)) = self.task else {
             return Ok(());
         };
         if drained {
-            // A finished election has no receiver.
+            // Sending fails if the election task has already finished, which is fine.
             let _ = release.send(());
         } else {
             drop(release);

@@ -1,4 +1,4 @@
-//! A whole agent in one process: watches, Lease, engine and writes, against one server that the test plays.
+//! Tests of a whole agent in one process: watches, Lease, engine and writes, against a server that the test plays.
 
 #![expect(
     clippy::disallowed_types,
@@ -21,7 +21,7 @@ use super::*;
 use crate::client::Cluster;
 use crate::toy::{Copier, START, Source, decode, failure};
 
-/// Requests to the server: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
+/// Log of the requests to the server: `WATCH wishes`, `POST copies/a`, `PUT leases/toy holder`, …
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn ends_list(version: &str) -> Value {
@@ -49,7 +49,7 @@ fn json_body(body: &Value) -> AnyBody {
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
-/// Deviations of the server from a normal one.
+/// Behaviour of the test server that differs from a normal one.
 #[derive(Clone, Copy, Default)]
 struct Unusual {
     lease_holder: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! Request to stop, from SIGTERM, SIGINT or a trigger, to everything that runs.
+//! Shutdown request, from SIGTERM, SIGINT or a trigger. Every part of the process can wait for it.
 
 use std::io;
 
@@ -11,16 +11,16 @@ use tokio::{
 // no limit: an exit code
 const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 
-/// Tells whether a stop is requested. Clones share the state.
+/// Receiving side of a shutdown request. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
-/// Requests a stop. Dropping it without [`ShutdownTrigger::request`] requests nothing.
+/// Sending side of a shutdown request. Dropping it without [`ShutdownTrigger::request`] requests nothing.
 #[derive(Debug)]
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
 impl Shutdown {
-    /// Returns a shutdown that only its trigger requests.
+    /// Returns a shutdown that only the returned trigger can request.
     #[must_use]
     pub fn new() -> (ShutdownTrigger, Shutdown) {
         let (sender, receiver) = watch::channel(false);
@@ -63,14 +63,14 @@ impl Shutdown {
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|requested| *requested).await.is_err() {
-            // The trigger was dropped without a request, so no request can come.
+            // The trigger was dropped without a request, so none can come: wait forever.
             std::future::pending::<()>().await;
         }
     }
 }
 
 impl ShutdownTrigger {
-    /// Asks everything that has the [`Shutdown`] to stop. A second call changes nothing.
+    /// Requests the stop. A second call changes nothing.
     pub fn request(&self) {
         self.0.send_replace(true);
     }

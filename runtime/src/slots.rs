@@ -1,6 +1,6 @@
-//! Admission of writes: one write in flight per target, a limit per cluster and per flow, and the keys that wait. Pure.
+//! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Pure.
 //!
-//! A key whose target is busy waits for that target. A key whose cluster or flow is full waits for that cluster, in its flow.
+//! A key whose object is busy waits for that object. A key whose cluster or flow is full waits for that cluster, in its flow.
 //!
 //! A free slot is reserved for the key that has waited for it, so no later key can take it. A cluster that is down fills only
 //! its own slots, and a full flow does not delay others.
@@ -15,14 +15,14 @@ use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
 use crate::logic::LaneId;
 use crate::queue::FairQueue;
 
-/// Object that a write changes.
+/// Object that a write changes: its source (cluster and kind) and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target<S> {
     pub(crate) source: S,
     pub(crate) name: ObjectName,
 }
 
-/// Number of a cluster of this engine.
+/// Index of a cluster in this engine's list of clusters.
 pub(crate) type ClusterIndex = usize;
 
 /// Flow in which a key waits, and how many of its writes may be in flight at once in one cluster.
@@ -35,34 +35,34 @@ pub(crate) struct Lane {
 #[derive(Debug)]
 pub(crate) struct Slots<K, T> {
     clusters: Vec<Cluster<K>>,
-    /// Targets with a write in flight.
+    /// Objects with a write in flight. A second write to the same object waits until the first has ended.
     busy: BTreeMap<T, Busy<K>>,
-    /// Time between writes to one cluster at the ceiling.
+    /// Shortest average time between two writes to one cluster, at the maximum rate.
     interval: Duration,
 }
 
 #[derive(Debug)]
 struct Busy<K> {
     lane: LaneId,
-    /// Keys that wait for the target.
+    /// Keys that wait until the write in flight to this object has ended.
     waiting: BTreeSet<K>,
 }
 
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
-    /// Keys that were requeued for a free slot and are not planned yet.
+    /// Keys that were requeued with a free slot reserved for them, and are not planned yet.
     reserved: BTreeMap<K, LaneId>,
     waiting: FairQueue<K>,
-    /// Slots in flight or reserved, for each flow with a limit of its own.
+    /// Used and reserved slots of each flow that has a limit of its own.
     limited: BTreeMap<LaneId, Share>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// Time of the next write at an even rate at the ceiling. Writes of [`WRITE_BURST`] may be sent before it.
+    /// Time of the next write if writes are sent evenly at the maximum rate. Writes of [`WRITE_BURST`] may be sent before it.
     due: Option<Instant>,
 }
 
-/// Share of a flow in a cluster's slots.
+/// Slots of this cluster that one flow uses, and the most that it may use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: usize,
@@ -70,7 +70,7 @@ struct Share {
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
-    /// Returns empty slots. `writes_per_second` is the ceiling for each cluster, at least 1.
+    /// Returns slots that are all free. `writes_per_second` is the maximum rate for each cluster, at least 1.
     pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
         let cluster = || Cluster {
             in_flight: 0,
@@ -92,14 +92,14 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.busy.contains_key(target)
     }
 
-    /// Requeues the key when the write in flight for the target ends.
+    /// Queues the key until the write in flight to the object ends.
     pub(crate) fn wait_for_target(&mut self, target: &T, key: &K) {
         if let Some(busy) = self.busy.get_mut(target) {
             busy.waiting.insert(key.clone());
         }
     }
 
-    /// Takes a slot for a write. If none is free, the key waits for one and the result is false.
+    /// Takes a slot for a write to the object. If none is free, queues the key for one and returns false.
     pub(crate) fn begin(&mut self, cluster: ClusterIndex, target: &T, lane: Lane, key: &K, now: Instant) -> bool {
         let slots = &mut self.clusters[cluster];
         slots.limit(lane);
@@ -117,7 +117,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         true
     }
 
-    /// Ends a write. Returns the keys that waited for its target.
+    /// Frees the slot of a write that has ended. Returns the keys that waited for its object.
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
         let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
@@ -125,20 +125,20 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         busy.waiting
     }
 
-    /// Releases what was reserved for a key and not used. Call it when the key has been planned.
+    /// Releases a slot that was reserved for a key and not used. Called when the key has been planned.
     pub(crate) fn planned(&mut self, key: &K) {
         for cluster in &mut self.clusters {
             cluster.give_back(key);
         }
     }
 
-    /// Sends nothing to the cluster until then.
+    /// Sends no write to the cluster until this time.
     pub(crate) fn pause(&mut self, cluster: ClusterIndex, until: Instant) {
         let paused_until = &mut self.clusters[cluster].paused_until;
         *paused_until = (*paused_until).max(Some(until));
     }
 
-    /// Returns keys that waited for a cluster and may be planned now, each with a reserved slot.
+    /// Returns keys that waited for a slot of a cluster and may be planned now, each with a reserved slot.
     pub(crate) fn wake(&mut self, now: Instant) -> Vec<K> {
         let mut woken = Vec::new();
         for cluster in &mut self.clusters {
@@ -201,7 +201,7 @@ impl<K: Clone + Ord> Cluster<K> {
         }
     }
 
-    /// Returns true if a slot was reserved for the key.
+    /// Releases the slot reserved for the key. Returns true if there was one.
     fn give_back(&mut self, key: &K) -> bool {
         let lane = self.reserved.remove(key);
         if let Some(lane) = lane {
@@ -218,14 +218,14 @@ impl<K: Clone + Ord> Cluster<K> {
         self.resumes_at().is_some_and(|at| at > now)
     }
 
-    /// Returns when the server's pause and the ceiling allow the next write.
+    /// Returns the time from which the server's pause and the maximum rate allow the next write.
     fn resumes_at(&self) -> Option<Instant> {
         let below_ceiling = self.due.and_then(|due| due.checked_sub(WRITE_BURST));
         self.paused_until.max(below_ceiling)
     }
 }
 
-/// True if a flow may have one more write in flight.
+/// True if the flow's own limit allows one more write in flight.
 fn has_room(limited: &BTreeMap<LaneId, Share>, lane: LaneId) -> bool {
     limited.get(&lane).is_none_or(|share| share.taken < share.most)
 }
@@ -242,7 +242,7 @@ mod tests {
         Lane { id: LaneId(number), most_in_flight: usize::MAX }
     }
 
-    /// Returns slots of two clusters. The hub is full with writes of keys from 1000 on.
+    /// Returns slots of two clusters, the hub and a member. All slots of the hub are in use by writes of keys from 1000 on.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {

@@ -1,4 +1,4 @@
-//! Bearer tokens from a file, which may appear late and rotate. A token that the server rejects is read again.
+//! Bearer tokens from a file that may appear late and rotate. After the server rejects a token, the file is read again.
 
 use std::{
     io,
@@ -16,51 +16,52 @@ use tower::{BoxError, Layer, Service};
 
 use crate::limits::{TOKEN_FILE_BYTES, TOKEN_READ_TIMEOUT, TOKEN_REREAD_AFTER};
 
-/// Reason why there is no token now. The request was not sent and may be retried.
+/// Reason why no token is available. The request was not sent and may be retried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
-    /// The file is not readable, most often because it does not exist yet.
+    /// The token file cannot be read, most often because it does not exist yet.
     #[error(
         "the bearer token file {path} cannot be read: {cause}; the request is tried again, check that the token is mounted there",
         path = path.display()
     )]
     Unreadable { path: PathBuf, cause: io::Error },
-    /// The content of the file is not a token.
+    /// The content of the token file is not a token.
     #[error("the bearer token file {path} holds no token: {why}", path = path.display())]
     Malformed { path: PathBuf, why: &'static str },
 }
 
-/// Token of one file, shared by all requests to a cluster.
+/// Token from one file, shared by all requests to a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenFile(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// Locked while the file is read, so that many requests at once cost one read.
+    /// Last token that was read. Locked while the file is read, so that many requests at once cost one read.
     held: Mutex<Option<Held>>,
 }
 
 #[derive(Clone, Debug)]
 struct Held {
-    /// `Bearer …`, marked sensitive.
+    /// Header value `Bearer …`, marked sensitive so that it is never logged.
     header: HeaderValue,
     read_at: Instant,
 }
 
 impl TokenFile {
-    /// Returns a token file, which need not exist yet.
+    /// Returns a token that is read from this file when first used. The file need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self(Arc::new(Shared { path, held: Mutex::new(None) }))
     }
 
-    /// Returns the current `Authorization` header.
+    /// Returns the `Authorization` header with the present token.
     async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut held = self.0.held.lock().await;
         match &*held {
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
-                // A token that is being replaced may be missing for a moment. The old one is still the best guess.
+                // While a token is being replaced, its file may be missing for a moment. The old token is then still the best
+                // one.
                 let header = match read_token(&self.0.path).await {
                     Ok(header) => header,
                     Err(error) => {
@@ -79,13 +80,13 @@ impl TokenFile {
         }
     }
 
-    /// Returns the header to send after the server rejected this one. `None` if the file has no other token.
+    /// Returns the header to retry with after the server rejected `refused`. `None` if the file has no other token.
     async fn header_after(&self, refused: &HeaderValue) -> Option<HeaderValue> {
         let mut held = self.0.held.lock().await;
         if let Some(current) = &*held
             && current.header != refused
         {
-            // Another request has failed with this token and has read the file since.
+            // Another request has failed with this token and has read the file again since.
             return Some(current.header.clone());
         }
         match read_token(&self.0.path).await {
@@ -150,7 +151,7 @@ impl<S> Layer<S> for TokenLayer {
     }
 }
 
-/// See [`TokenLayer`].
+/// Service of [`TokenLayer`].
 #[derive(Clone, Debug)]
 pub(crate) struct TokenService<S> {
     inner: S,
@@ -174,7 +175,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let replacement = self.inner.clone();
-        // The clone has not been polled ready; the original has.
+        // The original service has been polled ready, its clone has not, so the original sends this request.
         let ready = std::mem::replace(&mut self.inner, replacement);
         Box::pin(send_with_token(ready, self.token.clone(), request))
     }
@@ -208,7 +209,7 @@ where
     })
 }
 
-/// Returns a copy of a request to send once more. `None` if its body is a stream, which this crate never sends.
+/// Returns a copy of a request, to send it a second time. `None` if its body is a stream, which this crate never sends.
 fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();
@@ -230,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// Server that accepts one token only, and remembers the tokens and bodies it received.
+    /// Test server that accepts only one token, and remembers the tokens and bodies it received.
     #[derive(Clone, Default)]
     struct Server(Arc<StdMutex<ServerState>>);
 

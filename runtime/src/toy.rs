@@ -1,5 +1,4 @@
-//! Parts for tests of the engine: a toy agent that copies objects, two servers in memory with faults, and a world that connects
-//! them.
+//! Test kit of the engine: a toy agent that copies objects, two servers in memory with faults, and a world that connects them.
 //!
 //! The test plays the watches, so it decides which event comes when.
 
@@ -43,7 +42,7 @@ use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Watched sources: requested copies and local copies in the member, copies and Namespaces in the hub.
+/// Sources of the toy agent. Member cluster: requested copies (`Wish`) and `Local` copies. Hub: `Copy` and `Namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Wish,
@@ -75,13 +74,13 @@ pub(crate) struct Thing {
     pub(crate) version: u64,
     pub(crate) value: String,
     pub(crate) deleting: bool,
-    /// Requested copy: true if it also has a local copy.
+    /// In a `Wish`: true to keep a second copy in the member cluster.
     pub(crate) local: bool,
-    /// Requested copy: name of the copy, if it differs.
+    /// In a `Wish`: name of the copy, if it differs from the Wish's name.
     pub(crate) into: Option<String>,
-    /// Requested copy: when to plan again.
+    /// In a `Wish`: time at which the toy agent must plan again.
     pub(crate) again: Option<Timestamp>,
-    /// Requested copy: true if its writes contain the time.
+    /// In a `Wish`: true if the agent puts the present time into the copy.
     pub(crate) stamped: bool,
 }
 
@@ -99,7 +98,7 @@ impl Thing {
         }
     }
 
-    /// True if both are equal except for the version.
+    /// True if both objects are equal except for the resourceVersion.
     fn says_the_same(&self, other: &Self) -> bool {
         Self { version: 0, ..self.clone() } == Self { version: 0, ..other.clone() }
     }
@@ -122,10 +121,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
     Ok(thing.observed())
 }
 
-/// Value that makes the toy agent plan two writes to one object: a bug.
+/// Value of a `Wish` for which the toy agent plans two writes to one object, which is a bug.
 pub(crate) const WRITTEN_TWICE: &str = "written twice";
 
-/// Calls that the toy agent has received.
+/// Log of the calls that the toy agent has received from the engine.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) plans: Vec<String>,
@@ -133,35 +132,35 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) refused: Vec<String>,
     pub(crate) failed: Vec<String>,
-    /// Failed writes, with their status.
+    /// Calls of `not_done`: failed writes, with their status.
     pub(crate) not_done: Vec<String>,
-    /// Steps of the wall clock, in microseconds.
+    /// Calls of `clock_set`: steps of the wall clock, in microseconds.
     pub(crate) clock_set: Vec<i64>,
-    /// Fights that have begun, `… with somebody`, and `… is over`.
+    /// Calls of `fight`: `… with somebody` for one that began, and `… is over`.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) unreadable: Vec<String>,
-    /// Sources without a subscription. Set by the test; the engine sees it at its next turn.
+    /// Sources that the agent does not subscribe to. The test sets them; the engine sees the change at its next turn.
     pub(crate) unwanted: BTreeSet<Source>,
-    /// Relist epoch of each source, and the finished relists.
+    /// Relist epoch of each source, and the relists that have finished.
     pub(crate) readings: BTreeMap<Source, u64>,
     pub(crate) read_anew: Vec<Source>,
-    /// Names in `Applied` changes, each time.
+    /// Name of the object in each `Applied` change, repetitions included.
     pub(crate) applied: Vec<String>,
-    /// Writes that were sent, and how they ended, with the number of objects reported by then.
+    /// Calls of `begun` and `ended`: writes that were sent and how they ended, with the number of objects reported by then.
     pub(crate) begun: Vec<String>,
     pub(crate) ended: Vec<(String, WriteEnd, usize)>,
-    /// Number of plans made before each call that reports leadership.
+    /// Number of plans made before each call of `leads`.
     pub(crate) led_after_plans: Vec<usize>,
-    /// Key that the agent requests to plan then.
+    /// Key that the agent asks to plan when it starts to lead.
     pub(crate) to_plan_when_it_leads: Option<String>,
-    /// Connection states that it received for each watch.
+    /// Calls of `in_touch`: whether each watch is connected.
     pub(crate) touch: Vec<(Source, bool)>,
-    /// Content of its final write, if it has one.
+    /// Content of the agent's final write before it stops, if it has one.
     pub(crate) last_word: Option<&'static str>,
 }
 
-/// Keeps a copy of each requested object in the hub, and in the member if requested.
+/// Toy agent: keeps a copy of each requested object in the hub, and a second one in the member cluster if requested.
 #[derive(Default)]
 pub(crate) struct Copier {
     things: BTreeMap<(Source, String), Thing>,
@@ -228,7 +227,7 @@ impl Copier {
     }
 }
 
-/// Marks a plan, so that it is recorded.
+/// Effect of each plan of the toy agent, so that the test sees that the plan was made.
 #[derive(Debug)]
 pub(crate) struct Planned;
 
@@ -402,34 +401,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Fault of a server.
+/// Fault of a simulated server.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// Answers this and does nothing.
+    /// Answers with this status, headers and body, and does nothing.
     Answer(u16, &'static [(&'static str, &'static str)], Value),
     /// Does nothing and never answers.
     Hang,
     /// Executes the request and never answers.
     DoAndHang,
-    /// Does nothing and cuts the connection.
+    /// Does nothing and closes the connection.
     Cut,
-    /// Executes the request and cuts the connection.
+    /// Executes the request and closes the connection without an answer.
     DoAndCut,
     /// Executes the request and answers 500.
     DoAndFail,
-    /// No connection.
+    /// Accepts no connection.
     Refuse,
-    /// Executes the request at once and answers after this time.
+    /// Executes the request at once and answers after this duration.
     Late(Duration),
-    /// Shows the fault after this time.
+    /// Waits for this duration, then does what the other fault says.
     After(Duration, Box<Fault>),
-    /// Drops `spec.value`.
+    /// Drops `spec.value` of a written object, as a CRD without that field does.
     Prune,
-    /// Answers deletes with an object that a finalizer keeps.
+    /// Keeps a deleted object, as if it had a finalizer, and answers with it.
     Linger,
 }
 
-/// Server in memory. Clones are the same server.
+/// Simulated API server in memory. Clones are the same server.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Mutex<State>>);
 
@@ -437,10 +436,10 @@ struct State {
     revision: u64,
     uids: u64,
     objects: BTreeMap<String, Value>,
-    /// Events that the test has not yet taken for the watches.
+    /// Watch events that the test has not yet delivered to the engine.
     events: VecDeque<(Source, WatchEvent<Thing>)>,
     log: Vec<(Duration, String)>,
-    /// GETs without an answer yet, and the highest number of them at once.
+    /// Number of GETs that wait for an answer, and its highest value so far.
     gets: (usize, usize),
     faults: Vec<(Method, String, usize, Fault)>,
     begun: Instant,
@@ -481,7 +480,7 @@ impl Server {
         lock(&self.0).log.iter().map(|(_, line)| line.clone()).collect()
     }
 
-    /// Returns the same with the milliseconds since the start.
+    /// Returns the log with the milliseconds since the start.
     pub(crate) fn timed_log(&self) -> Vec<(u128, String)> {
         lock(&self.0).log.iter().map(|(at, line)| (at.as_millis(), line.clone())).collect()
     }
@@ -499,7 +498,7 @@ impl Server {
         lock(&self.0).objects.get(path).map(|object| object["spec"]["value"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Creates or changes an object as another client.
+    /// Creates or changes an object as another client does. Returns the new version.
     pub(crate) fn put(&self, source: Source, name: &str, value: &str) -> u64 {
         let mut state = lock(&self.0);
         let path = path_of(source, name);
@@ -515,12 +514,12 @@ impl Server {
         state.revision
     }
 
-    /// Deletes an object as another client.
+    /// Deletes an object as another client does.
     pub(crate) fn delete(&self, source: Source, name: &str) {
         lock(&self.0).remove(source, &path_of(source, name));
     }
 
-    /// Takes the events for the watches.
+    /// Removes and returns the watch events that the test has not delivered yet.
     pub(crate) fn take_events(&self) -> Vec<(Source, WatchEvent<Thing>)> {
         lock(&self.0).events.drain(..).collect()
     }
@@ -695,7 +694,7 @@ impl State {
             return failure(409, "Conflict", "the object has been modified", (source.resource().plural, ""));
         }
         if prune || object["spec"]["value"] == body["spec"]["value"] {
-            // A patch that changes nothing keeps the version.
+            // As on a real server, a patch that changes nothing keeps the resourceVersion.
             return (200, object);
         }
         object["spec"]["value"] = body["spec"]["value"].clone();
@@ -734,7 +733,7 @@ impl State {
     }
 }
 
-/// Engine with its two servers. Time is virtual and moves only in [`World::pass`].
+/// Engine with the toy agent and two simulated servers. Time is virtual and moves only in [`World::pass`].
 pub(crate) struct World {
     pub(crate) hub: Server,
     pub(crate) member: Server,
@@ -806,13 +805,13 @@ impl World {
         self.send_of_round(1, source, event).await;
     }
 
-    /// Sends an event from a watch of this subscription round.
+    /// Sends an event to the engine as a watch of this subscription round does.
     pub(crate) async fn send_of_round(&self, round: u64, source: Source, event: WatchEvent<Thing>) {
         let message = WatchMessage { source, round, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");
     }
 
-    /// Sends an empty list for every source.
+    /// Sends an empty list for every source, so that all views are complete.
     pub(crate) async fn complete(&mut self) {
         for source in Source::ALL {
             self.send(source, WatchEvent::ListStarted).await;
@@ -820,7 +819,7 @@ impl World {
         }
     }
 
-    /// Sends this requested copy as an event, with the next version.
+    /// Sends this `Wish` to the engine as a watch event, with the next version.
     pub(crate) async fn wish_thing(&mut self, wish: Thing) {
         self.wish_version += 1;
         let version = self.wish_version + 1;
@@ -838,14 +837,14 @@ impl World {
         self.send(Source::Wish, WatchEvent::Deleted { name, uid, resource_version }).await;
     }
 
-    /// Sends the events of both servers since the last call.
+    /// Delivers to the engine the watch events of both servers since the last call.
     pub(crate) async fn bring_events(&self) {
         for (source, event) in self.hub.take_events().into_iter().chain(self.member.take_events()) {
             self.send(source, event).await;
         }
     }
 
-    /// Lets this many milliseconds of virtual time pass, with all that happens in them.
+    /// Advances virtual time by this many milliseconds, and lets everything happen that is due in it.
     pub(crate) async fn pass(&self, milliseconds: u64) {
         sleep(Duration::from_millis(milliseconds)).await;
     }

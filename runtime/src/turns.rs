@@ -1,4 +1,4 @@
-//! Drives the engine: takes inputs, plans while it leads, waits for the next input, and drains at the end.
+//! Loop of the engine: handles inputs, plans while it leads, waits for the next input, and drains writes at the end.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::tasks::unless_panicked;
 use crate::watch::WatchMessage;
 use crate::writer;
 
-/// Inputs of the engine besides its own writes and timers.
+/// Inputs of the engine from outside: watch messages, leadership and the stop request.
 pub(crate) struct Inputs<L: Logic> {
     pub(crate) messages: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
     pub(crate) leadership: watch::Receiver<Leadership>,
     pub(crate) shutdown: Shutdown,
 }
 
-/// Reason why the engine stopped.
+/// Reason why the engine's loop stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Requested,
@@ -31,16 +31,16 @@ pub(crate) enum Stop {
     WatchesEnded,
 }
 
-/// Result of the engine's run.
+/// Result of the engine's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub(crate) stop: Stop,
-    /// True if no write of this process is still in flight.
+    /// True if no write of this process is in flight any more, so that the Leases may be released.
     pub(crate) drained: bool,
 }
 
 impl<L: Logic> Engine<L> {
-    /// Runs until it must stop, then waits for the writes in flight.
+    /// Runs the engine's loop until it must stop, then waits for the writes in flight.
     pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> Finished {
         let stop = loop {
             if let Some(stop) = inputs.stop() {
@@ -57,7 +57,7 @@ impl<L: Logic> Engine<L> {
             let demand_changed = self.follow_demand();
             self.report();
             if demand_changed || !self.dirty.is_empty() || leads && self.slots.can_wake(Instant::now()) {
-                // On a single thread, writers and watches must get their turn too.
+                // On a single thread, the tasks of writes and watches must get a turn between two plans.
                 yield_now().await;
                 continue;
             }
@@ -72,7 +72,7 @@ impl<L: Logic> Engine<L> {
         Finished { stop, drained }
     }
 
-    /// Takes all outcomes and as many watch messages as a turn allows, so that a burst costs one plan per key.
+    /// Handles all finished writes and as many watch messages as a turn allows, so that a burst costs one plan per key.
     fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);
@@ -112,13 +112,13 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the next input of any kind and takes it.
+    /// Waits for the next input or timer and handles it.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
         let wake_at = self.next_timer(leads);
         tokio::select! {
             biased;
             () = inputs.shutdown.requested() => {}
-            // Without the task that renews the Lease, the process must not believe that it leads.
+            // If the task that renews the Lease is gone, the process must not believe that it leads.
             changed = inputs.leadership.changed() => if changed.is_err() {
                 return Some(Stop::LeadershipLost);
             },
@@ -152,7 +152,7 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the writes in flight, so that none of them lands after another process has taken over.
+    /// Waits for the writes in flight, so that none of them is executed after another process has taken over.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !self.writes.is_empty() {

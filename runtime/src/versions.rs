@@ -11,7 +11,7 @@
 //! - A list is only valid for its own version. An object whose known version is newer (by an own write since) stays.
 //! - A list that is older than what the watch has shown means that the server's data went back in time. Then the list wins over
 //!   everything known before it.
-//! - An undecodable object exists. Its known state stays. Without one, the object is reported as unreadable until it decodes,
+//! - An undecodable object exists. Its known state stays. Without one, the object is reported as undecodable until it decodes,
 //!   is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +19,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::limits::TOMBSTONES_PER_SOURCE;
 use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 
-/// Known versions of one source's objects. The objects themselves are in the agent's view.
+/// Known resourceVersions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
 pub struct Versions<O> {
     held: BTreeMap<ObjectName, Held>,
-    /// Undecodable objects without a known state.
+    /// Objects that exist but never decoded, so that no earlier state of them is known.
     unreadable: BTreeMap<ObjectName, Unread>,
     tombstones: Tombstones,
-    /// Objects to report again with the next list.
+    /// Objects to report again with the next list, although they are unchanged.
     retold: BTreeSet<ObjectName>,
-    /// Newest version that the watch has shown. Everything up to it has been reported.
+    /// Newest version that the watch has shown. Every change up to it has been reported.
     passed: u64,
-    /// Number of lists started.
+    /// Number of lists started so far.
     lists: u64,
     list: Option<List<O>>,
 }
@@ -39,35 +39,36 @@ pub struct Versions<O> {
 struct Held {
     uid: Uid,
     version: u64,
-    /// Number of the last list that had the object.
+    /// Number of the last list that contained the object.
     listed: u64,
-    /// Number of lists started when an answer to an own write was the last news.
+    /// Number of lists started when this state came from the answer to an own write; tells whether the answer is newer than a
+    /// list.
     answered: u64,
-    /// Contents of own writes that the server answered with exactly this version.
+    /// Hashes of own writes to which the server answered with exactly this version. Sending one again would change nothing.
     echoes: Vec<u64>,
 }
 
-/// Undecodable object.
+/// Object that exists but does not decode.
 #[derive(Debug)]
 struct Unread {
-    /// Empty if it does not decode either.
+    /// UID of the object. Empty if the UID does not decode either.
     uid: Uid,
-    /// 0 if it does not decode either.
+    /// resourceVersion of the object. 0 if it does not decode either.
     version: u64,
-    /// Number of the last list that had the object.
+    /// Number of the last list that contained the object.
     listed: u64,
 }
 
-/// List in progress.
+/// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
     /// First tombstone of this list. Older ones were set before the list began, so it cannot contain their objects.
     first_tombstone: u64,
-    /// True if the list had an object without a readable name. Absence from the list then proves nothing.
+    /// True if the list contained an object whose name does not decode. An object's absence from the list then proves nothing.
     blind: bool,
-    /// Listed states that are older than the known ones. They count only if the server's data went back in time.
+    /// Listed states that are older than the known states. They count only if the server's data went back in time.
     overtaken: BTreeMap<ObjectName, Observed<O>>,
-    /// Objects deleted during the list, because streaming lists carry live events.
+    /// Objects deleted while the list was arriving, because a streaming list also carries live events.
     deleted: BTreeSet<Uid>,
 }
 
@@ -86,7 +87,7 @@ impl<O> Default for Versions<O> {
 }
 
 impl<O> Versions<O> {
-    /// Starts a list, and drops one in progress.
+    /// Starts a list, and discards one that has not ended.
     pub fn list_started(&mut self) {
         self.lists += 1;
         self.list = Some(List {
@@ -98,12 +99,12 @@ impl<O> Versions<O> {
     }
 
     /// Forces a relist: the next list reports every object again, because the agent has dropped parts of them. Objects that the
-    /// list does not have in a state that decodes are reported as unreadable.
+    /// list does not have in a state that decodes are reported as undecodable.
     pub fn tell_again(&mut self) {
         self.retold = self.held.keys().chain(self.unreadable.keys()).cloned().collect();
     }
 
-    /// Takes an object that the watch or a list shows.
+    /// Handles an object in a watch event or a list.
     pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         let name = observed.name.clone();
         self.pass(observed.resource_version);
@@ -127,10 +128,10 @@ impl<O> Versions<O> {
         self.mark_listed(&name);
     }
 
-    /// Takes an undecodable object that the watch or a list shows.
+    /// Handles an undecodable object in a watch event or a list.
     ///
-    /// The object exists, so its known state stays. Without one, it is reported as unreadable. This also applies to late events
-    /// of an object that this agent deleted, whose end is then on its way.
+    /// The object exists, so its known state stays. Without a known state, the object is reported as undecodable. That also
+    /// applies to late events of an object that this agent deleted: its `DELETED` event follows.
     pub fn unreadable(&mut self, unreadable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(unreadable.resource_version);
         if unreadable.name.name.is_empty() {
@@ -153,7 +154,7 @@ impl<O> Versions<O> {
         self.mark_listed(&name);
     }
 
-    /// Takes a deletion that the watch shows.
+    /// Handles a `DELETED` event of the watch.
     pub fn deleted(&mut self, name: &ObjectName, uid: &Uid, version: u64, news: &mut Vec<Change<O>>) {
         self.pass(version);
         self.tombstones.remove(uid);
@@ -171,7 +172,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Ends a list. Objects that it does not have are gone, as far as the list can tell.
+    /// Ends a list. Known objects that it does not contain are reported as removed, if the list can prove their absence.
     pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
         let rolled_back = version < self.passed;
@@ -193,7 +194,7 @@ impl<O> Versions<O> {
         self.passed = version;
     }
 
-    /// Takes the object in the answer to an own write or a GET. Returns true if it is now the known state.
+    /// Handles the object in the answer to an own write or a GET. Returns true if the answer is now the known state.
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
@@ -207,7 +208,7 @@ impl<O> Versions<O> {
             }
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // The watch has yet to show the end of the previous object, and may show its events until then.
+                // The watch has not yet shown the deletion of the previous object of this name, and may still show its events.
                 if let Some(held) = replaced.filter(|held| held.uid != observed.uid) {
                     self.tombstones.insert(&held.uid);
                 }
@@ -221,7 +222,7 @@ impl<O> Versions<O> {
         true
     }
 
-    /// Takes the confirmation of the server that the object of this UID no longer exists.
+    /// Handles the server's confirmation that the object with this UID no longer exists.
     pub fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
         if self.held.get(name).is_some_and(|held| held.uid == *uid) {
             self.tombstones.insert(uid);
@@ -229,13 +230,13 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Returns UID and version of the known object of this name.
+    /// Returns the UID and the version of the known object with this name.
     #[must_use]
     pub fn held(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
         self.held.get(name).map(|held| (&held.uid, held.version))
     }
 
-    /// Remembers that the answer to a write of this content had exactly the known version.
+    /// Remembers that the server answered a write of this content with exactly the known version.
     pub fn remember_echo(&mut self, name: &ObjectName, content: u64) {
         if let Some(held) = self.held.get_mut(name)
             && !held.echoes.contains(&content)
@@ -244,7 +245,8 @@ impl<O> Versions<O> {
         }
     }
 
-    /// True if the answer to a write of this content had exactly the known version. Sending it again changes nothing.
+    /// True if the server answered a write of this content with exactly the known version. Sending it again would change
+    /// nothing.
     #[must_use]
     pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
         self.held.get(name).is_some_and(|held| held.echoes.contains(&content))
@@ -260,7 +262,8 @@ impl<O> Versions<O> {
         self.held.is_empty()
     }
 
-    /// Advances the newest shown version. Not during a list, because lists are not ordered by version.
+    /// Records that the watch has shown everything up to this version. Not during a list, whose objects are not ordered by
+    /// version.
     fn pass(&mut self, version: u64) {
         if self.list.is_none() {
             self.passed = self.passed.max(version);
@@ -282,7 +285,7 @@ impl<O> Versions<O> {
         }
     }
 
-    /// Remembers an undecodable object. Returns true if that is new.
+    /// Remembers an undecodable object. Returns true if it was not known to be undecodable.
     fn note_unreadable(&mut self, name: &ObjectName, unreadable: &Undecodable) -> bool {
         let Undecodable { uid, resource_version, .. } = unreadable;
         let unread = Unread { uid: uid.clone(), version: *resource_version, listed: 0 };
@@ -335,7 +338,7 @@ impl<O> Versions<O> {
     }
 }
 
-/// UIDs of objects that are known to be gone before the watch has shown it, oldest first.
+/// UIDs of objects that are known to be deleted before the watch has shown it, oldest first.
 #[derive(Debug, Default)]
 struct Tombstones {
     order_of: BTreeMap<Uid, u64>,

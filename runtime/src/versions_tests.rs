@@ -1,4 +1,4 @@
-//! Tables and properties of `versions.rs`. In the properties a small server makes a history. Its watch, its lists and the
+//! Tables and properties of `versions.rs`. In the properties a small server makes a history. Its watch, its lists and its
 //! answers to writes reach `Versions` in every order that is possible with a real server.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ fn unread(name: &str) -> Change<u64> {
     Change::Undecodable { name: ObjectName::new("ns", name) }
 }
 
-/// Input of a step of the table.
+/// Input of one step in the table tests.
 enum Step {
     Seen(&'static str, &'static str, u64),
     Unreadable(&'static str, &'static str, u64),
@@ -108,7 +108,8 @@ fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
 
 #[test]
 fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
-    // Found by the property below: the replacement is gone again before the watch shows the events of the first object.
+    // Case that a property test below found: the replacement object is deleted before the watch shows the events of the first
+    // object.
     let news = news_of(&[
         Answered("a", "1", 3),
         Answered("a", "2", 5),
@@ -266,7 +267,7 @@ fn a_server_that_went_back_in_time_wins_and_says_so() {
 
 #[test]
 fn a_listed_state_older_than_what_is_held_at_no_newer_version_than_the_list_wins() {
-    // The server went back, and then forward so far that the list's version alone does not show it.
+    // The server's data went back in time, and then advanced so far that the list's version alone does not show it.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
     assert_eq!(news, [applied(90), applied(50)]);
 }
@@ -318,22 +319,22 @@ fn an_echo_is_known_for_the_version_that_it_was_answered_with_alone() {
     assert!(!versions.echoed(&a, 7));
 }
 
-/// Move in a history of a server, its watch and a client that writes.
+/// Step in a random history of a server, its watch and a client that writes.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     /// Another client creates, changes or deletes an object.
     Make(usize),
     Change(usize),
     Delete(usize),
-    /// The server executes an own write, whose answer is on its way from here on.
+    /// The server executes an own write. Its answer is on its way from then on.
     OwnMake(usize),
     OwnChange(usize),
     OwnDelete(usize),
     Get(usize),
     Answer(usize),
-    /// The watch, or the list in progress, delivers its next event.
+    /// The watch, or the list that is arriving, delivers its next event.
     Bring,
-    /// The watch breaks and a list begins. Its snapshot is taken at the next `Bring`.
+    /// The watch breaks and a list begins. The list's content is taken at the next `Bring`.
     Relist,
 }
 
@@ -373,7 +374,7 @@ enum Watch {
     #[default]
     Live,
     Begun,
-    /// Listed objects that are still to be delivered, and the version of the list.
+    /// Listed objects that are not yet delivered, and the version of the list.
     Listing(Vec<(usize, String, u64)>, u64),
 }
 
@@ -387,10 +388,10 @@ struct World {
     watch: Watch,
     pending: BTreeMap<usize, Pending>,
     versions: Versions<u64>,
-    /// View of an agent, built from the news alone.
+    /// Objects and versions as an agent sees them, built only from the reported changes.
     view: BTreeMap<String, u64>,
     ended: BTreeSet<String>,
-    /// Classes of events that have happened.
+    /// Kinds of situations that the history contained, to check that the random histories are varied.
     seen: BTreeSet<&'static str>,
 }
 
@@ -457,7 +458,7 @@ impl World {
         Some(Pending::Gone(uid))
     }
 
-    /// Starts an own write, unless one is in flight: the engine has one write in flight per target.
+    /// Starts an own write, unless one to this object is in flight: the engine sends one write at a time to an object.
     fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
         if !self.pending.contains_key(&name)
             && let Some(answer) = write(self)
@@ -569,7 +570,8 @@ impl World {
     }
 }
 
-/// Plays 2,000 histories. `end` settles them. Each class of events occurs in at least 100 of them.
+/// Plays 2,000 random histories. `end` delivers what is still on its way. Each kind of situation occurs in at least 100
+/// histories.
 fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     for_any(cases(2_000), 100, &moves(), |history| {
         let mut world = World::default();
@@ -586,14 +588,14 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     });
 }
 
-/// Any interleaving of watch events, lists and own-write answers ends in the newest state. On the way nothing goes back, comes
-/// back, or is removed while it exists.
+/// Any interleaving of watch events, lists and answers ends in the newest state. On the way no object goes back in version,
+/// comes back, or is removed while it exists.
 #[test]
 fn every_order_of_observations_ends_in_the_newest_state() {
     histories_end_in_the_newest_state(World::settle);
 }
 
-/// Same, with the answers last, however late.
+/// Like the property above, but all answers to writes arrive last.
 #[test]
 fn answers_that_come_last_change_nothing() {
     histories_end_in_the_newest_state(|world| {

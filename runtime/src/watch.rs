@@ -36,15 +36,15 @@ use crate::shutdown::Shutdown;
 
 use wire::{Event, LineError, Lines, Refusal};
 
-/// Message of a watch to the engine.
+/// Message from a watch task to the engine.
 #[derive(Debug)]
 pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
-    /// Subscription round that the message belongs to.
+    /// Subscription round of the source that the message belongs to.
     pub(crate) round: Round,
-    /// Time at which it was read.
+    /// Time at which the watch read the message.
     pub(crate) at: Timestamp,
-    /// Processor time that decoding took.
+    /// Processor time that decoding the message took.
     pub(crate) decoding: Duration,
     pub(crate) event: WatchEvent<O>,
 }
@@ -69,30 +69,30 @@ impl<S: Debug, O> WatchMessage<S, O> {
     }
 }
 
-/// See [`WatchMessage`].
+/// Content of a [`WatchMessage`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchEvent<O> {
-    /// A list (the first, or after 410) begins. Every object until `ListEnded` belongs to it. A second `ListStarted` without a
-    /// `ListEnded` between replaces the first.
+    /// A list begins (the first, or one after a 410). Every object until `ListEnded` belongs to it. A second `ListStarted`
+    /// without a `ListEnded` replaces the first.
     ListStarted,
     /// The object exists in this state.
     Applied(Observed<O>),
-    /// The object exists but does not decode. It counts as listed, and its known state stays.
+    /// The object exists but does not decode. It counts as listed, and the state known before stays.
     Undecodable(Undecodable),
-    /// The object is gone. The version is that of the deletion.
+    /// The object is deleted. The version is that of the deletion.
     Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
     /// The list is complete: it had every object that existed at this version.
     ListEnded { resource_version: u64 },
     /// The kind is not served (404), or may not be read (403).
     NotServed { status: u16, message: String },
-    /// Any other failure. The watch continues by itself, and earlier messages stay valid.
+    /// Any other failure of the watch. The watch retries by itself, and earlier messages stay valid.
     Failed { message: String },
-    /// The watch continues after a failure, from its position.
+    /// The watch continues after a failure, from the last version that it had seen.
     Resumed,
 }
 
-/// Watches one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` spreads timeouts
-/// and back-off.
+/// Runs the watch of one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` spreads
+/// timeouts and back-off.
 pub(crate) async fn watch<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     mut wanted: Wanted,
@@ -102,7 +102,7 @@ pub(crate) async fn watch<L: Logic>(
     shutdown: Shutdown,
     seed: u64,
 ) {
-    // One seed serves all watches of an agent, and their waits must differ.
+    // All watches of an agent have the same seed. The source's name makes their random waits differ.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
     let jitter = Jitter::new(seed ^ LaneId::of(&name).0);
     let rounds = async {
@@ -110,7 +110,7 @@ pub(crate) async fn watch<L: Logic>(
             let Some(round) = round else { return };
             let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
             tokio::select! {
-                // Messages of a finished round must not leave.
+                // Once a subscription round is over, its watch must not send further messages.
                 biased;
                 engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
                     return;
@@ -133,18 +133,18 @@ struct Watcher<L: Logic> {
     clock: Clock,
     jitter: Jitter,
     round: Round,
-    /// Version up to which everything has been reported. `None` if a list must come first.
+    /// Version up to which every change has been reported. `None` if a list must come first.
     position: Option<u64>,
     /// True if the server supports `sendInitialEvents`, as far as known.
     streams_lists: bool,
     /// True if the next list is in pages, because the last streaming list did not end.
     pages_next: bool,
     page_objects: usize,
-    /// Failures in a row, without any event on an established watch between them.
+    /// Failures in a row, since the watch last received an event.
     failures: u32,
-    /// Same, for 403 and 404.
+    /// 403 and 404 answers in a row, since the watch last received an event.
     refusals: u32,
-    /// True if the engine knows that the connection was lost, and not yet that the watch continues.
+    /// True if the engine was told that the connection is lost, and not yet that the watch continues.
     lost_touch: bool,
     /// True if the server may have been restored from a backup since the position was read. The watch then compares the
     /// server's revision with the position before it continues.
@@ -153,18 +153,18 @@ struct Watcher<L: Logic> {
 
 /// Reason why a list or a watch ended.
 enum End {
-    /// The receiver is gone.
+    /// The engine has dropped the receiver.
     EngineGone,
-    /// The server ended it after a whole line.
+    /// The server ended the watch after a whole line.
     InTime {
-        /// After at least one event or bookmark.
+        /// True if the watch received at least one event or bookmark.
         heard: bool,
-        /// Before its timeout.
+        /// True if the server ended the watch before its timeout.
         early: bool,
-        /// Within [`WATCH_SHORTEST`].
+        /// True if the watch lasted less than [`WATCH_SHORTEST`].
         soon: bool,
     },
-    /// The version is too old for the server (410).
+    /// The server no longer has the version to continue from (410).
     Expired,
     /// The server's versions are lower than before: its data went back in time.
     WentBack,
@@ -191,15 +191,15 @@ impl End {
     }
 }
 
-/// Established watch.
+/// Established watch request.
 struct Connection {
     lines: Lines,
-    /// Time at which the server should end it.
+    /// Time at which the server should end the watch, by its `timeoutSeconds`.
     due: Instant,
     timeout_seconds: u64,
-    /// Start of the changes. `None` while it lists.
+    /// Time at which the initial list ended and live changes began. `None` while it lists.
     live_since: Option<Instant>,
-    /// True if an event or bookmark has arrived since then.
+    /// True if an event or bookmark has arrived since the watch was established.
     heard: bool,
 }
 
@@ -270,7 +270,7 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
-    /// Opens the watch: after the known version, or with a list first.
+    /// Opens the watch: from the known version, or with a streaming list if there is none.
     async fn connect(&mut self) -> Result<Connection, End> {
         let timeout_seconds = self.spread_timeout_seconds();
         let request = match self.position {
@@ -313,7 +313,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Waits for one line and reports its content.
+    /// Waits for one line of the watch and sends its content to the engine.
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
         let line = match timeout_at(connection.due + WATCH_GRACE, connection.lines.next()).await {
             Ok(line) => line.map_err(|error| self.broken(&error))?,
@@ -324,7 +324,7 @@ impl<L: Logic> Watcher<L> {
         };
         self.heard();
         let event = wire::parse_event(&line).map_err(|why| {
-            // The content of the event is lost, so only a list makes the view correct again.
+            // The event cannot be read and is lost, so only a list makes the view correct again.
             self.position = None;
             End::failed("malformed", format!("a watch event cannot be read: {why}"))
         })?;
@@ -374,7 +374,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Advances the position. Not during a list, because initial events are not ordered by version.
+    /// Advances the version to continue from. Not during a list, because initial events are not ordered by version.
     fn advance(&mut self, resource_version: u64, connection: &mut Connection) -> Result<(), End> {
         if connection.live_since.is_none() {
             return Ok(());
@@ -397,7 +397,7 @@ impl<L: Logic> Watcher<L> {
         self.tell(WatchEvent::ListEnded { resource_version }).await
     }
 
-    /// Handles an end of the watch after a whole line.
+    /// Handles the server's end of the watch after a whole line.
     fn ended(&mut self, connection: &Connection) -> End {
         match connection.live_since {
             Some(since) => {
@@ -417,12 +417,13 @@ impl<L: Logic> Watcher<L> {
         End::failed("silent", format!("the server did not end the watch after the {seconds} s that it was asked for"))
     }
 
-    /// Handles an answer that broke off, or an event that is too long to read.
+    /// Handles an answer that broke off within a line, or an event that is too long to read.
     fn broken(&mut self, error: &LineError) -> End {
         match error {
             LineError::Cut(_) => End::failed("cut", error.to_string()),
             LineError::TooLong => {
-                // From the same position the same event would come again, forever. Pages may be longer than events.
+                // A watch from the same version would receive the same long event forever. A list in pages can carry it,
+                // because pages may be longer.
                 self.position = None;
                 self.pages_next = true;
                 End::failed("too_long", format!("{error}; listing in pages instead"))
@@ -430,8 +431,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Handles a streaming list that did not end: the server is slow, or does not support it. Pages make progress in either
-    /// case.
+    /// Handles a streaming list that did not end: the server is slow, or does not support it. The next list comes in pages,
+    /// which make progress in either case.
     fn unfinished(&mut self, message: &str) -> End {
         self.pages_next = true;
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))

@@ -1,4 +1,4 @@
-//! The watch against a server that the test plays itself, request by request, under paused time.
+//! Tests of a watch against a server that the test plays, request by request, under paused time.
 
 use bytes::Bytes;
 use futures::stream;
@@ -19,7 +19,7 @@ use crate::limits::WATCH_CHANNEL_MESSAGES;
 use crate::logic::{Change, Event, Plan, Resource, WatchState};
 use crate::shutdown::ShutdownTrigger;
 
-/// Agent with types only, because watches use nothing else of an agent.
+/// Agent without behaviour: a watch needs only the types of an agent.
 struct TypesOnly;
 
 impl Logic for TypesOnly {
@@ -49,7 +49,7 @@ impl Logic for TypesOnly {
     }
 }
 
-/// Decodes `{"metadata":{…},"value":"…"}`. Without a value the object is undecodable.
+/// Decoder of the tests for `{"metadata":{…},"value":"…"}`. An object without a value is undecodable.
 fn decode(json: &[u8]) -> Result<Observed<String>, Undecodable> {
     let value: Value = serde_json::from_slice(json).unwrap();
     let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
@@ -92,7 +92,7 @@ fn deleted(name: &str, version: u64) -> WatchEvent<String> {
 
 type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Request that waits for the test to answer it.
+/// Request that waits until the test answers it.
 struct Asked {
     path: String,
     query: String,
@@ -102,7 +102,7 @@ struct Asked {
     answer: oneshot::Sender<Response<AnyBody>>,
 }
 
-/// Sending side of an open answer. Dropping it ends the answer.
+/// Sending side of an answer whose body is still open. Dropping it ends the body.
 struct Open(mpsc::UnboundedSender<Result<Frame<Bytes>, std::io::Error>>);
 
 impl Asked {
@@ -124,18 +124,18 @@ impl Asked {
         let frames = stream::unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<_>| async move {
             receiver.recv().await.map(|frame| (frame, receiver))
         });
-        // An error only means that the watch was dropped in the meantime.
+        // Sending fails only if the watch has dropped its request in the meantime.
         let _ = self.answer.send(head.body(http_body_util::BodyExt::boxed_unsync(StreamBody::new(frames))).unwrap());
         Open(sender)
     }
 
-    /// Returns the query without its random timeout, and that timeout.
+    /// Returns the request's query without `timeoutSeconds`, which is random, and the value of that.
     fn query_and_timeout(&self) -> (String, u64) {
         let (rest, timeout) = self.query.split_once("&timeoutSeconds=").unwrap();
         (rest.to_owned(), timeout.parse().unwrap())
     }
 
-    /// Returns the version after which a watch continues.
+    /// Returns the version after which the requested watch continues.
     fn after(&self) -> u64 {
         let (query, _) = self.query_and_timeout();
         query.strip_prefix("watch=true&allowWatchBookmarks=true&resourceVersion=").unwrap().parse().unwrap()
@@ -148,7 +148,7 @@ impl Asked {
 
 impl Open {
     fn send(&self, text: impl Into<Bytes>) {
-        // An error only means that the watch was dropped in the meantime.
+        // Sending fails only if the watch has dropped its request in the meantime.
         let _ = self.0.send(Ok(Frame::data(text.into())));
     }
 
@@ -214,7 +214,7 @@ impl Fixture {
                 at: Instant::now(),
                 answer,
             };
-            // The receiver is gone once the test is over.
+            // Sending fails only after the test has ended and dropped the receiver.
             let _ = requests.send(asked);
             async move { answered.await.map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }
         });
@@ -264,7 +264,7 @@ impl Fixture {
         }
     }
 
-    /// Answers the check of the server's revision that precedes a resumed watch.
+    /// Answers the request that compares the server's revision with the watch's version, which precedes a resumed watch.
     async fn check_finds(&mut self, revision: u64) {
         let request = self.next_request().await;
         assert_eq!(request.query, "limit=1", "most recent, so without a resourceVersion");
@@ -395,7 +395,7 @@ async fn a_server_that_refuses_streaming_lists_is_listed_in_pages_and_then_watch
         open.event("MODIFIED", &object("a", 101, "three"));
         fixture.expect_events(vec![applied("a", 101, "three")]).await;
 
-        // The watch does not ask for a streaming list again.
+        // After the failure of a streaming list, the next list comes in pages.
         open.error(410, "too old");
         assert_eq!(fixture.next_request().await.query, "limit=500");
     }
@@ -504,7 +504,7 @@ async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
     assert_eq!(fixture.age_seconds(), 20.0);
 
     open.bookmark(500);
-    // The watch has read the bookmark once it has reported the event after it.
+    // The watch handles lines in order: once it has reported this event, it has read the bookmark before it.
     open.event("ADDED", &object("a", 501, "one"));
     fixture.expect_events(vec![applied("a", 501, "one")]).await;
     assert_eq!(fixture.age_seconds(), 0.0);
@@ -543,7 +543,7 @@ async fn an_object_that_cannot_be_read_is_told_as_present_and_never_as_deleted()
             unreadable("a", 101),
         ])
         .await;
-    // The event still moves the version, so that it does not come again forever.
+    // The undecodable event still advances the watch's version, so that the server does not send it again forever.
     open.end();
     fixture.check_finds(101).await;
     assert_eq!(fixture.next_request().await.after(), 101);
@@ -583,7 +583,7 @@ async fn a_cut_loses_neither_the_version_nor_lists_anew() {
     open.cut();
     fixture.expect_failure().await;
 
-    // Failures in a row have no effect either.
+    // Several failures in a row do not change that.
     for _ in 0..5 {
         fixture.check_finds(101).await;
         let request = fixture.next_request().await;
@@ -666,7 +666,7 @@ async fn a_page_that_is_too_long_is_asked_for_again_in_smaller_pages() {
     fixture.next_request().await.answer(422, json!({}));
     let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, first);
-    // The second page is too long with 500 and with 125 objects. The objects listed before stay listed.
+    // The second page is too long with 500 and with 125 objects. The objects of the first page stay listed.
     let megabyte = Bytes::from(vec![b' '; 1 << 20]);
     for query in ["limit=500&continue=two", "limit=125&continue=two"] {
         let request = fixture.next_request().await;
@@ -710,7 +710,7 @@ async fn an_object_that_is_too_long_for_a_page_is_reported() {
     let message = fixture.expect_failure().await;
     assert_eq!(message, "one of the things is longer than 10485760 bytes: make it smaller or delete it");
     assert_eq!(fixture.restarts("page_too_long"), 1.0);
-    // The object may have become smaller.
+    // The object may have become smaller by now, so the list starts with full pages.
     assert_eq!(fixture.next_request().await.query, "limit=500");
 }
 
@@ -982,7 +982,7 @@ async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
     for version in 101..=last {
         open.event("MODIFIED", &object("a", version, "one"));
     }
-    // Long after the planned end of the connection.
+    // Longer than the planned end of the watch: a watch that receives events may last.
     tokio::time::advance(Duration::from_secs(300)).await;
     for version in 101..=last {
         fixture.expect_events(vec![applied("a", version, "one")]).await;

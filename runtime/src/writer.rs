@@ -1,8 +1,8 @@
 //! Executes one write and reports its outcome.
 //!
-//! Every write has a precondition, so it may always be repeated. One GET settles a write with an unknown outcome (a timeout, a
-//! connection cut after sending, most 5xx). After a conflict, one GET fetches the object, so that the next plan sees it. Every
-//! answer is an observation.
+//! Every write has a precondition, so it may always be repeated. If its outcome is unknown (a timeout, a connection cut after
+//! sending, most 5xx), one GET tells whether the server executed it. After a conflict, one GET fetches the object, so that the
+//! next plan sees it. Every answer also updates the agent's view.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use fleetnet_types::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
     pub(crate) verdict: Verdict,
-    /// True if the server confirmed the write itself. Otherwise a GET confirmed it.
+    /// True if the server's answer to the write confirmed it. False if a GET afterwards did.
     pub(crate) is_answered: bool,
-    /// State of the target that the answers showed.
+    /// State of the written object as the answers showed it.
     pub(crate) seen: Seen<O>,
     pub(crate) at: Timestamp,
     pub(crate) took: Duration,
@@ -49,20 +49,20 @@ impl<O> Outcome<O> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The server executed it.
+    /// The server executed the write.
     Done,
-    /// The target differs from the plan's assumption.
+    /// The object differs from the state that the write was planned for.
     Conflict { message: String },
-    /// Rejected for its content.
+    /// The server rejected the write for its content.
     Refused { status: u16, reason: String, message: String },
-    /// Not allowed, or the namespace, the kind or the object does not exist.
+    /// The server denied the write, or the namespace, the kind or the object does not exist.
     Denied { status: u16, reason: String, message: String },
-    /// Any other failure, to retry.
+    /// Any other failure; the write is retried.
     Failed { message: String, retry_after: Option<Duration> },
 }
 
 impl Verdict {
-    /// Returns the label for metrics.
+    /// Returns the value of the metric label `result`.
     pub(crate) const fn as_str(&self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -77,17 +77,17 @@ impl Verdict {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen<O> {
     Object(Observed<O>),
-    /// The target no longer exists.
+    /// The object no longer exists.
     Gone,
     Nothing,
 }
 
-/// Returns a hash of a write's content, without its precondition. The same in every run.
+/// Returns a hash of a write's content, without its precondition. The hash is the same in every process.
 pub(crate) fn content(verb: &Verb) -> u64 {
     hash_with(verb, |body, hasher| body.hash(hasher))
 }
 
-/// Returns a hash that ignores points in time, so two plans with equal content at two times have the same hash.
+/// Returns a hash of a write's content that ignores timestamps: two plans that differ only in the time have equal hashes.
 pub(crate) fn timeless_content(verb: &Verb) -> u64 {
     hash_with(verb, hash_without_times)
 }
@@ -123,7 +123,7 @@ fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// Returns the rest of a text after the point in time (RFC 3339, UTC) that it starts with.
+/// Returns the rest of a text after a leading timestamp (RFC 3339, UTC). `None` if the text does not start with one.
 fn without_leading_time(text: &str) -> Option<&str> {
     const FORM: &[u8] = b"0000-00-00T00:00:00";
     let (seconds, rest) = text.split_at_checked(FORM.len())?;
@@ -135,7 +135,7 @@ fn without_leading_time(text: &str) -> Option<&str> {
     fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
-/// Executes a write, with the GET that it may need. Ends within two write timeouts.
+/// Sends a write, and the GET that it may need afterwards. Takes at most two write timeouts.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     request: Request<L::Source, L::Receipt>,
@@ -153,7 +153,7 @@ pub(crate) async fn carry_out<L: Logic>(
     (request, Outcome { verdict, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
-/// Names the other writers of an object, for people.
+/// Fetches an object and names its other field managers, for a message about a fight.
 pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
     let addressed = Addressed { spec: &spec, namespace: &target.name.namespace, name: &target.name.name };
     match addressed.get().await {
@@ -166,7 +166,7 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
     }
 }
 
-/// Target of requests.
+/// Object to send requests to: its source, name and client.
 struct Addressed<'a, L: Logic> {
     spec: &'a SourceSpec<L>,
     namespace: &'a str,
@@ -175,12 +175,12 @@ struct Addressed<'a, L: Logic> {
 
 struct Answer {
     status: StatusCode,
-    /// Wait that the server asked for in a header.
+    /// Wait that the answer's `Retry-After` header asks for.
     retry_after: Option<Duration>,
     body: Bytes,
 }
 
-/// Request without an answer. `sent` is true if the server may have executed it anyway.
+/// Failure of a request without an answer. `sent` is true if the server may have executed the request anyway.
 struct SendError {
     sent: bool,
     message: String,
@@ -276,7 +276,7 @@ impl<L: Logic> Addressed<'_, L> {
             }
             status @ (403..=406) => (denied(&refusal, status), Seen::Nothing),
             429 => (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing),
-            // A server that sends Retry-After has not started on the request.
+            // A server that answers 503 with Retry-After has not executed the request.
             503 if answer.retry_after.is_some() => {
                 (Verdict::Failed { message: refusal.text(), retry_after }, Seen::Nothing)
             }
@@ -303,7 +303,7 @@ impl<L: Logic> Addressed<'_, L> {
         }
     }
 
-    /// Finds out whether the server executed a write with an unknown outcome.
+    /// Sends a GET to find out whether the server executed a write whose outcome is unknown.
     async fn settle(&self, verb: &Verb, message: String, retry_after: Option<Duration>) -> (Verdict, Seen<L::Object>) {
         let (seen, found) = self.look().await;
         let done = match (verb, &seen) {
@@ -326,7 +326,7 @@ impl<L: Logic> Addressed<'_, L> {
         (verdict, seen)
     }
 
-    /// Sends one GET. Returns the target's state, and its JSON.
+    /// Sends one GET. Returns the object's state and its JSON.
     async fn look(&self) -> (Seen<L::Object>, Value) {
         let nothing = (Seen::Nothing, Value::Null);
         let Ok(answer) = self.get().await else { return nothing };
@@ -344,7 +344,7 @@ impl<L: Logic> Addressed<'_, L> {
         nothing
     }
 
-    /// True if a 404 is about the object itself, not about its kind or namespace.
+    /// True if a 404 means that the object itself is missing, not its kind or namespace.
     fn is_about_the_object(&self, status: &ApiStatus) -> bool {
         status.reason == "NotFound"
             && status.details.name == self.name

@@ -1,4 +1,4 @@
-//! Requests on the wire, and the meaning of each answer.
+//! Tests of the requests that the writer sends, and of how it reads each answer.
 
 #![expect(
     clippy::disallowed_types,
@@ -16,7 +16,7 @@ use crate::client::Cluster;
 use crate::limits::REFUSAL_MESSAGE_BYTES;
 use crate::toy::{Copier, Source, Thing, decode, failure};
 
-/// Requests so far, and the answers that are left.
+/// Requests that the writer has sent so far, and the answers that the test still has for it.
 #[derive(Default)]
 struct Script {
     asked: Vec<(Method, String, HeaderMap, Value)>,
@@ -36,7 +36,7 @@ fn seen(version: u64, uid: &str, value: &str) -> Seen<Thing> {
     Seen::Object(decode(object(version, uid, value).to_string().as_bytes()).expect("readable"))
 }
 
-/// Executes a write against these answers.
+/// Executes a write against a server that gives these answers in turn.
 async fn carried_out(
     verb: Verb,
     metadata_only: bool,
@@ -137,7 +137,7 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
     }
 }
 
-/// Sends a PUT of the first object on version 7. Its outcome is unknown until a GET shows the second object.
+/// Sends a PUT of `body` on version 7, which times out. The GET afterwards shows `found`. Returns what the writer concludes.
 async fn replaced(body: Value, found: Value) -> (bool, bool) {
     let verb = Verb::Replace { resource_version: 7, body };
     let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;
@@ -348,7 +348,7 @@ fn the_content_of_a_write_leaves_its_precondition_out() {
     assert_ne!(content(&delete()), content(&Verb::Delete { uid: "uid-2".into() }));
 }
 
-/// Returns a patch with the body of [`create`].
+/// Returns a patch with the same body as [`create`].
 fn patch_of_create() -> Verb {
     Verb::Patch {
         subresource: None,
@@ -387,7 +387,7 @@ fn an_object_contains_a_patch_that_would_not_change_it() {
 
 #[tokio::test]
 async fn a_connection_that_is_refused_was_never_used() {
-    // A real client, and a port without a listener.
+    // Uses a real client and a port on which nothing listens.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     drop(listener);

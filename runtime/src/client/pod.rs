@@ -1,4 +1,4 @@
-//! Connection of an agent in a pod to the API server of its cluster, by its service account.
+//! Connection of an agent in a pod to the API server of its own cluster, with the pod's service account.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use kube::Config;
 
 use super::parse_authorities;
 
-/// Mount point of the token and the certificate authority of a pod's service account.
+/// Mount point of a service account's token and certificate authority in a pod.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Variable with the address of the API server, in each container.
+/// Environment variable that the kubelet sets in each container: the address of the API server.
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
@@ -29,12 +29,12 @@ impl Pod {
         Self { service_account: SERVICE_ACCOUNT.into(), host: std::env::var(HOST).ok(), port: std::env::var(PORT).ok() }
     }
 
-    /// Returns the configuration. The error names the variable or the file that is missing or malformed.
+    /// Returns kube's configuration for this pod. The error names the variable or the file that is missing or malformed.
     pub(super) fn config(&self) -> Result<Config, String> {
         let host = set(HOST, self.host.as_deref())?;
         let written = set(PORT, self.port.as_deref())?;
         let port: u16 = written.parse().map_err(|_| format!("{PORT} {written:?} is not a port"))?;
-        // An IPv6 address has colons, so a URL needs brackets around it.
+        // An IPv6 address has colons, so brackets must enclose it in a URL.
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let url = format!("https://{host}:{port}");
         let mut config = Config::new(url.parse().map_err(|error| format!("{HOST}: {url:?}: {error}"))?);
@@ -81,7 +81,7 @@ mod tests {
             assert_eq!(config.cluster_url.to_string(), url);
             assert_eq!(config.root_cert, Some(vec![vec![1, 2, 3]]));
             assert_eq!(config.root_cert_file, Some(folder.path().join("ca.crt")));
-            // The token file may not exist yet: it is read with each request.
+            // The token file may not exist yet: the agent reads it with each request.
             assert_eq!(config.auth_info.token_file.as_deref(), folder.path().join("token").to_str());
             assert!(!config.accept_invalid_certs);
         }

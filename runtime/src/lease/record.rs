@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use crate::clock::{Clock, micro_time};
 use crate::limits::LEASE_BYTES;
 
-/// One Lease object and the identity that operates on it.
+/// One Lease object, and this process's identity as its holder.
 pub(super) struct Lease {
     client: Client,
     clock: Clock,
@@ -20,35 +20,35 @@ pub(super) struct Lease {
     identity: String,
     lease_duration: Duration,
     request_timeout: Duration,
-    /// Object as the server last returned it. `None` if it did not exist.
+    /// Lease as the server last returned it. `None` if it did not exist.
     object: Option<Value>,
-    /// When this process first saw the current content of `spec`, on its own monotonic clock.
+    /// Time at which this process first saw the present content of the Lease's `spec`, on its own monotonic clock.
     ///
     /// Timestamps of other processes are never compared with a local clock.
     seen_at: Instant,
-    /// When the last successful write that took or kept the Lease was *sent*. `None` if this process does not hold it.
+    /// Time at which the last successful write that took or kept the Lease was *sent*. `None` if this process does not hold it.
     held_since_request_at: Option<Instant>,
-    /// True if a write may have reached the server although no answer came back.
+    /// True if a write got no answer but may have reached the server.
     uncertain: bool,
 }
 
-/// Reason why an operation on a Lease failed.
+/// Reason why a read or write of a Lease failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
-    /// Another process wrote it in between.
+    /// Another process wrote the Lease in between (409).
     #[error("it was changed by somebody else in between")]
     Conflict,
-    /// The object does not exist, or no longer exists.
+    /// The Lease does not exist.
     #[error("it does not exist")]
     Missing,
     /// The server denied or rejected the request.
     #[error("{status}: {message}{}", remedy(*.status))]
     Refused {
         status: StatusCode,
-        /// Message of the server.
+        /// Message in the server's answer.
         message: String,
     },
-    /// No usable answer, so the outcome is unknown.
+    /// The server gave no usable answer, so the outcome is unknown.
     #[error("{0}")]
     Unanswered(String),
 }
@@ -64,7 +64,7 @@ fn remedy(status: StatusCode) -> &'static str {
 /// Outcome of a renewal.
 pub(super) enum Renewal {
     Renewed,
-    /// Another process holds it.
+    /// Another process holds the Lease.
     Taken(String),
     Failed(RecordError),
 }
@@ -87,12 +87,13 @@ impl Lease {
         }
     }
 
-    /// Returns when the last successful write that took or kept the Lease was sent. `None` if this process does not hold it.
+    /// Returns the time at which this process sent its last write that took or kept the Lease. `None` if it does not hold the
+    /// Lease.
     pub(super) fn held_since_request_at(&self) -> Option<Instant> {
         self.held_since_request_at
     }
 
-    /// Gets the object from the server.
+    /// Reads the Lease from the server.
     pub(super) async fn look(&mut self) -> Result<(), RecordError> {
         let request = self.request(Method::GET, &self.object_path(), Body::empty());
         match self.send(request).await {
@@ -100,7 +101,7 @@ impl Lease {
             Err(RecordError::Missing) => self.see(None),
             Err(error) => return Err(error),
         }
-        // The current state of the server replaces what is known of the last write.
+        // The Lease as just read shows whether the last write was executed.
         self.uncertain = false;
         Ok(())
     }
@@ -116,7 +117,7 @@ impl Lease {
         (!expired).then_some(holder)
     }
 
-    /// Writes this process as the holder. The last `look` must have found no other holder.
+    /// Writes this process into the Lease as its holder. The last `look` must have found no other holder.
     pub(super) async fn take(&mut self) -> Result<(), RecordError> {
         let sent_at = Instant::now();
         let now = micro_time(self.clock.now());
@@ -136,11 +137,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Extends the Lease of this holder.
+    /// Renews the Lease, which this process must hold.
     pub(super) async fn renew(&mut self) -> Renewal {
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
-            // The same happens if the answer to an own write was lost, and if somebody deleted the Lease.
+            // The Lease changed or was deleted. A conflict can also come from an own write whose answer was lost, so read it
+            // again.
             Err(RecordError::Conflict | RecordError::Missing) => {}
             Err(error) => return Renewal::Failed(error),
         }
@@ -189,7 +191,7 @@ impl Lease {
         self.write(changes).await
     }
 
-    /// Writes the object with these fields of its `spec` changed. All other fields stay as they are, also those of other writers.
+    /// Writes the Lease with these fields of its `spec` changed. All other fields stay, also those of other writers.
     async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
         let (method, path, mut object) = match &self.object {
             Some(object) => (Method::PUT, self.object_path(), object.clone()),
@@ -217,7 +219,7 @@ impl Lease {
         self.object = object;
     }
 
-    /// Returns the holder's identity, if there is one.
+    /// Returns the identity of the Lease's holder, if there is one.
     fn holder(&self) -> Option<&str> {
         self.spec("holderIdentity").and_then(Value::as_str).filter(|holder| !holder.is_empty())
     }
@@ -282,7 +284,7 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
     }
 }
 
-/// Returns seconds, rounded up: a shorter value would let others take the Lease too early.
+/// Returns the duration in seconds, rounded up: a shorter lease duration would let other processes take the Lease too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -1,4 +1,4 @@
-//! [`Captured`]: log lines for tests.
+//! Captures log lines for tests: [`Captured`].
 
 use std::io::{self, Write};
 #[expect(clippy::disallowed_types, reason = "tracing writes in plain functions, which cannot await a lock")]
@@ -10,7 +10,7 @@ use tracing_subscriber::{EnvFilter, Registry};
 
 use super::levels_for;
 
-/// Log lines of this thread while this value lives, at one verbosity. For tests.
+/// Log lines of this thread, captured while this value exists, at one verbosity. For tests.
 #[derive(Debug)]
 pub struct Captured {
     lines: Lines,
@@ -27,15 +27,15 @@ impl Lines {
     }
 }
 
-/// Second subscriber of the process. With a single subscriber, tracing decides once whether a place in the code logs. The first
-/// thread there decides, and that may be a thread of another test without a subscriber.
+/// Second tracing subscriber of the process, never used. With a single subscriber, tracing decides once whether a place in the
+/// code logs. The first thread to reach that place decides, and it may belong to another test without a subscriber.
 static SECOND: OnceLock<Dispatch> = OnceLock::new();
 
 impl Captured {
-    /// Starts to capture. `verbosity` is that of `--v`, and `own_crates` are the crates whose levels it raises.
+    /// Starts to capture this thread's log lines. `verbosity` is that of `--v`, and `own_crates` are the crates whose levels it
+    /// raises.
     ///
-    /// # Panics
-    /// If a name of a crate is malformed.
+    /// # Panics If a name of a crate is malformed.
     #[must_use]
     pub fn at(verbosity: u8, own_crates: &[&str]) -> Self {
         SECOND.get_or_init(|| Dispatch::new(Registry::default()));
@@ -51,7 +51,7 @@ impl Captured {
         Self { lines, _guard: set_default(subscriber) }
     }
 
-    /// Returns the lines since the last call: level, message and fields.
+    /// Returns the lines logged since the last call: level, message and fields.
     #[must_use]
     pub fn take(&self) -> Vec<String> {
         let bytes = std::mem::take(&mut *self.lines.lock());

@@ -1,4 +1,4 @@
-//! Consequences of the end of a list or a watch: what to report, log, count and forget, and how long to wait.
+//! Consequences of the end of a list or a watch: what to send to the engine, log and count, and how long to wait.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::backoff::{Backoff, wait_as_asked};
 use crate::logic::{Logic, SourceSpec};
 
 impl<L: Logic> Watcher<L> {
-    /// Handles the end of a list or watch. Returns the wait before the next attempt, or `None` to stop.
+    /// Handles the end of a list or watch. Returns the wait before the next attempt, or `None` if the watch must stop.
     pub(super) async fn after(&mut self, end: End) -> Option<Duration> {
         match end {
             End::EngineGone => None,
             End::InTime { heard, early, soon } => {
                 self.restarted("ended");
-                // A watch from a version that a restored server has not reached yet is silent. A server that stops for a
-                // restore, or whose store was restored, ends watches early.
+                // Check the server's revision before the next watch if this one was silent or ended early. A server that was
+                // restored from a backup ends watches early, and is silent about versions that it has not reached yet.
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
@@ -57,7 +57,8 @@ impl<L: Logic> Watcher<L> {
         self.restarted("not_served");
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
-            // A kind that reappears under this name starts a new history. A new list makes a frozen view current again.
+            // A kind that reappears under this name starts a new history, so start with a list. A list also makes a view that
+            // was frozen by a 403 current again.
             self.position = None;
         }
         self.refusals = self.refusals.saturating_add(1);

@@ -12,7 +12,7 @@ use crate::limits::{LIST_PAGE_BYTES, LIST_PAGE_OBJECTS, LIST_PAGE_TIMEOUT, WATCH
 use crate::logic::Logic;
 
 impl<L: Logic> Watcher<L> {
-    /// Lists everything in pages, all at the version of the first page. Only one page is in memory at a time.
+    /// Lists all objects in pages, all at the version of the first page. Only one page is in memory at a time.
     pub(super) async fn list_by_pages(&mut self) -> Result<(), End> {
         self.page_objects = LIST_PAGE_OBJECTS;
         let mut version_of_list = None;
@@ -38,7 +38,7 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Returns the next page, with fewer objects if the page would be too long.
+    /// Requests the next page. If it is too long, requests it again with fewer objects.
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {
@@ -60,9 +60,9 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Ends with [`End::WentBack`] if the server's revision is lower than the position.
+    /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind.
     ///
-    /// A watch from a position that the server has not reached (again) is silent, and omits every change up to it.
+    /// A watch from a version that a restored server has not reached yet is silent, and omits every change up to it.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let Some(position) = self.position else { return Ok(()) };
         let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))

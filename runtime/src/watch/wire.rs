@@ -1,4 +1,4 @@
-//! Wire format of a watch: query strings, lines, events, list pages and error answers. Has no state.
+//! Wire format of watches and lists: query strings, lines, events, list pages and error answers. Has no state.
 
 use fleetnet_types::{ObjectName, Uid};
 use std::{borrow::Cow, collections::BTreeMap, time::Duration};
@@ -21,10 +21,10 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const JSON: &str = "application/json";
-/// What a value in a query may not contain as it is (RFC 3986: all but the unreserved characters).
+/// Characters that must be percent-encoded in a query (RFC 3986: all but the unreserved characters).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Request for a watch that starts with all objects that exist now and continues with changes.
+/// Builds a watch request that starts with all existing objects (`sendInitialEvents`) and continues with changes.
 pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_seconds: u64) -> Request<Body> {
     let query = format!(
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
@@ -33,13 +33,14 @@ pub(super) fn streaming_list_request<L: Logic>(spec: &SourceSpec<L>, timeout_sec
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// Request for a watch that continues after a version.
+/// Builds a watch request that continues after the version `after`.
 pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_seconds: u64) -> Request<Body> {
     let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={after}&timeoutSeconds={timeout_seconds}");
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// Request for one page of a list. Without a resourceVersion, the server returns the most recent state, never a cached one.
+/// Builds the request for one page of a list. Without a resourceVersion, the server returns the most recent state, never a
+/// cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = match token {
         Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
@@ -53,21 +54,21 @@ fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) ->
     let selector = spec.name.map(|name| format!("&fieldSelector=metadata.name%3D{name}")).unwrap_or_default();
     Request::get(format!("{path}?{query}{selector}"))
         .header(header::ACCEPT, accept)
-        // Events come one by one, and compression would delay them until a block is full.
+        // No compression: it would delay single events until a block is full.
         .header(header::ACCEPT_ENCODING, "identity")
         .body(Body::empty())
         .expect("a path of DNS labels and an encoded query form a URI")
 }
 
-/// Lines of a body, as they arrive.
+/// Reader of a body's lines, as they arrive.
 pub(super) struct Lines {
     body: Body,
     buffer: BytesMut,
-    /// Length of the prefix of the buffer that is known to contain no line end.
+    /// Length of the buffer's prefix that has no line end, so that it is not searched again.
     scanned: usize,
 }
 
-/// Reason why no more lines come, other than a regular end of the body.
+/// Reason why no more lines come, other than the body's regular end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
     #[error("the connection was cut: {0}")]
@@ -81,7 +82,7 @@ impl Lines {
         Self { body, buffer: BytesMut::new(), scanned: 0 }
     }
 
-    /// Returns the next line without its end. `None` once the server has ended the body after a whole line.
+    /// Returns the next line without its line end. `None` once the server has ended the body after a whole line.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(found) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') {
@@ -110,13 +111,13 @@ impl Lines {
 
 #[derive(Debug)]
 pub(super) enum Event<'a> {
-    /// ADDED or MODIFIED: the object's JSON.
+    /// Event ADDED or MODIFIED, with the object's JSON.
     Applied(&'a [u8]),
-    /// DELETED: identity of the object, and the version of the deletion.
+    /// Event DELETED, with the object's identity and the version of the deletion.
     Deleted { name: ObjectName, uid: Uid, resource_version: u64 },
-    /// BOOKMARK; `ends_list` if it ends the initial list.
+    /// Event BOOKMARK. `ends_list` is true if it ends the initial list.
     Bookmark { resource_version: u64, ends_list: bool },
-    /// ERROR, with the status of the server.
+    /// Event ERROR, with the server's status.
     Error { code: u16, message: String },
 }
 
@@ -196,11 +197,11 @@ fn parse_bookmark<'a>(object: &RawValue) -> Result<Event<'a>, String> {
     Ok(Event::Bookmark { resource_version, ends_list })
 }
 
-/// Page of a list. Its objects borrow from the answer, so the bytes exist once.
+/// Page of a list. Its objects borrow from the answer's bytes, so nothing is copied.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     pub(super) resource_version: u64,
-    /// Continue token of the next page.
+    /// Token that continues the list with the next page. `None` on the last page.
     pub(super) next: Option<String>,
     pub(super) items: Vec<&'a RawValue>,
 }
@@ -235,18 +236,18 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Answer other than success.
+/// Error answer to a list or watch request.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
-    /// Message of the server.
+    /// Message in the server's answer.
     pub(super) message: String,
-    /// Wait that the server asks for.
+    /// Wait that the server's `Retry-After` header asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// Reads an error answer, up to a limit.
+    /// Reads the body of an error answer, up to a limit.
     pub(super) async fn read(response: Response<Body>) -> Self {
         let (head, body) = response.into_parts();
         let body = Limited::new(body, REFUSAL_BYTES).collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a body that arrives in these pieces. Uses a client, because the client wraps bodies.
+    /// Returns an HTTP body that arrives in these pieces, as kube's client wraps it.
     async fn body(pieces: Vec<Result<&'static str, &'static str>>) -> Body {
         let pieces = std::sync::Mutex::new(Some(pieces));
         let service = tower::service_fn(move |_: Request<Body>| {
