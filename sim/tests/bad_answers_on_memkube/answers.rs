@@ -223,7 +223,7 @@ fn a_quota_that_refuses_a_slice_is_named_and_keeps_what_was_imported() -> anyhow
         sleep(2 * RAIN).await;
 
         let creates = |call: &Call| call.verb == Verb::Create && is_about_objects(call);
-        ever_more_seldom(&trial.importer.asked_by_minute(begun, creates), 8, 2)?;
+        ever_more_seldom(&trial.importer.asked_by_minute(begun, creates), 10, 3)?;
         trial.log.says(&["WARN", "a write was denied", "exceeded quota: fleet", "EndpointSlice"])?;
         let told = trial.stage.user(1).is_told("MultiClusterService", "WriteDenied", "exceeded quota: fleet").await?;
         ensure!(told == 1, "told {told} times");

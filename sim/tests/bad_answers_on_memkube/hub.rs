@@ -46,7 +46,7 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
         trial.launch_agents()?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 230, 50)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 300, 70)?;
         trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceImport"])?;
         let incomplete = "fleetnet_watch_state{cluster=\"hub\",kind=\"EndpointSliceImport\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
@@ -72,7 +72,7 @@ fn a_hub_that_goes_down_takes_nothing_away_and_catches_up_when_it_is_back() -> a
         trial.fleet().start(Place::Hub)?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 200, 40)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 250, 60)?;
         trial.log.says(&["WARN", "a watch failed and goes on", "cluster=\"hub\"", "EndpointSliceExport"])?;
         trial.log.says(&["WARN", "a write failed and will be tried again", "EndpointSliceExport"])?;
         trial.nothing_is_lost(&BEFORE).await?;
@@ -93,7 +93,7 @@ fn a_hub_that_forbids_everything_is_asked_ever_more_seldom_and_takes_nothing_awa
         trial.change().await?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 170, 30)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 230, 40)?;
         trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on endpointsliceimports"])?;
         trial.log.says(&["WARN", "a write was denied; check the role", "EndpointSliceExport", "is forbidden"])?;
         let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", "cannot patch resource").await?;
@@ -115,7 +115,7 @@ fn a_hub_that_lets_nobody_in_at_start_is_waited_for() -> anyhow::Result<()> {
         trial.launch_agents()?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 120, 30)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 180, 30)?;
         trial.log.says(&["WARN", "cannot watch", "grant this agent get, list and watch on internalserviceexports"])?;
 
         trial.hub.clears();
@@ -158,7 +158,7 @@ fn a_hub_whose_definitions_come_later_is_waited_for() -> anyhow::Result<()> {
         trial.launch_agents()?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 120, 30)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_about_objects), 180, 30)?;
         let remedy = "install the definition of EndpointSliceImport (networking.fleet.azure.com/v1alpha1)";
         trial.log.says(&["WARN", "cannot watch", remedy])?;
 
@@ -232,7 +232,7 @@ fn a_hub_that_falls_silent_is_given_up_on_and_found_again() -> anyhow::Result<()
         trial.change().await?;
         sleep(STORM).await;
 
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 50, 50)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_of_member), 75, 75)?;
         trial.log.says(&["WARN", "a watch failed and goes on", "the server did not end the watch after the"])?;
         trial.log.says(&["WARN", "a watch failed and goes on", "no answer within 20s"])?;
         trial.log.says(&["WARN", "a write failed and will be tried again", "no answer within 10s"])?;
@@ -255,7 +255,7 @@ fn a_users_namespace_that_is_missing_on_the_hub_is_waited_for_and_used_at_once()
         sleep(STORM).await;
 
         let of_imports = |call: &Call| call.verb.writes() && &*call.target.resource == "serviceimports";
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, of_imports), 8, 2)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, of_imports), 10, 3)?;
         trial.log.says(&[
             "WARN",
             "a write was denied",
@@ -306,7 +306,7 @@ fn a_members_namespace_that_is_missing_on_the_hub_is_waited_for() -> anyhow::Res
         sleep(STORM).await;
 
         let writes = |call: &Call| call.verb.writes() && *call.target.namespace == *hub_namespace;
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 2)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, writes), 20, 4)?;
         trial.log.says(&["WARN", "a write was denied", "that the namespace and the CRD exist", &hub_namespace])?;
         let told = trial.stage.user(0).is_told("ServiceExport", "WriteDenied", &hub_namespace).await?;
         ensure!(told == 1, "told {told} times");

@@ -74,7 +74,7 @@ fn a_server_that_answers_every_watch_with_410_is_asked_ever_more_seldom() -> any
         let begun = Instant::now();
         trial.change().await?;
         sleep(3 * SOON).await;
-        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 200, 60)?;
+        ever_more_seldom(&trial.hub.asked_by_minute(begun, is_watch_or_list), 280, 70)?;
         trial.nothing_is_lost(&BEFORE).await?;
         trial.hub.clears();
         trial.ends_right(SOON).await?;
