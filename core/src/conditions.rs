@@ -1,8 +1,8 @@
-//! Conditions: types, reasons and messages, some of them with the Go agents' text; how they are set; and the Events for
-//! changes.
+//! Conditions of users' objects: types, reasons and messages, some of them with the Go agents' text; how they are set; and the
+//! Events for changes.
 //!
-//! Each change of a condition emits one Event with the same reason, with the write of the change. The condition shows that the
-//! Event was emitted. So a restart, or a fleet without changes, emits none.
+//! Each change of a condition emits one Event with the same reason, together with the write of the change. The condition
+//! records that the Event was emitted, so a restart, or a fleet without changes, emits none.
 
 use crate::limits::PORTS_MAX;
 use crate::model::{Condition, Kind, Meta};
@@ -10,24 +10,25 @@ use crate::plan::{self, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
-/// Type of a condition.
+/// Condition type `Valid`.
 ///
-/// - ServiceExport: the Service may be exported, and can be.
-/// - InternalServiceExport: its cluster may export it; absent if that was never denied.
-/// - MultiClusterService: its import was found, and can be used.
+/// - On a ServiceExport: the Service may be exported, and can be.
+/// - On an InternalServiceExport: the cluster may export the Service; absent if the right was never denied.
+/// - On a MultiClusterService: its ServiceImport was found, and can be used.
 pub const VALID: &str = "Valid";
-/// Type of a condition of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's.
+/// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's
+/// export.
 pub const CONFLICT: &str = "Conflict";
 
-/// Type of a condition of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's writes
-/// for it. Absent if that never happened.
+/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
+/// writes for this object. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
 
-/// Type of a condition of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never 0. The
-/// reason of `Valid`, which is that of the Go agents, does not tell weight 0 from an export.
+/// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never
+/// 0. The condition `Valid` cannot show this: its reason is `ServiceIsValid` for weight 0 too, as with the Go agents.
 pub const WITHDRAWN: &str = "Withdrawn";
 
-/// Desired content of a condition.
+/// Desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// `True`, `False` or `Unknown`.
@@ -47,7 +48,7 @@ impl Verdict {
         Self::new("True", Reason::ServiceIsValid, format!("service {service} is valid for export"))
     }
 
-    /// The Service may be exported, but its weight 0 stops all traffic.
+    /// The Service may be exported, but its weight 0 withdraws the export.
     pub fn weight_is_zero(service: &ObjectName) -> Self {
         Self::new("True", Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
     }
@@ -64,12 +65,12 @@ impl Verdict {
         Self::new("False", Reason::ServiceNotFound, format!("service {service} is not found"))
     }
 
-    /// The Service is of type ExternalName or headless.
+    /// The Service may not be exported: it is of type ExternalName or headless.
     pub fn service_ineligible(service: &ObjectName) -> Self {
         Self::new("False", Reason::ServiceIneligible, format!("service {service} is not eligible for export"))
     }
 
-    /// The Service is headless and requested, and the hub agent does not announce support.
+    /// The user requests the export of a headless Service, but the hub agent does not announce support for that.
     pub fn headless_not_understood(service: &ObjectName) -> Self {
         let message = format!(
             "service {service} is not eligible for export: it is headless, and the hub agent does not announce that it takes \
@@ -78,51 +79,51 @@ impl Verdict {
         Self::new("False", Reason::ServiceIneligible, message)
     }
 
-    /// The Service has more ports than the hub accepts.
+    /// The Service has more ports than the hub accepts for an export.
     pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
         let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
         Self::new("False", Reason::TooManyPorts, message)
     }
 
-    /// The weight annotation is malformed.
+    /// The weight annotation of the ServiceExport is malformed.
     pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
         let message = format!("serviceExport {service} has an invalid weight annotation, err = {error}");
         Self::new("False", Reason::ServiceExportInvalidWeightAnnotation, message)
     }
 
-    /// The hub has no outcome yet.
+    /// The hub has not resolved conflicts for this export yet.
     pub fn pending_conflict_resolution(service: &ObjectName) -> Self {
         let message = format!("service {service} is pending export conflict resolution");
         Self::new("Unknown", Reason::ServicePendingConflictResolution, message)
     }
 
-    /// The hub accepted the export.
+    /// The hub accepted the export: it has no conflict.
     pub fn no_conflict(service: &ObjectName) -> Self {
         Self::new("False", Reason::NoConflictFound, format!("service {service} is exported without conflict"))
     }
 
-    /// The export of another cluster with other ports is older.
+    /// The hub did not accept the export: another cluster's export with other ports is older.
     pub fn conflict(service: &ObjectName) -> Self {
         let message = format!("service {service} is in conflict with other exported services");
         Self::new("True", Reason::ConflictFound, message)
     }
 
-    /// The Service's namespace in the hub does not list the cluster as an exporter.
+    /// The Service's namespace in the hub does not list this cluster as an exporter.
     pub fn exporter_not_allowed(message: String) -> Self {
         Self::new("False", Reason::ExporterNotAllowed, message)
     }
 
-    /// The Service's namespace in the hub allows the cluster again.
+    /// The Service's namespace in the hub allows this cluster to export again.
     pub fn exporter_allowed(service: &ObjectName) -> Self {
         Self::new("True", Reason::ExporterAllowed, format!("service {service} may be exported by this cluster"))
     }
 
-    /// Other objects have all possible names of its counterpart.
+    /// Other objects have all possible names of the object that the agent must create in the hub for this one.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new("False", Reason::NameHeldByAnother, message)
     }
 
-    /// A server rejected the write of its counterpart for its content.
+    /// A server rejected the write of the object's counterpart in the hub for its content.
     pub fn write_refused(message: String) -> Self {
         Self::new("False", Reason::WriteRefused, message)
     }
@@ -131,12 +132,12 @@ impl Verdict {
         Self::new("True", Reason::WritesUndone, message)
     }
 
-    /// Another writer has stopped undoing our writes.
+    /// Another writer has stopped undoing the agent's writes.
     pub fn writes_stand() -> Self {
         Self::new("False", Reason::WritesStand, "no other writer undoes what the agents write")
     }
 
-    /// The import has a malformed port.
+    /// The imported Service has a malformed port, so it is not imported.
     pub fn port_refused(message: String) -> Self {
         Self::new("False", Reason::PortRefused, message)
     }
@@ -145,7 +146,7 @@ impl Verdict {
         Self::new("True", Reason::FoundServiceImport, "found valid service import")
     }
 
-    /// The import works, but the hub has not granted type LoadBalancer.
+    /// The Service is imported, but as ClusterIP: the hub has not granted type LoadBalancer.
     pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
         let message = format!(
             "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
@@ -155,7 +156,7 @@ impl Verdict {
         Self::new("True", Reason::LoadBalancerNotGranted, message)
     }
 
-    /// The import of a MultiClusterService does not exist yet.
+    /// The ServiceImport of a MultiClusterService does not exist yet.
     pub fn unknown_service_import() -> Self {
         let message = "importing service; if the condition remains for a while, please verify that service has been \
                        exported or service has been exported by other multiClusterService";
@@ -163,12 +164,12 @@ impl Verdict {
     }
 }
 
-/// Returns the condition of a type.
+/// Returns the condition with this type.
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
 
-/// Returns the condition that denies the cluster the export of the Service.
+/// Returns the hub's condition that denies a cluster the export of the Service.
 pub fn find_refusal(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, VALID).filter(|held| &*held.status == "False" && has_reason(held, Reason::ExporterNotAllowed))
 }
@@ -181,12 +182,12 @@ pub(crate) fn says_reason(conditions: &[Condition], condition_type: &str, reason
     find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
 }
 
-/// True if the conditions say that a write was rejected. After a restart, nothing else shows it.
+/// True if the conditions say that a server rejected a write for this object. After a restart, nothing else shows it.
 pub(crate) fn say_refused(conditions: &[Condition]) -> bool {
     says_reason(conditions, VALID, Reason::WriteRefused)
 }
 
-/// True if a condition is up to date for this generation or a later one.
+/// True if a condition has the desired content and was set for this generation of the object or a later one.
 pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -> bool {
     condition.is_some_and(|held| {
         *held.status == *verdict.status
@@ -196,42 +197,42 @@ pub fn says(condition: Option<&Condition>, verdict: &Verdict, generation: i64) -
     })
 }
 
-/// True if a condition would change for its readers. A new observed generation alone is no change.
+/// True if a condition would change for its readers. A new observedGeneration alone is no change.
 pub fn is_news(condition: Option<&Condition>, verdict: &Verdict) -> bool {
     !says(condition, verdict, i64::MIN)
 }
 
-/// Desired condition, and the Event for its change.
+/// Desired condition of an object, and the Event to emit when it changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     condition_type: &'static str,
     verdict: Verdict,
     /// Reporting component of the Event, as in the Go agents.
     component: &'static str,
-    /// Text of the Event; `None` if another object gets the Event.
+    /// Message of the Event. `None` if another object gets the Event instead.
     text: Option<String>,
-    /// True to emit the Event again for each new generation of the object.
+    /// True to emit the Event again for each new generation of the object, even if the condition stays.
     afresh: bool,
 }
 
 impl Wanted {
-    /// Returns a condition whose Event has the condition's message.
+    /// Returns a desired condition whose Event has the same message.
     pub(crate) fn new(condition_type: &'static str, verdict: Verdict, component: &'static str) -> Self {
         let text = Some(verdict.message.clone());
         Self { condition_type, verdict, component, text, afresh: false }
     }
 
-    /// Replaces the text of the Event, to say what to do.
+    /// Replaces the Event's message by one that also says what to do.
     pub(crate) fn telling(self, text: String) -> Self {
         Self { text: Some(text), ..self }
     }
 
-    /// Omits the Event.
+    /// Emits no Event for this condition.
     pub(crate) fn silent(self) -> Self {
         Self { text: None, ..self }
     }
 
-    /// Emits the Event again for each new generation.
+    /// Emits the Event again for each new generation of the object.
     pub(crate) fn afresh(self) -> Self {
         Self { afresh: true, ..self }
     }
@@ -241,7 +242,8 @@ impl Wanted {
     }
 }
 
-/// Returns the conditions of an object with the desired ones set, and the Events for the changes; `None` if all are up to date.
+/// Returns the object's conditions with the desired ones set, and the Events for the changes. `None` if all desired conditions
+/// are set already.
 pub(crate) fn change(
     kind: Kind,
     meta: &Meta,
@@ -266,7 +268,7 @@ pub(crate) fn change(
     (list != held).then_some((list, events))
 }
 
-/// Returns the list with one condition set, in its place or at the end. The transition time changes only with the status.
+/// Returns the conditions with one set, in its old place or at the end. Its transition time changes only with its status.
 #[must_use]
 pub fn set(
     conditions: &[Condition],

@@ -1,5 +1,5 @@
-//! Disputes: objects that another writer changes back after each repair. The runtime counts the repairs and names the writer. A
-//! condition of the object whose user can act shows the dispute while it lasts.
+//! Disputes: objects that another writer changes back after each of our repairs. The runtime counts the repairs and names the
+//! writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
 
 use crate::conditions::{self, DISPUTED, Verdict, Wanted};
 use crate::limits::NAMES_TOLD_MAX;
@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Kind and name of an object.
 type Named = (Kind, ObjectName);
 
-/// Present disputes, by the key of the object whose condition shows them.
+/// Present disputes, by the key of the user's object whose condition shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disputes<K> {
     messages: BTreeMap<K, BTreeMap<Named, String>>,
-    /// Disputed object to the key of the object whose condition shows the dispute.
+    /// From each disputed object to the key of the user's object whose condition shows the dispute.
     about: BTreeMap<Named, K>,
 }
 
-// Derived, it would ask for a default of `K`.
+// A derived implementation would require that `K` has a default.
 impl<K> Default for Disputes<K> {
     fn default() -> Self {
         Self { messages: BTreeMap::new(), about: BTreeMap::new() }
@@ -27,8 +27,8 @@ impl<K> Default for Disputes<K> {
 }
 
 impl<K: Clone + Ord> Disputes<K> {
-    /// Notes that a dispute over an object began (`message` names the other writer) or ended. Returns the keys of the objects
-    /// whose condition changes.
+    /// Records that a dispute over the object `over` began (`message` names the other writer) or ended. Returns the keys of the
+    /// user's objects whose condition changes.
     pub(crate) fn note(&mut self, about: Option<K>, over: Named, message: Option<String>) -> BTreeSet<K> {
         let before = self.about.get(&over).cloned();
         let begun = about.zip(message);
@@ -59,8 +59,8 @@ impl<K: Clone + Ord> Disputes<K> {
         }
     }
 
-    /// Returns the text of the condition: some disputes, and the number of the others. The API server rejects a status with a
-    /// longer message, together with every other condition of the object.
+    /// Returns the condition's message: some disputes, and the number of the others. The length is limited, because the API
+    /// server rejects the whole status if one message is too long.
     fn text(&self, about: &K) -> Option<String> {
         work::step();
         let messages = self.messages.get(about)?;
@@ -74,7 +74,7 @@ impl<K: Clone + Ord> Disputes<K> {
         Some(format!("{}{more}", named.join("; ")))
     }
 
-    /// Returns the wanted condition `Disputed` of an object; `None` if it stays as it is. The runtime emits the Event.
+    /// Returns the desired condition `Disputed` of a user's object; `None` if it needs no change. The runtime emits the Event.
     pub(crate) fn condition(&self, about: &K, held: &[Condition], component: &'static str) -> Option<Wanted> {
         let verdict = match self.text(about) {
             Some(text) => Verdict::writes_undone(text),
@@ -86,7 +86,7 @@ impl<K: Clone + Ord> Disputes<K> {
     }
 }
 
-/// Returns the condition if it says that a dispute lasts.
+/// Returns the condition `Disputed` if it is true, which means that the dispute lasts.
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
     conditions::find(conditions, DISPUTED).filter(|held| &*held.status == "True")
 }

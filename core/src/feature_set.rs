@@ -18,14 +18,14 @@ use crate::model::{ImportStatus, SessionAffinity, SliceContent};
 use fleetnet_types::{Timestamp, WatchState};
 use std::borrow::Cow;
 
-/// Last announcement of a peer.
+/// Last announcement that this process saw from a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Announced {
-    /// None since the start of this process.
+    /// The peer has announced nothing since this process started.
     #[default]
     Never,
     Features(Features),
-    /// Features in an object that was deleted at this time without a new announcement.
+    /// The peer's MemberAgent was deleted at this time, and no new announcement came. The peer had announced these features.
     Lost {
         features: Features,
         at: Timestamp,
@@ -33,7 +33,7 @@ pub(crate) enum Announced {
 }
 
 impl Announced {
-    /// Takes in the present announcement of a peer, or its loss. True if the feature set may have changed.
+    /// Records the present announcement of a peer, or its loss. True if the peer's feature set may have changed.
     pub(crate) fn heard(&mut self, said: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
         match (said, before) {
@@ -44,7 +44,7 @@ impl Announced {
         *self != before
     }
 
-    /// True if the announcement no longer counts, as if the peer had never announced anything.
+    /// True if the peer's last announcement no longer counts, because it was lost too long ago.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {
             Self::Never => true,
@@ -53,7 +53,7 @@ impl Announced {
         }
     }
 
-    /// Moves the stored time after the wall clock was set.
+    /// Moves the stored time by a step of the wall clock.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         if let Self::Lost { at, .. } = self {
             // fault A13.2: micros) ~> micros * 0)
@@ -75,8 +75,8 @@ pub(crate) struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Returns the feature set at `now`, while the watch of MemberAgents has been in `state` since `since`. The table above has
-    /// the rules.
+    /// Returns a peer's feature set at `now`, while the watch of MemberAgents has been in `state` since `since`. The table
+    /// above has the rules.
     pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
         let is_served = state == WatchState::Complete;
         if is_served && let Announced::Features(features) = announced {
@@ -84,7 +84,7 @@ impl FeatureSet {
         }
         // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // A peer looks for a missing kind every 5 minutes, so its announcement may be late.
+            // A peer looks for the missing kind MemberAgent every 5 minutes, so its first announcement may be late.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
@@ -103,7 +103,7 @@ impl FeatureSet {
         Self { features: Features::NONE, is_assumed: !is_served, until: None }
     }
 
-    /// True if the peer may support more than is known.
+    /// True if the Go form is only assumed, so that the peer may support more.
     pub(crate) fn is_assumed(self) -> bool {
         self.is_assumed
     }
@@ -113,36 +113,35 @@ impl FeatureSet {
         self.features.has(feature)
     }
 
-    /// Returns when to plan again because this set ends. An assumption matters only to a plan that `keeps` something because of
-    /// it.
+    /// Returns the time at which this feature set expires and the plan must be made again. An expiring assumption matters only
+    /// to a plan that `keeps` something because of it.
     pub(crate) fn again(self, keeps: bool) -> Option<Timestamp> {
         self.until.filter(|_| keeps || !self.is_assumed)
     }
 
-    /// Returns the slice in the form for the peer; `None` if the peer does not support it.
+    /// Returns the slice reduced to what the peer supports; `None` if the peer supports no such slice.
     pub(crate) fn slice(self, source: &SliceContent) -> Option<Cow<'_, SliceContent>> {
         features::slice_for(self.features, source)
     }
 
-    /// True if the peer keeps its copy of a slice that cannot be written for it, since its support is only assumed to be
-    /// missing.
+    /// True if the peer keeps its existing copy of a slice that it may not support: the missing support is only assumed.
     pub(crate) fn keeps(self, source: &SliceContent) -> bool {
         self.is_assumed && features::slice_for(Features::ALL, source).is_some()
     }
 
-    /// True if `written` needs no update for the peer to have `source`.
+    /// True if the slice `written` for the peer needs no update to show `source`.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
             // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>
             || self.is_assumed && features::is_form_of(written, source)
     }
 
-    /// Returns the import in the form for the peer.
+    /// Returns the ServiceImport's status reduced to what the peer supports.
     pub(crate) fn import(self, status: &ImportStatus) -> ImportStatus {
         features::import_for(self.features, status)
     }
 
-    /// Returns the session affinity of a Service in the form for the peer.
+    /// Returns a Service's session affinity reduced to what the peer supports.
     pub(crate) fn affinity(self, affinity: SessionAffinity) -> SessionAffinity {
         features::affinity_for(self.features, affinity)
     }
@@ -190,7 +189,7 @@ mod tests {
         let lost = |second| Announced::Lost { features: Features::ALL, at: at(second) };
         let all = |until| certain(Features::ALL, until);
         let go_form = certain(Features::NONE, None);
-        // (announcement, state of the kind, since, now) and the feature set.
+        // Each row: (last announcement, state of the watch, since, now), the expected feature set, and a name.
         let table = [
             ((said, Complete, 100, 900), all(None), "announced"),
             ((Announced::Features(Features::NONE), Complete, 100, 101), go_form, "announced that there are none"),

@@ -1,19 +1,19 @@
 //! Features: additions to the Go form of objects, and the form of an object for each peer.
 //!
-//! Clients with typed writes drop unknown fields. If another writer added them again each time, both would write for ever. So a
-//! feature is written only for a peer that announced it ([`crate::handshake`]). For all others, objects are written and
+//! Clients with typed writes drop unknown fields. If our agent added them again each time, both would write for ever. So a
+//! feature is written only for a peer that announced it ([`crate::handshake`]). For all other peers, objects are written and
 //! compared in exactly the Go form.
 
 use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
 use std::borrow::Cow;
 
-/// An addition to the Go form.
+/// Addition to the Go form that an agent can support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     IPv6,
-    /// Endpoints that are not ready but still serve, in a separate list.
+    /// Endpoints that are not ready but still serve, in a list of their own in the slice.
     DrainingEndpoints,
-    /// Host names and zones of endpoints.
+    /// Host names and zones of endpoints in slices.
     EndpointDetails,
     Headless,
     SessionAffinity,
@@ -22,12 +22,12 @@ pub enum Feature {
 impl Feature {
     pub const ALL: [Self; 5] =
         [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];
-    /// Features of slices, for agents that import slices.
+    /// Features of slices, announced by agents that import slices.
     pub const OF_SLICES: [Self; 3] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails];
-    /// Features of Services, for agents that derive Services.
+    /// Features of Services, announced by agents that derive Services.
     pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
 
-    /// Name in announcements.
+    /// Returns the feature's name in announcements.
     pub const fn name(self) -> &'static str {
         match self {
             Self::IPv6 => "IPv6",
@@ -39,13 +39,13 @@ impl Feature {
     }
 }
 
-/// A set of features.
+/// Set of features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(u8);
 
 impl Features {
     pub const NONE: Self = Self(0);
-    /// All features of this version.
+    /// All features that this version of fleetnet supports.
     pub const ALL: Self = Self((1 << Feature::ALL.len()) - 1);
 
     pub const fn has(self, feature: Feature) -> bool {
@@ -62,7 +62,7 @@ impl Features {
         Feature::ALL.into_iter().filter(move |feature| self.has(*feature)).map(Feature::name)
     }
 
-    /// Returns the feature with this name, if this version knows it.
+    /// Returns the feature with this name; `None` if this version does not know it.
     pub fn named(name: &str) -> Option<Feature> {
         Feature::ALL.into_iter().find(|feature| feature.name() == name)
     }
@@ -74,7 +74,7 @@ impl FromIterator<Feature> for Features {
     }
 }
 
-/// Returns the form of a slice for a peer; `None` if the peer does not support such slices.
+/// Returns the slice reduced to the peer's features; `None` if the peer does not support such slices.
 pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
     match content.address_type {
         AddressType::IPv4 => {}
@@ -103,7 +103,7 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     Some(Cow::Owned(told))
 }
 
-/// True if `written` is the form of `source` for some feature set.
+/// True if `written` is what some feature set makes of `source`.
 pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
     let undrained = Features::ALL.without(Feature::DrainingEndpoints);
     let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];
@@ -111,12 +111,12 @@ pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool 
     sets.into_iter().chain([go_form]).any(|peer| slice_for(peer, source).is_some_and(|content| *content == *written))
 }
 
-/// Returns the form of an import for a peer.
+/// Returns the ServiceImport's status reduced to the peer's features.
 pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus {
     ImportStatus { session_affinity: affinity_for(peer, status.session_affinity), ..status.clone() }
 }
 
-/// Returns the form of a Service's session affinity for a peer.
+/// Returns a Service's session affinity reduced to the peer's features.
 pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
     // fault U6.2: if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None ~> { let _ = peer; affinity
     if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }

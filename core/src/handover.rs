@@ -1,7 +1,7 @@
-//! Make-before-break. The content of a Service from one source may move: its slices are created again with other ports, or
-//! endpoints move between slices. During the move no endpoint may be missing.
+//! Handover: make-before-break between two slices of a Service. The content of a Service from one source may move: its slices
+//! are created again with other ports, or endpoints move between slices. During the move no endpoint may be missing.
 //!
-//! So the withdrawal of a slice waits until other slices of the same Service and source are written on the same side, also
+//! So the removal of a slice waits until the other slices of the same Service and source are written in the same cluster, also
 //! while their writes are rejected. Each hop does this by itself: the exporter, the hub for each importer, and the importer.
 //! Only removals wait, and only for additions, so there is no deadlock.
 
@@ -26,15 +26,16 @@ pub(crate) fn awaited<'a>(held: Option<&'a SliceContent>, wanted: &'a SliceConte
     if held.endpoints == wanted.endpoints {
         return false;
     }
-    // Only shared endpoints count. So other endpoints of the replacement may change at any rate without a delay of the removal.
+    // Only endpoints that the removed slice shares with its replacement count. Other endpoints of the replacement may change at
+    // any rate without a delay of the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (going, held) = (addresses(going), addresses(held));
     // fault T35.1: contains(&endpoint) && !held.contains(& ~> iter().any(|other| *other == endpoint) && !held.iter().any(|other| *other ==
     wanted.endpoints.iter().map(Addresses::of).any(|endpoint| going.contains(&endpoint) && !held.contains(&endpoint))
 }
 
-/// Addresses of an endpoint, which are its identity. They are ordered, since a member decides how many endpoints there are and
-/// each is looked up among all.
+/// Addresses of an endpoint, which are its identity. Ordered for fast lookup, because a member decides how many endpoints there
+/// are.
 struct Addresses<'a>(&'a [Box<str>]);
 
 impl<'a> Addresses<'a> {
@@ -64,7 +65,7 @@ impl PartialEq for Addresses<'_> {
 
 impl Eq for Addresses<'_> {}
 
-/// True if a change removes the last endpoint.
+/// True if the change from `held` to `wanted` removes the slice's last endpoint.
 pub(crate) fn empties(held: &SliceContent, wanted: &SliceContent) -> bool {
     wanted.endpoints.is_empty() && !held.endpoints.is_empty()
 }

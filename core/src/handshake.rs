@@ -1,8 +1,8 @@
 //! MemberAgents: heartbeat, announcement and status of each member.
 //!
-//! One object serves both sides: the member writes `spec`, the hub writes `status`. Each side announces the features that it
-//! supports in addition to the Go form ([`crate::features`]). The member renews the object only while it follows its own
-//! slices, so it is a heartbeat too. `kubectl get memberagents -A` shows it.
+//! One object serves both sides: the member agent writes `spec`, the hub agent writes `status`. Each agent announces the
+//! features that it supports in addition to the Go form ([`crate::features`]). The member agent renews the object only while
+//! its watch of this cluster's slices is alive, so it is a heartbeat too. `kubectl get memberagents -A` shows it.
 
 use crate::hub;
 use crate::limits::RENEW_MICROS;
@@ -13,14 +13,14 @@ use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
-/// Plans the member's own MemberAgent: it is created, and renewed while the watch of this cluster's slices is alive.
+/// Plans the member's own MemberAgent: creates it, and renews it while the watch of this cluster's slices is alive.
 pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings.announces else { return Plan::default() };
     let plan = Plan::default().hindered_by(view.identity_hindrances(now));
     let name = view.own_member_agent();
     let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
     if !is_known || view.unreadable.has(Kind::MemberAgent, &name) {
-        return plan; // a change of these requeues this
+        return plan; // a change of these facts requeues this key
     }
     let ownership = view.ownership(now);
     match ownership {
@@ -34,7 +34,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
             let create = Write::create(Kind::MemberAgent, name, Desired::MemberAgent(renewal()));
             Plan { writes: vec![create], ..plan }
         }
-        Some(held) if held.meta.deleting => plan, // its end requeues this
+        Some(held) if held.meta.deleting => plan, // its removal requeues this key
         Some(held) => match next_renewal(view, held, announcement, now).filter(|_| ownership == Ownership::Own) {
             Some(later) => Plan { again: Some(later), ..plan },
             None => {
@@ -45,15 +45,15 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the time of the next renewal; `None` if it is due now. Only fields in every definition of MemberAgent are compared,
-/// since a field that the hub drops would always differ.
+/// Returns the time of the next renewal; `None` if a renewal is due now. Compares only fields that every version of the
+/// MemberAgent CRD has, since a field that the hub prunes would always differ.
 fn next_renewal(
     view: &member::View,
     held: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // A time in the future means that the clock was set back since.
+    // A last renewal in the future means that the wall clock was set back since.
     // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
@@ -61,7 +61,8 @@ fn next_renewal(
     (held.member == *announcement && held.stopped.is_none() && now < next).then_some(next)
 }
 
-/// Returns the last write of a member that stops as planned. After it, another cluster with the same id may take over soon.
+/// Returns the last write of a member agent that stops as planned: its MemberAgent announces the stop. After it, another
+/// cluster with the same id may take over soon.
 pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let held = view.member_agents.live(&view.own_member_agent())?;
@@ -78,13 +79,13 @@ pub fn farewell(view: &member::View, now: Timestamp) -> Option<Write> {
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the hub's status in a MemberAgent. Each renewal requeues it, so the counts are never older than the renewal and cost
-/// at most one write each.
+/// Plans the hub's status in a MemberAgent. Each renewal requeues it, so the counts are as of the last renewal and cost at most
+/// one write for each.
 pub fn plan_member(view: &hub::View, cluster: &Text) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.watches.complete(&[Kind::MemberAgent]) {
-        return Plan::default(); // without the kind there is nothing to write
+        return Plan::default(); // the kind MemberAgent is not served, so there is nothing to write
     }
     let Some(held) = view.member_agents.live(&name) else { return Plan::default() };
     let announcement = &view.announces;

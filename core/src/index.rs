@@ -5,7 +5,7 @@ use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An object that a [`Table`] can store.
+/// Object that a [`Table`] can store.
 pub trait Held: Clone + PartialEq {
     fn meta(&self) -> &Meta;
     fn meta_mut(&mut self) -> &mut Meta;
@@ -32,12 +32,12 @@ held!(
     crate::model::MemberAgent
 );
 
-/// Result of [`Table::take`].
+/// Result of storing an object with [`Table::take`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken<T> {
-    /// Only the resourceVersion differs: nothing to plan.
+    /// Only the resourceVersion differs, so there is nothing to plan.
     Same,
-    /// New or changed, with the earlier value if there was one.
+    /// The object is new or changed; with the earlier object if there was one.
     Changed(Option<T>),
 }
 
@@ -57,7 +57,7 @@ impl<T: Held> Table<T> {
         self.0.get(name)
     }
 
-    /// Returns the object with this name, unless it is being deleted.
+    /// Returns the object with this name; `None` also if it is being deleted.
     pub fn live(&self, name: &ObjectName) -> Option<&T> {
         self.get(name).filter(|object| !object.meta().deleting)
     }
@@ -84,8 +84,8 @@ impl<T: Held> Table<T> {
         self.0.is_empty()
     }
 
-    /// Stores the newest state of an object. If only the resourceVersion changed, the result is [`Taken::Same`], so that no
-    /// plan is made.
+    /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that nothing is
+    /// planned.
     pub fn take(&mut self, object: T) -> Taken<T> {
         match self.0.get_mut(&object.meta().name) {
             Some(held) => {
@@ -102,14 +102,14 @@ impl<T: Held> Table<T> {
         }
     }
 
-    /// Removes an object, unless another object has its name by now.
+    /// Removes the object with this name and UID. An object with another UID, created under that name since, stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
         let same = self.0.get(name).is_some_and(|held| &*held.meta().uid == uid);
         if same { self.0.remove(name) } else { None }
     }
 }
 
-/// Names by key.
+/// Sets of names, by key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index<K: Ord>(BTreeMap<K, BTreeSet<ObjectName>>);
 
@@ -124,7 +124,7 @@ impl<K: Ord + Clone> Index<K> {
         self.0.entry(key).or_default().insert(name);
     }
 
-    /// Removes a name from a key, and the key if it has no names left.
+    /// Removes a name from a key's set, and the key if its set is empty then.
     pub fn remove(&mut self, key: &K, name: &ObjectName) {
         if let Some(names) = self.0.get_mut(key) {
             names.remove(name);
@@ -134,7 +134,7 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// Moves a name from one key to another; either may be absent.
+    /// Moves a name from one key's set to another's; either key may be absent.
     pub fn shift(&mut self, from: Option<K>, to: Option<K>, name: &ObjectName) {
         if from == to {
             return;
@@ -147,18 +147,18 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// Returns the names of a key, in order.
+    /// Returns the names in a key's set, in order.
     pub fn get<'a>(&'a self, key: &K) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
         self.0.get(key).into_iter().flatten().inspect(|_| work::step())
     }
 
-    /// True if the key has the name.
+    /// True if the key's set contains the name.
     pub fn holds(&self, key: &K, name: &ObjectName) -> bool {
         work::step();
         self.0.get(key).is_some_and(|names| names.contains(name))
     }
 
-    /// Returns all keys, in order.
+    /// Returns all keys that have names, in order.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.0.keys().inspect(|_| work::step())
     }
@@ -169,7 +169,7 @@ impl<K: Ord + Clone> Index<K> {
 }
 
 impl Index<ObjectName> {
-    /// Returns the keys in a namespace, in order.
+    /// Returns the keys in a namespace that have names, in order.
     pub fn keys_in<'a>(&'a self, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
         let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
         let keys = self.0.range(first..).map(|(key, _)| key).inspect(|_| work::step());

@@ -18,7 +18,7 @@
 
 #![allow(missing_docs, reason = "this crate is not published: comments say why, not what")]
 
-// Unit tests use the builders of the integration tests, which refer to the crate by its name.
+// Unit tests share the builders of the integration tests, which refer to this crate by its external name.
 #[cfg(test)]
 extern crate self as fleetnet_core;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Objects as the agents know them: compact values, one struct for each kind.
+//! Objects as the agents' views keep them: compact values, one struct for each kind.
 //!
 //! They have only the fields that a rule reads. Fields of other writers are omitted on purpose: every change is a merge patch
 //! of our own fields, so omitted fields are not lost.
@@ -17,7 +17,7 @@ pub use hub::{
 pub use object::Object;
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
-/// Kinds that the agents watch and write. Each agent watches a kind in one cluster only.
+/// Kinds that the agents watch and write. Each agent watches a kind in one cluster only (hub or member).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Service,
@@ -33,16 +33,16 @@ pub enum Kind {
     MemberAgent,
 }
 
-/// Metadata of an object.
+/// Metadata that the rules read, of an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
     pub name: ObjectName,
-    /// UID; an object that was created again under an old name has another.
+    /// UID. An object that was deleted and created again under the same name has another.
     pub uid: Uid,
-    /// Version for preconditions. It is ignored by all rules except one: the order of claims that are created in one second
+    /// resourceVersion for preconditions. No rule reads it, except one: the order of claims that are created in one second
     /// ([`crate::hub::claims`]).
     pub resource_version: u64,
-    /// Number of changes of the specification; 0 for kinds without it (Service).
+    /// `metadata.generation`; 0 for kinds without it (Service).
     pub generation: i64,
     /// creationTimestamp, in whole seconds.
     pub created: Timestamp,
@@ -51,10 +51,10 @@ pub struct Meta {
     pub finalizers: Finalizers,
 }
 
-/// Finalizers of an object: the one of fleet-networking for this kind, and those of others, which stay as they are.
+/// Finalizers of an object: fleetnet's own one for this kind, and those of others, which stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finalizers {
-    /// True if the cleanup finalizer of this kind is present.
+    /// True if fleetnet's cleanup finalizer for this kind is present.
     pub ours: bool,
     /// All other finalizers, in order.
     pub others: Vec<Text>,
@@ -71,14 +71,14 @@ impl Finalizers {
 /// Port of a Service, a ServiceImport or an InternalServiceExport.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServicePort {
-    /// Empty if the only port has no name.
+    /// Name of the port; empty if the only port has no name.
     pub name: Text,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: Text,
     pub app_protocol: Option<Text>,
-    /// 1 to 65535.
+    /// Port number, 1 to 65535.
     pub port: i32,
-    /// Port of the pods.
+    /// Target port of the Service (port of the pods).
     pub target_port: Option<TargetPort>,
 }
 
@@ -132,7 +132,7 @@ pub struct LoadBalancerPort {
     pub error: Option<Text>,
 }
 
-/// A core Service: one that may be exported, or a derived Service.
+/// Core Service: one that may be exported, or a derived Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub meta: Meta,
@@ -144,13 +144,13 @@ pub struct Service {
     pub ports: Vec<ServicePort>,
     /// `spec.sessionAffinity` with its timeout.
     pub session_affinity: SessionAffinity,
-    /// True if `spec.ipFamilyPolicy` asks for both address families.
+    /// True if `spec.ipFamilyPolicy` requests both address families.
     pub dual_stack: bool,
-    /// MultiClusterService that it is derived from, from its two labels.
+    /// MultiClusterService that this Service is derived from, according to its two labels.
     pub derived_from: Option<ObjectName>,
-    /// True if another writer edited its labels; [`crate::member::View`] sets it.
+    /// True if another writer edited the labels of this derived Service; [`crate::member::View`] sets it.
     pub relabelled: bool,
-    /// True if it has the cloud's annotation for an internal load balancer.
+    /// True if the Service has the cloud's annotation for an internal load balancer.
     pub internal_load_balancer: bool,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
@@ -172,11 +172,11 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceExport {
     pub meta: Meta,
-    /// Weight annotation, unparsed.
+    /// Value of the weight annotation, unparsed.
     pub weight: Option<Text>,
-    /// True if its annotation asks to export a headless Service.
+    /// True if the annotation requests the export of a headless Service.
     pub headless: bool,
-    /// All conditions, in their order: `Valid`, `Conflict` and those of others.
+    /// All conditions, in their order: `Valid`, `Conflict` and those of other writers.
     pub conditions: Vec<Condition>,
 }
 
@@ -200,11 +200,11 @@ pub enum ImportType {
 /// Status of ServiceImport and InternalServiceImport: the outcome of conflict resolution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportStatus {
-    /// `None` until resolved.
+    /// Type of the import; `None` until conflicts are resolved.
     pub import_type: Option<ImportType>,
-    /// Ports of the winner.
+    /// Ports of the winning export.
     pub ports: Vec<ServicePort>,
-    /// Session affinity of the winner.
+    /// Session affinity of the winning export.
     pub session_affinity: SessionAffinity,
     /// Clusters of the accepted exports, in order of acceptance.
     pub clusters: Vec<Text>,
@@ -222,36 +222,36 @@ impl ImportStatus {
 pub struct Claims {
     /// True if the annotation is present, also if it is malformed.
     pub present: bool,
-    /// Member namespace of each importer to its cluster id; empty if the annotation is malformed.
+    /// From the member namespace of each importer to its cluster id. Empty if the annotation is malformed.
     pub importers: BTreeMap<Text, Text>,
-    /// Member namespace of the exclusive claim, if there are other claims. The claims themselves do not prove their type, since
-    /// their members can write them.
+    /// Member namespace of the exclusive claim, written if there are other claims. The claims themselves do not prove their
+    /// type, since their members can write it.
     pub load_balancer: Option<Text>,
 }
 
-/// A ServiceImport: in a member for a MultiClusterService, in the hub for exports.
+/// ServiceImport: in the hub the merged Service of all exports, in a member the copy for a MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceImport {
     pub meta: Meta,
-    /// All owners, in order. The controller is a MultiClusterService, in members only.
+    /// All owner references, in order. In members one is the controlling MultiClusterService.
     pub owners: Vec<Owner>,
-    /// Importers, in the hub only.
+    /// Importers with a granted claim, in the hub only.
     pub claims: Claims,
     /// Outcome of conflict resolution.
     pub status: ImportStatus,
 }
 
 impl ServiceImport {
-    /// Returns the controlling owner.
+    /// Returns the owner reference that is marked as the controller.
     pub fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.controller)
     }
 }
 
-/// Type of consumption of an import (`MultiClusterService.spec.type`).
+/// Type of an import (`MultiClusterService.spec.type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsumerType {
-    /// Unset or `LoadBalancer`: an exclusive claim.
+    /// `LoadBalancer` or unset: an exclusive claim.
     #[default]
     LoadBalancer,
     /// `ClusterIP`: a shared claim.
@@ -262,15 +262,15 @@ pub enum ConsumerType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiClusterService {
     pub meta: Meta,
-    /// `spec.serviceImport.name`; empty if omitted, which the schema allows.
+    /// `spec.serviceImport.name`; empty if omitted, which the CRD's schema allows.
     pub import_name: Text,
     /// `spec.type`.
     pub consumer_type: ConsumerType,
-    /// True if the derived Service must have an internal load balancer.
+    /// True if the user requests an internal load balancer for the derived Service.
     pub internal_load_balancer: bool,
-    /// Label with the name of the import.
+    /// Value of the label with the name of the ServiceImport.
     pub import_label: Option<Text>,
-    /// Label with the name of the derived Service.
+    /// Value of the label with the name of the derived Service.
     pub derived_label: Option<Text>,
     /// All conditions, in their order.
     pub conditions: Vec<Condition>,
@@ -283,14 +283,14 @@ pub struct MultiClusterService {
 pub struct Namespace {
     /// Metadata; `name.namespace` is empty.
     pub meta: Meta,
-    /// Clusters that may export from it, from its annotation; `None`: all.
+    /// Cluster ids that may export from this namespace, from its annotation; `None` allows all.
     pub exporters: Option<BTreeSet<Text>>,
-    /// Clusters that may import from it, from its annotation; `None`: all.
+    /// Cluster ids that may import from this namespace, from its annotation; `None` allows all.
     pub importers: Option<BTreeSet<Text>>,
 }
 
 impl Namespace {
-    /// Parses one of the two annotations: cluster ids, separated by commas. An empty list allows no cluster.
+    /// Parses the annotation with exporters or importers: cluster ids, separated by commas. An empty list allows no cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<Text> {
         // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(Text::from).collect()

@@ -7,7 +7,7 @@ use fleetnet_types::{ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Prefix of member namespaces; the rest is the cluster id.
+/// Prefix of member namespaces in the hub; the rest of the name is the cluster id.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
 /// Returns the member namespace of a cluster.
@@ -15,17 +15,17 @@ pub fn member_namespace(cluster: &str) -> Text {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
 
-/// Returns the cluster id of a member namespace. It is trusted, unlike the cluster id in an object's reference.
+/// Returns the cluster id of a member namespace. The hub agent trusts it, unlike the cluster id in an object's reference.
 pub fn cluster_of(namespace: &str) -> Option<Text> {
     namespace.strip_prefix(MEMBER_NAMESPACE_PREFIX).filter(|cluster| !cluster.is_empty()).map(Text::from)
 }
 
-/// True if it can be a cluster id: the member namespace with it must be a valid name.
+/// True if this text can be a cluster id: the member namespace with it must be a valid name.
 pub fn is_cluster_id(cluster: &str) -> bool {
     is_part_of_subdomain(cluster) && member_namespace(cluster).len() <= LABEL_CHARS_MAX
 }
 
-/// True if it can be a member namespace.
+/// True if this namespace can be a member namespace.
 pub(crate) fn is_member_namespace(namespace: &str) -> bool {
     cluster_of(namespace).is_some_and(|cluster| is_cluster_id(&cluster))
 }
@@ -33,9 +33,9 @@ pub(crate) fn is_member_namespace(namespace: &str) -> bool {
 /// Number of hex digits at the end of a slice export's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuffixLength {
-    /// 5 hex digits, as many as the Go agents' random ones.
+    /// 5 hex digits, as many as the random suffix of the Go agents has.
     Short,
-    /// 10 hex digits, if another source has the short name.
+    /// 10 hex digits, if another source slice already has the short name.
     Long,
 }
 
@@ -59,31 +59,31 @@ pub fn slice_export_name(
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
 
-/// Returns the name without its hex digits.
+/// Returns a slice export's name without its hex digits.
 fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     let [cluster, namespace, slice] = [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS));
     format!("{cluster}-{namespace}-{slice}-")
 }
 
-/// True if the name is one that any agent would give to the export of this slice.
+/// True if this is a name that any agent, also a Go agent, would give to the export of this slice.
 pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
     name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
 }
 
-/// True if the name is one that any agent would give to an export of this cluster.
+/// True if this is a name that any agent, also a Go agent, would give to an export of this cluster.
 pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the name `<namespace>-<name>`, if it is a DNS label (RFC 1035), which is valid for every kind that gets it.
+/// Returns the name `<namespace>-<name>`, if it is a DNS label (RFC 1035), which is valid for every kind that gets such a name.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
     // fault N2.1: is_dns_1035_label(&joined).then(|| ~> Some(
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// Returns the name to use if [`joined`] is taken or not valid (B3 in docs/behaviour.md). It is cut and ends in 5 hex digits of
-/// the UID.
+/// Returns the name to use if the one of [`joined`] is taken or not valid (B3 in docs/behaviour.md). It is cut and ends in 5
+/// hex digits of the UID.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
@@ -124,7 +124,7 @@ pub(crate) fn is_port_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// True if the namespace and the name are valid for a Service.
+/// True if a Service can have this namespace and name.
 pub(crate) fn can_be_service(name: &ObjectName) -> bool {
     is_dns_1123_label(&name.namespace) && is_dns_1123_label(&name.name)
 }
@@ -139,20 +139,20 @@ pub(crate) fn is_label_value(value: &str) -> bool {
         && ends(bytes.last())
 }
 
-/// True if it is a name with or without a domain in front of it: `h2c`, `kubernetes.io/h2c`.
+/// True if this is a qualified name, with or without a domain in front: `h2c`, `kubernetes.io/h2c`.
 pub(crate) fn is_qualified_name(name: &str) -> bool {
     let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
 
-/// Returns the fingerprint of what exports of one Service must have in common: their ports, and whether they are headless.
+/// Returns a fingerprint of what accepted exports of one Service have in common: their ports, and whether they are headless.
 pub fn offer_fingerprint(ports: &[ServicePort], headless: bool) -> Text {
     let ports = ports_fingerprint(ports);
     // fault F6.1: if headless { format!("{ports}-headless").into() } else { ~> { let _ = headless;
     if headless { format!("{ports}-headless").into() } else { ports }
 }
 
-/// Returns the fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
+/// Returns a fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
 /// since each exporter chooses its own.
 pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
@@ -170,7 +170,7 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
 }
 
-/// Returns the first hex digits of SHA-256 over some parts. A zero byte after each part keeps `ab`+`c` and `a`+`bc` apart.
+/// Returns the first hex digits of SHA-256 over these parts. A zero byte after each part makes `ab`+`c` differ from `a`+`bc`.
 fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -185,7 +185,7 @@ fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     hex
 }
 
-/// Cuts a part to a number of characters, and removes characters at its end that a subdomain may not have before a dash.
+/// Cuts a part of a name to this many characters, and removes trailing characters that a subdomain may not have before a dash.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
     // fault E3.2: part[..end].trim_end_matches(['-', '.']) ~> &part[..end]
@@ -272,8 +272,8 @@ mod tests {
         ServicePort { name: name.into(), protocol: "TCP".into(), app_protocol: None, port: number, target_port: None }
     }
 
-    /// The hub stores fingerprints in `ports-offered-since`. If an upgrade changed them, it would stamp every export again,
-    /// which changes the winners of conflicts.
+    /// The hub agent stores fingerprints in the annotation `ports-offered-since`. If an upgrade changed them, it would stamp
+    /// every export again, which changes the winners of conflicts.
     #[test]
     fn fingerprints_and_names_that_are_stored_never_change() {
         let (http, admin) = (port("http", 80), port("admin", 81));

@@ -1,4 +1,4 @@
-//! Plans: data that describes writes, their preconditions, and the time of the next plan.
+//! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
 use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
@@ -16,9 +16,9 @@ use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub writes: Vec<Write>,
-    /// Time to plan this key again without a change.
+    /// Time to plan this key again even without a change.
     pub again: Option<Timestamp>,
-    /// Reasons that block progress until a user acts, for the log.
+    /// Blocking reasons: what stops progress until a user acts. For the log and a metric.
     pub hindrances: Vec<Hindrance>,
 }
 
@@ -28,12 +28,12 @@ impl Plan {
         Self { writes: vec![write], ..Self::default() }
     }
 
-    /// True if there is nothing to do.
+    /// True if the plan has no writes, no blocking reasons and no time.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.again.is_none()
     }
 
-    /// Returns a plan that only reports a blocking reason.
+    /// Returns a plan without writes that only reports a blocking reason.
     pub fn hindered(reason: Reason, message: String) -> Self {
         Self { hindrances: vec![Hindrance { reason, message }], ..Self::default() }
     }
@@ -45,7 +45,8 @@ impl Plan {
         self
     }
 
-    /// Returns the plan of an object whose finalizer must stay, because an undecodable object may be its counterpart.
+    /// Returns the plan of an object whose finalizer must stay, because an undecodable object may be its counterpart in the
+    /// other cluster.
     pub(crate) fn held_by_unreadable(kind: Kind, name: &ObjectName, by: Kind, unreadable: &ObjectName) -> Self {
         let message = format!(
             "{kind:?} {name} is to go and is not let go: {by:?} {unreadable} was made for it by its name and cannot be read; \
@@ -58,13 +59,13 @@ impl Plan {
         self.writes.push(write);
     }
 
-    /// Requests another plan at this time, if there is one, or earlier.
+    /// Requests that the key is planned again at this time, or earlier if that was requested before.
     pub fn look_again(&mut self, at: impl Into<Option<Timestamp>>) {
         // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
-    /// Adds the content of another plan.
+    /// Adds the writes, reasons and times of another plan.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.look_again(other.again);
@@ -72,58 +73,58 @@ impl Plan {
     }
 }
 
-/// Reason that blocks progress until a user acts.
+/// Blocking reason: what stops progress until a user acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hindrance {
     pub reason: Reason,
-    /// Text with the object, the cause and what to do.
+    /// Message with the object, the cause and what to do.
     pub message: String,
 }
 
-/// A write to one object.
+/// Write to one object: create, patch or delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Kind of the object, which also decides the cluster.
+    /// Kind of the object, which also decides the cluster (hub or member).
     pub kind: Kind,
     pub at: ObjectName,
     pub action: Action,
-    /// Events to emit after the write, if it changed something.
+    /// Events to emit after the write, if the write changed the object.
     pub events: Vec<Event>,
-    /// Sample to observe after the write.
+    /// Latency sample to observe after the write.
     pub sample: Option<Sample>,
 }
 
 impl Write {
-    /// Creates an object.
+    /// Returns a write that creates an object.
     pub fn create(kind: Kind, at: ObjectName, desired: Desired) -> Self {
         Self { kind, at, action: Action::Create(desired), events: Vec::new(), sample: None }
     }
 
-    /// Changes our fields of an object, with its known resourceVersion as the precondition.
+    /// Returns a write that changes our fields of an object, with its known resourceVersion as the precondition.
     pub fn patch(kind: Kind, meta: &Meta, patch: Patch) -> Self {
         let action = Action::Patch { resource_version: meta.resource_version, patch };
         Self { kind, at: meta.name.clone(), action, events: Vec::new(), sample: None }
     }
 
-    /// Deletes an object, with its known UID as the precondition.
+    /// Returns a write that deletes an object, with its known UID as the precondition.
     pub fn delete(kind: Kind, meta: &Meta) -> Self {
         let action = Action::Delete { uid: meta.uid.clone() };
         Self { kind, at: meta.name.clone(), action, events: Vec::new(), sample: None }
     }
 
-    /// Adds or removes the cleanup finalizer.
+    /// Returns a write that adds (`ours`) or removes our cleanup finalizer.
     pub fn finalizer(kind: Kind, meta: &Meta, ours: bool) -> Self {
         Self::patch(kind, meta, Patch::Finalizers(meta.finalizers.with_ours(ours)))
     }
 
-    /// Adds Events to a write.
+    /// Adds Events to emit with this write.
     #[must_use]
     pub fn telling(mut self, events: impl IntoIterator<Item = Event>) -> Self {
         self.events.extend(events);
         self
     }
 
-    /// Adds a sample to a write.
+    /// Adds a latency sample to observe with this write.
     #[must_use]
     pub fn measured(mut self, sample: Option<Sample>) -> Self {
         self.sample = sample;
@@ -131,42 +132,42 @@ impl Write {
     }
 }
 
-/// Action of a write.
+/// Operation of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// POST. The answer AlreadyExists is information, not a failure.
+    /// POST. The answer AlreadyExists is no failure: it shows that another object has the name.
     Create(Desired),
     /// Merge patch with the known resourceVersion as the precondition.
     Patch {
         resource_version: u64,
-        /// Fields that we own.
+        /// Fields to change, all of which we own.
         patch: Patch,
     },
     /// DELETE with the UID as precondition.
     Delete { uid: Uid },
 }
 
-/// An object to create.
+/// Content of an object to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Desired {
     InternalServiceExport {
-        /// Reference to the source; its resourceVersion is also written to the last-observed annotation.
+        /// Reference to the source object; its resourceVersion is also written to the last-observed annotation.
         reference: Reference,
         offer: Offer,
     },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
-    /// A ServiceImport. In a member it has a controller and the cleanup finalizer from the start, in the hub neither.
+    /// A ServiceImport. In a member it is created with a controller and the cleanup finalizer, in the hub with neither.
     ServiceImport {
-        /// Controlling MultiClusterService.
+        /// MultiClusterService that controls the ServiceImport.
         controller: Option<Controller>,
-        /// True if it starts with the cleanup finalizer.
+        /// True if the object is created with our cleanup finalizer.
         finalizer: bool,
     },
     InternalServiceImport {
         /// Reference to the member's ServiceImport.
         reference: Reference,
-        /// Written as an annotation unless it is LoadBalancer.
+        /// Type of the claim, written as an annotation unless it is LoadBalancer.
         consumer_type: ConsumerType,
     },
     Service(DerivedService),
@@ -174,17 +175,17 @@ pub enum Desired {
     MemberAgent(Renewal),
 }
 
-/// Exported content of a Service.
+/// Content of a Service that is exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Ports in the order of the Service.
     pub ports: Vec<ServicePort>,
-    /// True for a headless Service.
+    /// True if the Service is headless.
     pub headless: bool,
     pub session_affinity: SessionAffinity,
 }
 
-/// MultiClusterService that controls a ServiceImport in its namespace.
+/// MultiClusterService that controls a ServiceImport in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
     pub name: Text,
@@ -194,15 +195,15 @@ pub struct Controller {
 /// Desired state of a derived Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedService {
-    /// MultiClusterService, written as two labels.
+    /// MultiClusterService that the Service is derived from, written as two labels.
     pub derived_from: ObjectName,
-    /// LoadBalancer or ClusterIP.
+    /// Type of the derived Service: LoadBalancer or ClusterIP.
     pub consumer_type: ConsumerType,
-    /// Ports of the import; the API server chooses node ports.
+    /// Ports of the ServiceImport. The API server chooses node ports.
     pub ports: Vec<ServicePort>,
-    /// True for a headless Service, with any type.
+    /// True for a headless Service, whatever its type.
     pub headless: bool,
-    /// Session affinity of the import.
+    /// Session affinity of the ServiceImport.
     pub session_affinity: SessionAffinity,
     /// True to request addresses of both families, if the cluster has both. Once true, it stays true.
     pub dual_stack: bool,
@@ -217,16 +218,16 @@ pub struct ImportedSlice {
     pub service: Text,
     /// Content of the distributed slice.
     pub content: SliceContent,
-    /// Source generation, stored so that its latency is observed once.
+    /// Source generation, stored on the imported slice so that its latency is observed once.
     pub observed_generation: i64,
 }
 
-/// Fields to set. Each variant is one request.
+/// Fields of an existing object to set. Each variant is one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Patch {
-    /// `metadata.finalizers`, of any kind.
+    /// `metadata.finalizers`, of an object of any kind.
     Finalizers(Finalizers),
-    /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of others.
+    /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of other writers.
     ServiceExportConditions(Vec<Condition>),
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
@@ -234,7 +235,7 @@ pub enum Patch {
         offer: Offer,
     },
     InternalServiceExportStamp {
-        /// Finalizers including ours.
+        /// Finalizers to set, ours included.
         finalizers: Finalizers,
         offered: PortsOffered,
     },
@@ -253,30 +254,30 @@ pub enum Patch {
     /// `status` of a MultiClusterService.
     MultiClusterServiceStatus {
         conditions: Vec<Condition>,
-        /// Status of the derived Service.
+        /// Load balancer status of the derived Service, copied to the MultiClusterService.
         load_balancer: LoadBalancerStatus,
     },
-    /// Owners and finalizers of a member's ServiceImport that had no controller.
+    /// Owners and finalizers of a member's ServiceImport that had no controller and gets one.
     ServiceImportOwners {
-        /// Present owners.
+        /// Owner references that the object already has.
         others: Vec<Owner>,
         /// MultiClusterService that becomes the controller.
         controller: Controller,
-        /// Finalizers including ours.
+        /// Finalizers to set, ours included.
         finalizers: Finalizers,
     },
     /// `status` of a ServiceImport or InternalServiceImport.
     ImportStatus(ImportStatus),
-    /// Record and finalizers of the hub's ServiceImport. Without claims the annotation is removed.
+    /// Record of granted claims and finalizers of the hub's ServiceImport. Without claims the annotation is removed.
     Claims {
-        /// Member namespace to cluster id.
+        /// From the member namespace of each importer to its cluster id.
         importers: std::collections::BTreeMap<Text, Text>,
-        /// Member namespace of the exclusive claim, if there are others.
+        /// Member namespace of the exclusive claim, if there are other claims.
         load_balancer: Option<Text>,
-        /// Finalizers; including ours if there is a claim.
+        /// Finalizers to set; ours is included if there is a claim.
         finalizers: Finalizers,
     },
-    /// Service-type annotation of an InternalServiceImport; LoadBalancer removes it.
+    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so it removes the annotation.
     ConsumerType(ConsumerType),
     DerivedService(DerivedService),
     ImportedSlice(ImportedSlice),
@@ -289,10 +290,10 @@ pub enum Patch {
     },
 }
 
-/// Kubernetes Event about an object. Its component is that of the Go agents (`serviceexport-controller`).
+/// Kubernetes Event about an object. Its component is the Go agents' (`serviceexport-controller`).
 pub type Event = fleetnet_types::Event<Kind, Reason>;
 
-/// Returns an Event about the object with this metadata. The reason decides if it is a warning.
+/// Returns an Event about the object with this metadata. Its type (Warning or Normal) follows from the reason.
 pub(crate) fn event(
     component: &'static str,
     kind: Kind,
@@ -303,7 +304,7 @@ pub(crate) fn event(
     event_about((kind, meta.name.clone(), meta.uid.clone()), component, reason, message.into())
 }
 
-/// Returns an Event about an object. The reason decides if it is a warning.
+/// Returns an Event about an object. Its type (Warning or Normal) follows from the reason.
 pub fn event_about(
     (source, name, uid): (Kind, ObjectName, Uid),
     component: &'static str,
@@ -314,18 +315,18 @@ pub fn event_about(
     Event { source, name, uid, severity, component, reason, message }
 }
 
-/// Latency sample of a write.
+/// Latency sample to observe when a write is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sample {
-    /// Time from export to import of a slice.
+    /// Time from the export of a slice to its import.
     SliceImported {
-        /// Exporting member.
+        /// Cluster id of the exporting member.
         origin: Text,
-        /// True if no earlier generation of it was observed.
+        /// True if this is the first observed generation of the slice.
         first: bool,
-        /// Start of the measured time; `None`: no sample.
+        /// Start of the measured time; `None` means no sample.
         exported_since: Option<Timestamp>,
     },
-    /// Time from the change of a Service to the outcome of this generation of its export.
+    /// Time from the change of a Service to the hub's outcome for this generation of its export.
     ServiceExported { service: ObjectName },
 }

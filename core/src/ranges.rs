@@ -1,10 +1,10 @@
-//! Address ranges in CIDR notation, in which the endpoints of a source must be.
+//! Address ranges in CIDR notation, to which the operator can restrict the endpoints of an exporting cluster.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An address range: `10.1.0.0/16`, `fd00:1::/32`.
+/// Address range, such as `10.1.0.0/16` or `fd00:1::/32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     network: IpAddr,
@@ -13,15 +13,15 @@ pub struct Range {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// No IPv4 or IPv6 address at the start.
+    /// The text does not start with an IPv4 or IPv6 address.
     Address(String),
-    /// The length is missing, or not a number that fits the address family.
+    /// The prefix length is missing, or does not fit the address family.
     Length(String),
-    /// Bits are set beyond the length, so the range is ambiguous.
+    /// Bits after the prefix length are set, so the range is ambiguous.
     HostBits {
-        /// Text of the user.
+        /// Range as the user wrote it.
         written: String,
-        /// Range that contains the address.
+        /// Range that the user probably means.
         range: Range,
     },
 }
@@ -34,7 +34,7 @@ impl Range {
     }
 }
 
-/// Returns the first address of the range with this length that contains an address.
+/// Returns the first address of the range that has this prefix length and contains the address.
 fn start(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {

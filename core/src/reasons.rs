@@ -2,7 +2,7 @@
 //!
 //! Each is defined here once. The same name is the reason of conditions and Events, the field `reason` of the log and the label
 //! `reason` of metrics. `docs/events.md` explains each, and what to do. Reasons of conditions that the Go agents also set have
-//! their names.
+//! the Go agents' names.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ macro_rules! reasons {
         impl Reason {
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Returns the name.
+            /// Returns the reason's name, as in conditions, Events and metrics.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)+
                 }
             }
 
-            /// True if a user must look at it. Then its Events have the type `Warning`, otherwise `Normal`.
+            /// True if a user must act. Events with such a reason have the type `Warning`, others `Normal`.
             pub const fn is_warning(self) -> bool {
                 match self {
                     $(Self::$name => reasons!(@is_warning $kind),)+
@@ -37,75 +37,75 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The Service may be exported.
+    /// ServiceExport: the Service may be exported.
     Normal ServiceIsValid,
-    /// The export is withdrawn because its weight is 0.
+    /// ServiceExport: the export is withdrawn because its weight is 0.
     Normal WeightIsZero,
-    /// The weight of the export is not 0 any more.
+    /// ServiceExport: its weight is not 0 any more.
     Normal WeightIsNotZero,
     /// The Service of a ServiceExport does not exist.
     Warning ServiceNotFound,
-    /// The Service has a type that is not exported.
+    /// The Service of a ServiceExport has a type that is not exported.
     Warning ServiceIneligible,
     /// A Service or slice has more ports than the limit.
     Warning TooManyPorts,
-    /// The weight of an export is malformed.
+    /// The weight annotation of a ServiceExport is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
-    /// The hub does not allow a cluster to export a Service.
+    /// The namespace in the hub does not allow a cluster to export the Service.
     Warning ExporterNotAllowed,
-    /// The hub allows a cluster to export a Service again.
+    /// The namespace in the hub allows a cluster to export the Service again.
     Normal ExporterAllowed,
     /// An export waits for conflict resolution.
     Normal ServicePendingConflictResolution,
-    /// An export has no conflict with those of other clusters.
+    /// An export has no conflict with other clusters' exports.
     Normal NoConflictFound,
-    /// An export has a conflict with those of other clusters.
+    /// An export has a conflict with other clusters' exports.
     Warning ConflictFound,
-    /// The import of a MultiClusterService exists and is used.
+    /// The ServiceImport of a MultiClusterService exists and is used.
     Normal FoundServiceImport,
-    /// The import of a MultiClusterService does not exist, or another one controls it.
+    /// The ServiceImport of a MultiClusterService does not exist, or another MultiClusterService controls it.
     Normal UnknownServiceImport,
-    /// The exporters of a Service, or its exported content, changed.
+    /// The exporters of a Service, or its merged content, changed.
     Normal SuccessfulUpdateStatus,
-    /// No cluster exports a Service any more.
+    /// No cluster exports the Service any more.
     Normal NoExportedService,
     /// The importers of a Service changed.
     Normal ImportersChanged,
-    /// Another cluster has the exclusive claim of a Service.
+    /// Another cluster has the exclusive claim of the Service.
     Normal ImportHeldByAnother,
-    /// A Service stays imported with type ClusterIP, since type LoadBalancer is not granted.
+    /// A Service stays imported as ClusterIP, because the hub does not grant type LoadBalancer.
     Normal LoadBalancerNotGranted,
-    /// The hub does not allow a cluster to import a Service.
+    /// The namespace in the hub does not allow a cluster to import the Service.
     Warning ImporterNotAllowed,
-    /// A MultiClusterService was deleted, and all its objects are removed.
+    /// A MultiClusterService was deleted, and its ServiceImport and derived Service are removed.
     Normal UnimportedService,
-    /// Other objects have all possible names of an object.
+    /// Other objects have all names that an object to create may have.
     Warning NameHeldByAnother,
-    /// Another cluster already exports a slice.
+    /// Another cluster already exports the same slice.
     Warning SliceHeldByAnother,
-    /// A name is not valid for the object to create.
+    /// The name is not valid for the object to create.
     Warning NameRefused,
     /// Some addresses of a slice are not imported.
     Warning AddressRefused,
     /// Some ports of a slice or Service are not imported.
     Warning PortRefused,
-    /// A peer does not announce the feature that an object needs.
+    /// The peer agent does not announce the feature that an object needs.
     Warning NotUnderstood,
-    /// A derived Service lost the labels that show its origin.
+    /// A derived Service lost the labels that name its MultiClusterService.
     Warning DerivedServiceLost,
     /// An object that another depends on is undecodable.
     Warning ObjectUnreadable,
-    /// The rights to export and import cannot be read.
+    /// The hub agent cannot read the namespaces that limit exports and imports.
     Warning RightsNotEnforced,
-    /// Another cluster owns the cluster id.
+    /// Another cluster owns this cluster id.
     Warning ClusterIdInUse,
-    /// Two agents renew for one cluster.
+    /// Two agents renew the MemberAgent of one cluster.
     Warning ClusterIdShared,
-    /// A second cluster with the same id would not be detected.
+    /// The agent cannot check whether a second cluster has the same id.
     Warning ClusterIdNotChecked,
     /// A server rejected a write for its content.
     Warning WriteRefused,
-    /// A server denied a write, or lacks its kind or namespace.
+    /// A server denied a write, or lacks the object's kind or namespace.
     Warning WriteDenied,
     /// Another writer undoes an agent's writes.
     Warning WritesUndone,

@@ -1,8 +1,8 @@
-//! Undecodable objects: they exist but fail to decode. Such an object is not absent. Its counterparts stay and are not created
-//! a second time, until it is decodable or gone. Its last decodable state is in its table.
+//! Undecodable objects: they exist but fail to decode. Such an object is not absent. The objects made from it stay and are not
+//! created a second time, until it is decodable or gone. Its last decoded state is in the view's table.
 //!
-//! The name identifies the counterparts of some objects. For others only the content does, so only the namespace is known. Each
-//! rule asks in the narrowest way, so that one undecodable object blocks nothing else.
+//! The name tells which objects belong to some undecodable objects. For others only the content would tell, so only the
+//! namespace is known. Each rule asks in the narrowest way, so that one undecodable object blocks nothing else.
 
 use crate::index::Index;
 use crate::model::Kind;
@@ -10,22 +10,23 @@ use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of all undecodable objects, by kind. Members can create many, and each plan looks some up, so lookups must be fast.
+/// Names of all undecodable objects, by kind. Lookups must be fast: members can create many such objects, and each plan looks
+/// some up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unreadable {
     names: BTreeMap<Kind, BTreeSet<ObjectName>>,
-    /// Name to the objects with this name in all namespaces.
+    /// From a name to the undecodable objects with this name in all namespaces, by kind.
     named: BTreeMap<Kind, Index<Text>>,
 }
 
 impl Unreadable {
-    /// Adds an object. True if it is new.
+    /// Adds an undecodable object. Returns true if it was not known.
     pub fn insert(&mut self, kind: Kind, name: ObjectName) -> bool {
         self.named.entry(kind).or_default().insert(name.name.clone(), name.clone());
         self.names.entry(kind).or_default().insert(name)
     }
 
-    /// Removes an object that is decodable again or gone. True if it was there.
+    /// Removes an object that is decodable again or gone. Returns true if it was known as undecodable.
     pub fn remove(&mut self, kind: Kind, name: &ObjectName) -> bool {
         let Some(names) = self.names.get_mut(&kind) else { return false };
         let was = names.remove(name);
@@ -47,7 +48,7 @@ impl Unreadable {
         self.names.get(&kind).is_some_and(|names| names.contains(name))
     }
 
-    /// Returns the objects of a kind with this name, in all namespaces.
+    /// Returns the undecodable objects of a kind with this name, in all namespaces.
     pub fn named<'a>(&'a self, kind: Kind, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.named.get(&kind).map(|named| named.get(name)).into_iter().flatten()
     }
@@ -57,7 +58,7 @@ impl Unreadable {
         self.within(kind, namespace).next().is_some()
     }
 
-    /// True if the object's namespace has another undecodable object of the kind.
+    /// True if the object's namespace has another undecodable object of the same kind.
     pub fn any_beside(&self, kind: Kind, name: &ObjectName) -> bool {
         self.within(kind, &name.namespace).any(|held| held != name)
     }
@@ -69,7 +70,7 @@ impl Unreadable {
         names.inspect(|_| work::step()).take_while(move |name| name.namespace == *namespace)
     }
 
-    /// True if there are none, which is the normal state.
+    /// True if no object is undecodable, which is the normal state.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

@@ -1,4 +1,4 @@
-//! State of the watch of each kind. Nothing is removed while the view is incomplete.
+//! State of the watch of each kind. Rules remove nothing while a kind that they need is not completely listed.
 
 use crate::model::Kind;
 use fleetnet_types::{Timestamp, WatchState};
@@ -11,7 +11,7 @@ pub struct Watches(BTreeMap<Kind, (WatchState, Timestamp)>);
 impl Watches {
     /// Sets the state of a watch at this time. True if it changed.
     pub fn set(&mut self, kind: Kind, state: WatchState, at: Timestamp) -> bool {
-        // The kinds of the rules are always watched. One without a watch is as unknown as an incomplete one.
+        // Every kind that a rule reads is watched. Treat one without a watch as not completely listed.
         let state = if state == WatchState::Unwatched { WatchState::Incomplete } else { state };
         if self.state(kind) == state {
             return false;
@@ -24,17 +24,17 @@ impl Watches {
         self.0.get(&kind).map(|(state, _)| *state).unwrap_or_default()
     }
 
-    /// Moves all stored times after the wall clock was set.
+    /// Moves all stored times by a step of the wall clock.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         self.0.values_mut().for_each(|(_, since)| *since = since.plus_micros(micros));
     }
 
-    /// Time since when a watch has its state.
+    /// Returns the time since which a kind's watch has its present state.
     pub fn since(&self, kind: Kind) -> Timestamp {
         self.0.get(&kind).map_or(Timestamp(0), |(_, since)| *since)
     }
 
-    /// True if all these kinds are complete, so that a decision may depend on them.
+    /// True if all these kinds are completely listed, so that a decision may depend on them.
     pub fn complete(&self, required: &[Kind]) -> bool {
         required.iter().all(|kind| self.state(*kind) == WatchState::Complete)
     }

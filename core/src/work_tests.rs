@@ -1,5 +1,5 @@
-//! Growth of the work while the data of members doubles. The tests count steps, not time: each visit of an object, a name in an
-//! index or an endpoint.
+//! Growth of a rule's running time while the data of members doubles. The tests count steps, not time: each visit of an object,
+//! a name in an index or an endpoint.
 
 use crate::handover;
 use crate::hub;
@@ -23,14 +23,14 @@ pub(crate) fn count() {
     STEPS.with(|steps| steps.set(steps.get() + 1));
 }
 
-/// Returns the number of steps of `work`.
+/// Returns the number of steps that `work` takes, and its result.
 fn steps_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = STEPS.with(Cell::get);
     let done = work();
     (STEPS.with(Cell::get) - before, done)
 }
 
-/// Asserts at most 2.5 times as many steps for twice the input, from 100 to 1,600.
+/// Asserts that twice the input takes at most 2.5 times as many steps, from 100 to 1,600 items.
 fn assert_linear(what: &str, mut work: impl FnMut(usize) -> usize) {
     let measured: Vec<usize> = [100, 200, 400, 800, 1600].into_iter().map(&mut work).collect();
     assert!(measured[0] >= 100, "{what}: {measured:?} is too little to have looked at each");
@@ -38,7 +38,7 @@ fn assert_linear(what: &str, mut work: impl FnMut(usize) -> usize) {
     assert!(is_linear, "{what}: {measured:?}");
 }
 
-/// Asserts the same number of steps for every input.
+/// Asserts that every size of input takes the same number of steps.
 fn assert_constant(what: &str, mut work: impl FnMut(usize) -> usize) {
     let measured: Vec<usize> = [100, 200, 400, 800].into_iter().map(&mut work).collect();
     assert!(measured[0] > 0, "{what}: nothing was counted");
@@ -52,7 +52,7 @@ fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
-    // In mixed order, so that sorting has its full cost.
+    // Items in mixed order, so that sorting has its full cost.
     let mixed = |at: usize| at * 40_503 % 65_536;
     let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }
@@ -69,7 +69,7 @@ fn whether_a_replacement_is_awaited_takes_linear_time_in_its_endpoints() {
     });
 }
 
-/// A slice of member-1 with ten importers that have it; an eleventh is recorded without a claim.
+/// Returns a hub with one slice of member-1 that ten importers have. An eleventh importer is recorded without a claim.
 fn imported() -> (hub::View, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
@@ -112,7 +112,7 @@ fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     assert!(steps <= 99 * 10, "{steps} steps for 99 objects");
 }
 
-/// Many exports by member-2 of one of its own slices.
+/// Returns an export of the same source slice by member-2; a member can make many of them.
 fn rival(number: usize) -> Object {
     let name = format!("member-2-work-app-1-{number:05}");
     let export = slice_export("member-2", &slice("work/app-1")).called(&name).uid(&name).created(seconds(3));

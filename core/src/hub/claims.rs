@@ -17,18 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// Claims to grant.
+/// Claims of a Service that the hub must grant.
 #[derive(Default)]
 pub(crate) struct Rightful {
-    /// Member namespace to cluster id.
+    /// From the member namespace of each granted claim to its cluster id.
     pub(crate) importers: BTreeMap<Text, Text>,
-    /// Member namespace of the exclusive claim.
+    /// Member namespace of the granted exclusive claim.
     load_balancer: Option<Text>,
 }
 
 impl Rightful {
-    /// Returns the cluster id of a claim to grant. An exclusive claim of a member that also has a shared one is granted only if
-    /// it is the exclusive claim of the fleet.
+    /// Returns the cluster id of a claim if it must be granted. If a member has both an exclusive and a shared claim, the
+    /// exclusive one is granted only if it is the fleet's one exclusive claim.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&Text> {
         let namespace = &claim.meta.name.namespace;
         // fault C13.1 (change_of_type::where_another_cluster_holds_loadbalancer_the_import_stays_and_its_user_is_told): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
@@ -37,9 +37,10 @@ impl Rightful {
     }
 }
 
-/// Returns the claims to grant, from the objects alone.
+/// Returns the claims to grant, decided from the objects alone.
 ///
-/// - An importer whose claim may be undecodable keeps it. That may be the exclusive claim, so nobody else gets that one.
+/// - An importer whose claim may be undecodable keeps it. That claim may be the exclusive one, so no other member gets the
+///   exclusive claim.
 /// - A headless Service is granted only to members that support it: others would create a load balancer for it.
 /// - A member whose support is unknown keeps its claim and gets no new one.
 pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rightful {
@@ -99,12 +100,13 @@ pub(crate) fn rightful(view: &View, service: &ObjectName, now: Timestamp) -> Rig
 /// Order of exclusive claims while none is granted: first come, first served.
 ///
 /// creationTimestamps have whole seconds. Within one second a claim with our finalizer comes first: the hub has begun to grant
-/// it, and the record may not be in the view yet. Among the others the lower resourceVersion comes first, since that of a new
+/// it, and the view may not show the record yet. Among the others the lower resourceVersion comes first, since that of a new
 /// claim was created earlier. A member that writes to its own claim only falls back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
-    /// resourceVersion of a claim without our finalizer; 0 with it, also because the hub's own writes change the version.
+    /// resourceVersion of a claim without our finalizer. 0 for a claim with it, also because the hub's own writes change the
+    /// version.
     version: u64,
     name: &'a ObjectName,
 }
@@ -119,19 +121,19 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// True if the member of a claim is a recorded importer.
+/// True if the record lists the claim's member as an importer.
 fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
-        // The ServiceImport is created again: the status of the claims shows who was an importer.
+        // Without the record (the ServiceImport is created again), the status of the claim shows that it was granted.
         // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
 
-/// True if a claim is recorded as the exclusive one. The record names it if there are others, since members can write the type
-/// of their own claims. A record without a name, as the Go agents write it, is of the exclusive claim, unless its member shares
-/// the Service.
+/// True if the record lists this claim as the exclusive one. The record names its member if there are others, since members can
+/// write the type of their own claims. A record without a name, as the Go agents write it, is of the exclusive claim, unless
+/// the member has a shared claim too.
 fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -142,7 +144,7 @@ fn holds_alone(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTree
     }
 }
 
-/// True if the record says that a claim is granted.
+/// True if the record on the ServiceImport says that this claim is granted.
 fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTreeSet<&Text>) -> bool {
     if is_shared(claim) {
         return recorded.importers.contains_key(&claim.meta.name.namespace);
@@ -150,7 +152,7 @@ fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, sharers: &BTree
     holds_alone(recorded, claim, sharers)
 }
 
-/// Returns the member namespaces with a shared claim of a Service.
+/// Returns the member namespaces that have a shared claim of a Service.
 fn sharers<'a>(view: &'a View, service: &ObjectName) -> BTreeSet<&'a Text> {
     let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
     claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
@@ -160,21 +162,21 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
     claim.consumer_type == ConsumerType::ClusterIp
 }
 
-/// Returns the right of a member namespace to import a Service. Only members import.
+/// Returns a member namespace's right to import a Service. A namespace that is not a member's has no right.
 pub(crate) fn right(view: &View, service: &ObjectName, namespace: &Text) -> Right {
     // fault T2.2: Refused ~> Granted
     names::cluster_of(namespace).map_or(Right::Refused, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if a claim of a Service may be undecodable: the namespace has no other claim of the Service, and it has an undecodable
-/// claim.
+/// True if an undecodable object may be this member's claim of the Service: it has an undecodable claim, and no decodable one
+/// of the Service.
 pub(crate) fn may_be(view: &View, service: &ObjectName, namespace: &Text) -> bool {
     view.unreadable.any_in(Kind::InternalServiceImport, namespace)
         && view.internal_imports_of.get(service).all(|claim| claim.namespace != *namespace)
 }
 
-/// Returns the recorded importers that have a claim, or may have an undecodable one. Other writers can edit the record, so an
-/// importer without a claim is about to be removed from it.
+/// Returns the recorded importers that have a claim, or may have an undecodable one. Anybody with access can edit the record,
+/// so an importer without a claim is about to be removed from it.
 pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Claims) -> BTreeSet<&'a Text> {
     let claims = live(&view.internal_imports, view.internal_imports_of.get(service));
     let claims: BTreeSet<&Text> = claims.map(|claim| &claim.meta.name.namespace).collect();
@@ -186,11 +188,11 @@ pub(crate) fn claiming<'a>(view: &View, service: &ObjectName, recorded: &'a Clai
     recorded.importers.keys().filter(is_claimed).filter(may_import).collect()
 }
 
-/// Plans the claims of a Service. `beside` has the other writes of the same plan, since each object gets one write at a time.
-/// If the Service is exported (`offered`) but its ServiceImport is gone with its namespace, the claims stay as they are.
+/// Plans the claims of a Service. `beside` has the other writes of the same plan, since a plan writes each object once. If the
+/// Service is exported (`offered`) but its ServiceImport is gone with its namespace, the claims stay as they are.
 pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Plan, now: Timestamp) -> Plan {
     if !view.knows_features() {
-        return Plan::default(); // the status of a claim depends on the features
+        return Plan::default(); // the status of a claim depends on the member's features, which are not known yet
     }
     let import = view.imports.get(service);
     let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
@@ -206,8 +208,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
         match rightful.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
-                // A new claim is granted only with exporters. A recorded claim stays recorded, also while its finalizer is
-                // missing. Finalizers and record are separate writes, and a plan may see some of them before the others.
+                // A new claim is granted only while the Service has exporters. A recorded claim stays recorded, even while its
+                // finalizer is missing: finalizer and record are separate writes, and a plan may see one before the other.
                 // fault C1.1: is_marked && ~>
                 // fault C6.1: granted || ~>
                 // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()
@@ -221,7 +223,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::finalizer(Kind::InternalServiceImport, &claim.meta, true));
                 }
-                // A claim granted before the ServiceImport was created again is recorded first, then gets its status.
+                // A claim that was granted before the ServiceImport was created again is recorded first, and then gets its
+                // status.
                 if is_marked && (granted || !offered) {
                     plan.join(answer(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
@@ -229,7 +232,8 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
             // fault H19.1: None if offered && !alive && !claim.meta.deleting => {} ~>
             None if offered && !alive && !claim.meta.deleting => {}
             None => {
-                // The record is updated first. If another claim of the member is granted, the record is for that one.
+                // A claim that is not granted leaves the record first. A record of its member may be that of another claim,
+                // which is granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 // fault C11.1: && !rightful.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !rightful.importers.contains_key(namespace);
@@ -262,7 +266,7 @@ pub(crate) fn plan(view: &View, service: &ObjectName, offered: bool, beside: &Pl
     plan
 }
 
-/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to what its member supports.
+/// Writes the outcome of conflict resolution to the status of a granted claim, reduced to what the importing member supports.
 fn answer(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
@@ -282,7 +286,8 @@ fn say(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(Kind::InternalServiceImport, &claim.meta, Patch::ImportStatus(status)))
 }
 
-/// Withdraws a claim that is not, or no longer, granted: the record first, then its status, then its finalizer.
+/// Revokes a claim that is not, or no longer, granted: removes it from the record first, then clears its status, then removes
+/// its finalizer.
 fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record {
         return Plan::default();
@@ -297,7 +302,7 @@ fn release(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     Plan::default()
 }
 
-/// Denies a claim of a cluster without the right to import. An Event is emitted once; the finalizer shows that it was.
+/// Denies a claim of a cluster that has no right to import. Emits the Event once; the finalizer records that.
 fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     if is_in_record || names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
@@ -311,7 +316,7 @@ fn refuse(claim: &InternalServiceImport, is_in_record: bool) -> Plan {
     plan
 }
 
-/// Returns the blocking reason of a claim that waits for another one.
+/// Returns the blocking reason of an exclusive claim that waits because another member has the exclusive claim.
 fn waiting(
     view: &View,
     claim: &InternalServiceImport,
@@ -340,7 +345,7 @@ fn waiting(
     Some(Hindrance { reason: Reason::ImportHeldByAnother, message })
 }
 
-/// Returns the Event about a change of the importers, for the write of the record.
+/// Returns the Event about a change of a Service's importers, to emit with the write of the record.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> Option<Event> {
     // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {
@@ -356,7 +361,7 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, Text>) -> 
     Some(plan::event(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the record. A single claim is written as the Go agents do.
+/// Writes the record of granted claims to the ServiceImport. A single claim is written as the Go agents do.
 fn record(import: &ServiceImport, rightful: Rightful, sharers: &BTreeSet<&Text>) -> Plan {
     let Rightful { importers, load_balancer } = rightful;
     let ours = !importers.is_empty();

@@ -42,10 +42,10 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
         (None, Some(_)) => create(service),
         // fault H13.1: remove_unless_offered(view, import), ~> { let _ = remove_unless_offered(view, import); Plan::default() }
         (Some(import), None) => remove_unless_offered(view, import),
-        // The ServiceImport has the only record of what a Go hub accepted. Stamps preserve it before the update.
+        // Only the ServiceImport records what a Go hub accepted. Stamp those exports before the ServiceImport changes.
         // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
-        // Some rights are unknown: accepted exports stay accepted, and no export gets a new outcome.
+        // Some rights to export are unknown: accepted exports stay accepted, and no export gets a new outcome.
         (Some(_), Some(_)) if undecided => Plan::default(),
         // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),
@@ -60,21 +60,21 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// Outcome of conflict resolution for a Service.
+/// Outcome of conflict resolution for a Service: the winning content and the accepted clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    /// Ports of the winner, in its order.
+    /// Ports of the winning export, in its order.
     pub(crate) ports: Vec<ServicePort>,
-    /// True if the winner is headless.
+    /// True if the winning export is of a headless Service.
     pub(crate) headless: bool,
-    /// Session affinity of the winner.
+    /// Session affinity of the winning export.
     pub(crate) session_affinity: SessionAffinity,
-    /// Clusters of the winner and of the exports with the same ports, oldest port set first.
+    /// Clusters of the accepted exports, which have the winner's ports. The one with the oldest port set comes first.
     pub(crate) accepted: Vec<Text>,
 }
 
 impl Resolution {
-    /// Returns the status of the ServiceImport.
+    /// Returns the outcome as the status of the ServiceImport.
     fn status(&self) -> ImportStatus {
         ImportStatus {
             import_type: Some(if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }),
@@ -85,10 +85,10 @@ impl Resolution {
     }
 }
 
-/// An export with our finalizer: the age of its port set, its cluster and the object.
+/// Export that takes part in conflict resolution: the age of its port set, its cluster and the object. It has our finalizer.
 type Offer<'a> = (Timestamp, Text, &'a InternalServiceExport);
 
-/// Resolves the exports that have our finalizer; `None` without any.
+/// Resolves conflicts between the exports that have our finalizer; `None` if there is none.
 pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution> {
     let mut offers: Vec<Offer<'_>> = exports(view, service)
         // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
@@ -117,13 +117,13 @@ pub(crate) fn resolution(view: &View, service: &ObjectName) -> Option<Resolution
     })
 }
 
-/// Returns the fingerprint of what exports of one Service must have in common: ports, and whether they are headless.
+/// Returns a fingerprint of what accepted exports of one Service have in common: the ports, and whether they are headless.
 fn fingerprint(export: &InternalServiceExport) -> Text {
     names::offer_fingerprint(&export.ports, export.headless)
 }
 
-/// Returns the accepted clusters whose export may be undecodable: no other export of theirs is known, and their namespace has
-/// an undecodable one.
+/// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export and no decodable one of
+/// this Service.
 fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     let accepted = view.imports.live(service).into_iter().flat_map(|import| &import.status.clusters);
     let unreadable = |cluster: &&Text| {
@@ -136,7 +136,8 @@ fn accepted_unreadable(view: &View, service: &ObjectName) -> Vec<Text> {
     accepted.filter(unreadable).cloned().collect()
 }
 
-/// Returns the resolution while some accepted exports are undecodable: they keep their position, and the present ports stay.
+/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their position, and the
+/// present ports stay.
 fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offer<'_>]) -> Resolution {
     let status = &import.status;
     let headless = status.is_headless();
@@ -157,12 +158,12 @@ fn resolution_beside(import: &ServiceImport, unreadable: &[Text], offers: &[Offe
     }
 }
 
-/// Returns the live exports of a Service with the right to export, and their clusters.
+/// Returns the exports of a Service that are not being deleted and whose cluster has the right to export, with their clusters.
 fn exports<'a>(view: &'a View, service: &'a ObjectName) -> impl Iterator<Item = (Text, &'a InternalServiceExport)> {
     rightful_exports(view, service, Right::Granted)
 }
 
-/// Returns the live exports of a Service whose cluster has this right.
+/// Returns the exports of a Service that are not being deleted and whose cluster has this right, with their clusters.
 fn rightful_exports<'a>(
     view: &'a View,
     service: &'a ObjectName,
@@ -172,8 +173,8 @@ fn rightful_exports<'a>(
     offers(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
-/// Returns the live exports of a Service with their clusters. The namespace decides the cluster, since the reference is not
-/// trusted. Of two exports in one namespace only the first counts.
+/// Returns the exports of a Service that are not being deleted, with their clusters. The member namespace tells the cluster,
+/// since the reference in the object is not trusted. Of two exports in one namespace only the first counts.
 fn offers<'a>(
     view: &'a View,
     service: &ObjectName,
@@ -191,13 +192,14 @@ fn offers<'a>(
     })
 }
 
-/// Returns the stamp of an export, if it is for its present ports.
+/// Returns the stamp of an export, if it was written for the export's present ports.
 fn current_offer(export: &InternalServiceExport) -> Option<&PortsOffered> {
     // fault H5.1: offered| offered.ports == fingerprint(export) ~> _| true
     export.offered.as_ref().filter(|offered| offered.ports == fingerprint(export))
 }
 
-/// Returns the time since when an export has its present ports: its conflict priority. `None` if a stamp must be written first.
+/// Returns the time since which an export has its present ports: its conflict priority. `None` if a stamp must be written
+/// first.
 ///
 /// - A stamp for the present ports decides.
 /// - Without one, if a Go hub accepted these ports, an older stamp decides, or else the creationTimestamp.
@@ -215,8 +217,8 @@ fn offered_since(
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// True if a Go hub accepted the present ports of an export. The ServiceImport shows them and the cluster, but the export has
-/// no stamp, or has an outcome for unstamped ports. Our hub gives an outcome to stamped ports only.
+/// True if a Go hub accepted the present ports of an export. Then the ServiceImport lists the ports and the cluster, but the
+/// export has no stamp for them. Our hub agent gives an outcome to stamped ports only.
 fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &InternalServiceExport) -> bool {
     let accepts = |verdict: &Condition| &*verdict.status == "False";
     let told = || export.is_judged() && conditions::find(&export.conditions, CONFLICT).is_some_and(accepts);
@@ -229,8 +231,8 @@ fn accepted_by_go(view: &View, service: &ObjectName, cluster: &Text, export: &In
         })
 }
 
-/// True if updating the ServiceImport now would lose the only record that a Go hub accepted an export. Only exports with our
-/// finalizer count, so a member that removes finalizer and stamp cannot block the resolution.
+/// True if an update of the ServiceImport now would lose the only record that a Go hub accepted an export. Only exports with
+/// our finalizer count, so a member that removes finalizer and stamp cannot block the resolution.
 fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
@@ -238,7 +240,7 @@ fn loses_place(view: &View, service: &ObjectName, resolution: &Resolution) -> bo
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
 
-/// Adds our finalizer to new exports, and stamps those with new ports.
+/// Adds our finalizer to new exports, and stamps the exports that have new ports.
 fn stamp(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in exports(view, service) {
@@ -259,7 +261,7 @@ fn create(service: &ObjectName) -> Plan {
     Plan::one(Write::create(Kind::ServiceImport, service.clone(), desired))
 }
 
-/// Returns the blocking reason of an export whose Service name is not valid for a Service.
+/// Returns the blocking reason of an export whose name or namespace is not valid for a Service.
 fn unnameable(service: &ObjectName) -> String {
     let named = format!("{service}");
     let shown: String = named.chars().take(SUBDOMAIN_CHARS_MAX).flat_map(char::escape_debug).collect();
@@ -269,7 +271,7 @@ fn unnameable(service: &ObjectName) -> String {
     )
 }
 
-/// Removes the ServiceImport after its last export is gone. An export that has no stamp yet still counts.
+/// Removes the ServiceImport of a Service without exports. An export that has no stamp yet still counts.
 fn remove_unless_offered(view: &View, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     // fault H14.1: rights ~> false && rights
@@ -286,14 +288,14 @@ fn update(view: &View, import: &ServiceImport, resolution: &Resolution) -> Plan 
     let status = resolution.status();
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
-        return Plan::default(); // its end requeues this (B5 in docs/behaviour.md)
+        return Plan::default(); // its removal requeues this key (B5 in docs/behaviour.md)
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
     let write = Write::patch(Kind::ServiceImport, &import.meta, Patch::ImportStatus(status));
     Plan::one(write.telling([event]).telling(outcome::other_winner(view, import, resolution)))
 }
 
-/// Returns the message that names the exporters and the winner.
+/// Returns the Event's message that names the exporting clusters and the winner.
 fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     match &resolution.accepted[..] {
         [] => format!("service {service} keeps its ports and is exported by no cluster that could be asked"),
@@ -307,7 +309,7 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Removes our finalizer from deleted exports once the ServiceImport no longer names their cluster.
+/// Removes our finalizer from deleted exports once the ServiceImport no longer lists their cluster.
 fn release(view: &View, service: &ObjectName) -> Plan {
     let import = view.imports.live(service);
     let mut plan = Plan::default();

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
 
-/// Plans the distributed slices with this name, also if their export is gone.
+/// Plans the distributed slices with this name, also after their export is gone.
 pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) || !view.knows_features() {
         return Plan::default();
@@ -49,7 +49,7 @@ fn withdraw_all(view: &View, name: &Text) -> Plan {
     plan
 }
 
-/// Removes the distributed slices of an export that is being deleted, then its finalizer.
+/// Removes the distributed slices of an export that is being deleted, then the export's finalizer.
 fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     let name = &export.meta.name.name;
     // fault D4.1: !copied(view, name) && ~>
@@ -63,8 +63,8 @@ fn withdraw(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// True if another slice of the same Service and member must be distributed to this importer before this one may be removed.
-/// Always false if the importer has no claim.
+/// True if the importer must get another slice of the same Service and exporter before the slice `going` may be removed. Always
+/// false if the importer has no claim.
 fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Timestamp) -> bool {
     let importer = &going.meta.name.namespace;
     let import = view.imports.get(&export.spec.owner);
@@ -74,7 +74,7 @@ fn awaits_successor(view: &View, export: &HubSlice, going: &HubSlice, now: Times
     if !import.map_or_else(may_claim, claims) {
         return false;
     }
-    // An exporter that is not accepted gets no new distributed slices, so no replacement can come.
+    // Only slices of accepted exporters are distributed, so otherwise no replacement can come.
     let is_given_more = import.is_none_or(|import| {
         let exporters = &import.status.clusters;
         exporters.is_empty() || is_among(exporters, export)
@@ -99,17 +99,17 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
     // fault D11.1: return without_import(view, export ~> let _ = without_import(view, export); return Plan::default(
     let Some(import) = view.imports.get(owner) else { return without_import(view, export) };
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
-        return Plan::default(); // only members export
+        return Plan::default(); // the namespace is not a member's, so the slice is not distributed
     };
-    // If the right to export is unknown, or the export is not accepted, existing distributed slices are updated and no new ones
-    // are created. An export is not accepted if it is missing or in conflict, or while the ServiceImport is created again.
+    // Existing distributed slices are updated, but no new ones created, if the right to export is unknown or the export is not
+    // accepted. That includes a missing or conflicted export, and a ServiceImport that is created again.
     let is_granted =
         // fault T32.1: && import.status.clusters.contains(&cluster) ~>
         rights::of_exporter(view, owner, &cluster) == Right::Granted && import.status.clusters.contains(&cluster);
     let claiming = claims::claiming(view, owner, &import.claims);
     let mut plan = Plan::default();
     let mut takers: BTreeMap<&Text, Told<'_>> = BTreeMap::new();
-    // Importers whose missing support is only assumed. They keep their distributed slices.
+    // Importers that may not support this slice, which is only assumed. They keep their distributed slice.
     let mut keepers: BTreeSet<&Text> = BTreeSet::new();
     // fault T34.1: &claiming ~> import.claims.importers.keys()
     for importer in &claiming {
@@ -137,7 +137,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
         // fault D7.1: plan.join(give(view, export, told, at, is_granted, now)); ~> if plan.writes.is_empty() { plan.join(give(view, export, told, at, is_granted, now)); }
         plan.join(give(view, export, told, at, is_granted, now));
     }
-    // A claim that is about to be granted again, after its ServiceImport was created again, keeps its slices.
+    // A claim that is about to be granted again, after its ServiceImport was created again, keeps its distributed slices.
     let rightful = claims::rightful(view, owner, now).importers;
     for copy in copies(view, name).filter(|copy| !copy.meta.deleting) {
         let namespace = &copy.meta.name.namespace;
@@ -145,7 +145,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
             // fault T18.3: && claims::right(view, owner, namespace) != Right::Refused ~>
             || claims::may_be(view, owner, namespace) && claims::right(view, owner, namespace) != Right::Refused;
         let regains = rightful.contains_key(namespace) || unread();
-        // A recorded importer without a claim keeps its slices until the record is updated.
+        // An importer that is recorded without a claim keeps its distributed slices until the record is updated.
         let recorded = import.claims.importers.contains_key(namespace);
         // fault U13.1: || keepers.contains(namespace) ~>
         let has_it = takers.contains_key(namespace) || keepers.contains(namespace);
@@ -165,7 +165,7 @@ fn distribute(view: &View, export: &HubSlice, now: Timestamp) -> Plan {
 }
 
 /// Plans the slices of a Service without a ServiceImport. Granted claims are unknown, so importers with a claim keep their
-/// slices until they are known again. Slices of another owning Service stay too, since somebody edited the export and its
+/// distributed slices until they are known again. Slices of another Service stay too: somebody edited the export, and its
 /// member repairs that.
 fn without_import(view: &View, export: &HubSlice) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
@@ -183,11 +183,11 @@ fn without_import(view: &View, export: &HubSlice) -> Plan {
 
 /// Desired content of a distributed slice for one importer.
 struct Told<'a> {
-    /// Cluster of the export's namespace, since the reference in the export is not trusted.
+    /// Exporting cluster, from the export's namespace, since the reference in the export is not trusted.
     cluster: &'a Text,
     export: &'a HubSliceSpec,
     features: FeatureSet,
-    /// Content reduced to what the importer supports.
+    /// Content of the slice, reduced to what the importer supports.
     content: Cow<'a, SliceContent>,
 }
 
@@ -201,7 +201,7 @@ impl Told<'_> {
         }
     }
 
-    /// True if a distributed slice is up to date. Its `exportedSince` may be cut to whole seconds, as a Go hub writes it.
+    /// True if a distributed slice has this content. Its `exportedSince` may be cut to whole seconds, as a Go hub writes it.
     fn is_said_by(&self, copy: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
@@ -218,7 +218,7 @@ impl Told<'_> {
 
 fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_granted: bool, now: Timestamp) -> Plan {
     match view.slice_imports.get(&at) {
-        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // it exists
+        None if view.unreadable.has(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         // fault T15.3: None if !is_granted => Plan::default(), ~>
         None if !is_granted => Plan::default(),
         None => {
@@ -227,14 +227,14 @@ fn give(view: &View, export: &HubSlice, told: &Told<'_>, at: ObjectName, is_gran
             Plan::one(Write::create(Kind::EndpointSliceImport, at, desired))
         }
         // fault D9.1: Some(copy) if copy.meta.deleting => Plan::default(), ~>
-        Some(copy) if copy.meta.deleting => Plan::default(), // its end requeues this
+        Some(copy) if copy.meta.deleting => Plan::default(), // its removal requeues this key
         Some(copy) if is_of_unreadable(view, copy) => Plan::default(),
         // fault D12.1: !copy.misnamed && ~>
         Some(copy) if !copy.misnamed && told.is_said_by(&copy.spec) => Plan::default(),
         Some(copy)
             if handover::empties(&copy.spec.content, &told.content) && awaits_successor(view, export, copy, now) =>
         {
-            Plan::default() // the distributed replacement requeues this slice
+            Plan::default() // the creation of the replacement requeues this slice
         }
         Some(copy) => {
             let patch = Patch::HubSlice(told.spec());
@@ -248,18 +248,18 @@ fn copied(view: &View, name: &Text) -> bool {
     copies(view, name).any(|copy| !copy.meta.deleting)
 }
 
-/// Returns the distributed slices with this name, without those of undecodable exports.
+/// Returns the distributed slices with this name, except those of undecodable exports.
 fn copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     all_copies(view, name).filter(|copy| !is_of_unreadable(view, copy))
 }
 
-/// All copies of that name, also those of an undecodable export.
+/// Returns all distributed slices with this name, also those of undecodable exports.
 fn all_copies<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     view.slice_imports_named.get(name).filter_map(|copy| view.slice_imports.get(copy))
 }
 
-/// True if a distributed slice belongs to an undecodable export. If a decodable export with the name exists, only those from
-/// the cluster of the undecodable one do. So nobody blocks the slices of another cluster with an undecodable object.
+/// True if a distributed slice belongs to an undecodable export. If a decodable export has the same name, only slices from the
+/// undecodable export's cluster belong to it. So nobody blocks the slices of another cluster with an undecodable object.
 fn is_of_unreadable(view: &View, copy: &HubSlice) -> bool {
     let (name, cluster) = (&copy.meta.name.name, &copy.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();

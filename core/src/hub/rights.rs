@@ -1,8 +1,8 @@
 //! Rights: which members may export from a namespace of the hub, and which may import from it.
 //!
-//! A namespace may list its exporters and its importers; without a list it is open to all. While a list is unknown, also if the
-//! hub agent may not list namespaces, nothing new is granted and nothing is withdrawn. Only an operator can turn that off
-//! ([`NamespacePolicy::Off`]).
+//! A namespace may list its exporters and its importers in annotations; without a list it is open to all. While a list is
+//! unknown, or the hub agent may not list namespaces, nothing new is granted and nothing is withdrawn. Only an operator can
+//! turn that off ([`NamespacePolicy::Off`]).
 
 use crate::hub::View;
 use crate::model::{InternalServiceImport, Kind, Namespace};
@@ -14,30 +14,31 @@ use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";
 
-/// Log message at start if rights are not enforced.
+/// Message that the hub agent logs at start if rights are not enforced.
 pub const NOT_ENFORCED: &str = "--namespace-policy=off: annotations of the hub's namespaces that name who exports from them and \
                                 who imports are not enforced, every member may do both";
 
-/// Policy for the annotations of the hub's namespaces.
+/// Flag value: whether the annotations of the hub's namespaces limit exports and imports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamespacePolicy {
-    /// Namespaces list their exporters and importers.
+    /// Namespaces may list their exporters and importers; others are denied.
     #[default]
     Enforce,
-    /// Every member may export and import.
+    /// Every member may export and import in every namespace.
     Off,
 }
 
-/// Right of a cluster to export or import.
+/// Right of a cluster to export or import a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
     Granted,
     Refused,
-    /// Unknown: existing grants stay, and nothing new is granted.
+    /// The right is not known: existing grants stay, and nothing new is granted.
     Unknown,
 }
 
-/// Returns the right of a cluster to export a Service. If the policy is unknown, exporters already accepted remain allowed.
+/// Returns the right of a cluster to export a Service. While the policy is unknown, exporters that are already accepted stay
+/// allowed.
 pub(crate) fn of_exporter(view: &View, service: &ObjectName, cluster: &Text) -> Right {
     match rule(view, &service.namespace) {
         Some(namespace) => named(namespace.and_then(|namespace| namespace.exporters.as_ref()), cluster),
@@ -56,7 +57,7 @@ pub(crate) fn of_importer(view: &View, service: &ObjectName, cluster: &Text) -> 
     })
 }
 
-/// Returns the namespace that decides, if it exists; the outer `None` means unknown.
+/// Returns the namespace whose annotations decide, if it exists. The outer `None` means that it is unknown.
 fn rule<'a>(view: &'a View, namespace: &Text) -> Option<Option<&'a Namespace>> {
     // fault T16.1: if view.namespace_policy == NamespacePolicy::Off { return Some(None); } ~>
     if view.namespace_policy == NamespacePolicy::Off {
@@ -74,12 +75,12 @@ fn named(clusters: Option<&BTreeSet<Text>>, cluster: &Text) -> Right {
     if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Refused }
 }
 
-/// Returns the message for an export that is denied.
+/// Returns the message for an export of a cluster without the right.
 pub(crate) fn exporter_refused(service: &ObjectName, cluster: &str) -> String {
     refused(&service.namespace, cluster, "export from", "exporters")
 }
 
-/// Returns the Event for a claim that is denied.
+/// Returns the Event for a claim of a cluster without the right.
 pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
     let message = refused(&claim.reference.source.namespace, &cluster, "import from", "importers");

@@ -1,9 +1,6 @@
-//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change affects.
-//!
-//! ```text
-//!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
-//!  user namespaces:   ServiceImport          cluster: Namespace
-//! ```
+//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change concerns. ```text
+//! member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  user
+//! namespaces:   ServiceImport          cluster: Namespace ```
 
 mod holders;
 mod members;
@@ -27,58 +24,58 @@ use holders::Holders;
 pub(crate) use holders::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Units of planning of the hub agent.
+/// Key of the hub agent: the unit that it plans at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// An exported Service: its ServiceImport, the conditions of its exports, and its claims.
+    /// Exported Service: its ServiceImport, the conditions of its exports, and its claims.
     Service(ObjectName),
-    /// The slice exports with this name, and the slices distributed from them.
+    /// Exports of slices with this name, and the slices distributed from them.
     Slice(Text),
     /// The hub's status in the MemberAgent of a member.
     Member(Text),
 }
 
-/// Everything that the hub agent knows.
+/// In-memory copy of all objects in the hub that the rules of the hub agent read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// Announcement of the hub to its members; none is written while its version is empty.
+    /// Features and version that the hub agent announces to its members. Nothing is announced while the version is empty.
     pub announces: Announcement,
-    /// Policy for namespaces without a list of exporters or importers.
+    /// Policy of the flag `--namespace-policy`: whether namespaces may limit exports and imports.
     pub namespace_policy: NamespacePolicy,
-    /// State of each watch: incomplete tables must not cause removals.
+    /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
-    /// Undecodable objects. An earlier state of one may be in its table.
+    /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
     pub(crate) unreadable: Unreadable,
     pub internal_exports: Table<InternalServiceExport>,
-    /// Claims of all members.
+    /// Claims (InternalServiceImports) of all members.
     pub internal_imports: Table<InternalServiceImport>,
-    /// Outcome of conflict resolution for each Service, in the Service's namespace.
+    /// ServiceImports: the outcome of conflict resolution for each Service, in the Service's namespace.
     pub imports: Table<ServiceImport>,
     /// Exported slices of all members.
     pub slice_exports: Table<HubSlice>,
     /// Distributed slices, one for each importing member.
     pub slice_imports: Table<HubSlice>,
-    /// Namespaces. A new one requeues what waited for it. Its annotations may list exporters and importers.
+    /// Namespaces of the hub. Their annotations may list exporters and importers. A new one requeues what waited for it.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
 
-    /// Service to its exports.
+    /// From each Service to its InternalServiceExports.
     pub(crate) internal_exports_of: Index<ObjectName>,
     pub(crate) internal_imports_of: Index<ObjectName>,
     pub(crate) slice_exports_of: Index<ObjectName>,
-    /// Name of a slice to its exports: one, unless two members use the same name.
+    /// From the name of a slice to its exports: one, unless two members use the same name.
     pub(crate) slice_exports_named: Index<Text>,
-    /// Service to its slice exports that are deleted or have no endpoints.
+    /// From each Service to its exported slices that are being deleted or have no endpoints.
     going_slices_of: Index<ObjectName>,
-    /// Source slice to its exports: those of one member, unless two members claim the same source.
+    /// From a source slice to its exports: those of one member, unless two members claim the same source slice.
     slice_exports_from: Index<Source>,
-    /// Source slice to the export that is distributed.
+    /// From a source slice to the one export that is distributed.
     pub(crate) holders: Holders,
-    /// Name of a slice to its distributed slices.
+    /// From the name of a slice to its distributed slices.
     pub(crate) slice_imports_named: Index<Text>,
-    /// Member namespace to the announcement of its member.
+    /// From each member namespace to its member's announcement.
     announced: BTreeMap<Text, Announced>,
-    /// Writes that other writers undo, by Service.
+    /// Writes of the hub agent that other writers undo, by Service.
     pub(crate) disputes: Disputes<Key>,
 }
 
@@ -88,7 +85,7 @@ impl View {
         Self { announces, namespace_policy, ..Self::default() }
     }
 
-    /// Takes in a change seen at `at`, and pushes the keys that it affects.
+    /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, dirty),
@@ -107,7 +104,7 @@ impl View {
         }
     }
 
-    /// Takes in the newest state of an object seen at `at`, and pushes the keys that it affects.
+    /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
@@ -117,18 +114,18 @@ impl View {
         }
     }
 
-    /// Takes in the new state of a watch. Every decision may depend on it, so all keys are requeued.
+    /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             if kind == Kind::Namespace {
-                self.rank_all_exports(dirty); // the rank depends on the right to export
+                self.rank_all_exports(dirty); // the rank of an export depends on the right to export, which may be known now
             }
             self.all_keys(dirty);
         }
     }
 
-    /// Notes that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
-    /// other writer stopped. `about` is the Service whose exports report it.
+    /// Records that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
+    /// other writer stopped. `about` is the Service whose exports show it in a condition.
     pub fn disputed(
         &mut self,
         about: Option<ObjectName>,
@@ -139,13 +136,13 @@ impl View {
         dirty.extend(self.disputes.note(about.map(Key::Service), over, message));
     }
 
-    /// Moves all stored times after the wall clock was set forward by `micros`.
+    /// Moves all stored times by a step of the wall clock (`micros`, positive if it was set forward).
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
     }
 
-    /// Plans a key.
+    /// Plans the writes of a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         match key {
             Key::Service(service) => conflict::plan_service(self, service, now),
@@ -154,7 +151,7 @@ impl View {
         }
     }
 
-    /// Pushes every key that may have something to do.
+    /// Pushes every key that may need a write.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
         dirty.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
         dirty.extend(self.internal_imports.iter().map(|claim| Key::Service(claim.reference.source.clone())));
@@ -164,14 +161,14 @@ impl View {
         dirty.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone())));
     }
 
-    /// Returns the object that Events about a Service refer to: its ServiceImport, or else the first of its exports.
+    /// Returns the object that Events about a Service refer to: its ServiceImport, or without one the first of its exports.
     pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
         let import = self.imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
         let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));
         import.or_else(|| exports.next().map(|export| (Kind::InternalServiceExport, &export.meta)))
     }
 
-    /// Returns a slice export with this name.
+    /// Returns one of the exported slices with this name.
     pub fn slice_export_named(&self, name: &Text) -> Option<&HubSlice> {
         self.slice_exports_named.get(name).find_map(|export| self.slice_exports.get(export))
     }
@@ -318,7 +315,7 @@ impl View {
         }
     }
 
-    /// Requeues a Service and its slices after a claim changed, since claims decide where slices are distributed.
+    /// Requeues a Service and its slices after one of its claims changed, since claims decide where slices are distributed.
     fn claim_dirties(&self, before: Option<ObjectName>, after: Option<ObjectName>, dirty: &mut Vec<Key>) {
         for service in [before, after].into_iter().flatten() {
             self.slice_dirties(&service, dirty);
@@ -332,17 +329,17 @@ impl View {
         dirty.extend(self.slice_exports_of.get(service).map(|slice| Key::Slice(slice.name.clone())));
     }
 
-    /// Requeues the slices of a Service after its exporters or importers changed.
+    /// Requeues the slices of a Service after its exporting or importing members changed.
     fn party_dirties(&mut self, service: &ObjectName, dirty: &mut Vec<Key>) {
         let slices: BTreeSet<Text> = self.slice_exports_of.get(service).map(|slice| slice.name.clone()).collect();
         self.rank_exports(&slices, dirty);
         self.slice_dirties(service, dirty);
     }
 
-    /// Requeues what depends on an object that became undecodable, became decodable again or is gone.
+    /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone.
     fn unreadable_dirties(&mut self, kind: Kind, name: &ObjectName, dirty: &mut Vec<Key>) {
-        // An undecodable export or claim could belong to any Service. So only the first and the last one in a namespace change
-        // decisions.
+        // An undecodable export or claim could belong to any Service of its member. So only the first and the last undecodable
+        // one in a namespace change decisions.
         // fault T35.3: !self.unreadable.any_beside(kind, name) ~> true
         let counts = || !self.unreadable.any_beside(kind, name);
         match kind {
@@ -376,7 +373,7 @@ impl View {
         }
     }
 
-    /// Requeues what depends on the right to export from a namespace and to import from it.
+    /// Requeues the Services and slices of a namespace after its lists of exporters or importers changed.
     fn rights_dirties(&mut self, namespace: &Text, dirty: &mut Vec<Key>) {
         let imports = self.imports.in_namespace(namespace).map(|import| &import.meta.name);
         let exported = self.internal_exports_of.keys_in(namespace);
@@ -394,13 +391,13 @@ impl View {
         self.waiting_dirties(waited_for, dirty);
     }
 
-    /// Requeues the distributed slices in a namespace.
+    /// Requeues the distributed slices in a member namespace.
     fn copies_dirty(&self, namespace: &Text, dirty: &mut Vec<Key>) {
         let copies = self.slice_imports.in_namespace(namespace);
         dirty.extend(copies.map(|copy| Key::Slice(copy.meta.name.name.clone())));
     }
 
-    /// Retries at once the writes that failed because this namespace did not exist.
+    /// Requeues the keys whose writes failed because this namespace did not exist.
     fn namespace_dirties(&self, namespace: &Text, dirty: &mut Vec<Key>) {
         dirty.extend(self.internal_exports_of.keys_in(namespace).cloned().map(Key::Service));
         let claims = self.internal_imports.in_namespace(namespace).map(|claim| &claim.reference.source);
@@ -410,7 +407,7 @@ impl View {
     }
 }
 
-/// Returns the objects with these names that are not being deleted.
+/// Returns the objects with these names, without those that are being deleted.
 pub(crate) fn live<'a, T: Held + 'a>(
     table: &'a Table<T>,
     names: impl Iterator<Item = &'a ObjectName> + 'a,

@@ -1,8 +1,8 @@
-//! Export: a member's Services and source slices to the hub, and the hub's outcome back to users.
+//! Export: sends a member's Services and source slices to the hub, and the hub's outcome back to users.
 //!
 //! A ServiceExport exports the Service with its name, as an InternalServiceExport in the hub. Once the hub finds no conflict,
-//! each slice of the Service follows as an EndpointSliceExport. A source is identified by its UID in the reference, so edits of
-//! its labels and annotations have no effect (B1b in docs/behaviour.md).
+//! each slice of the Service follows as an EndpointSliceExport. The UID in the export's reference identifies the source slice,
+//! so edits of its labels and annotations have no effect (B1b in docs/behaviour.md).
 
 mod earlier_versions;
 mod service;
@@ -25,22 +25,23 @@ pub(crate) use withdrawal::{is_being_withdrawn, remembers};
 pub(crate) enum Eligibility<'a> {
     /// The Service does not exist or is being deleted.
     NotFound,
-    /// The Service is of type ExternalName, or headless without the user's request to export it nevertheless.
+    /// The Service is of type ExternalName, or it is headless and the user did not request to export it nevertheless.
     Ineligible(&'a Service),
-    /// The Service is headless and requested, and the hub does not announce support for that.
+    /// The user requests the export of a headless Service, but the hub does not announce support for that.
     NotUnderstood(&'a Service),
     /// The Service has more ports than the hub accepts. Only the condition changes; an existing export stays as it is.
     TooManyPorts(&'a Service),
-    /// The Service is headless and requested, and the hub's features are unknown. Nothing is created or withdrawn.
+    /// The user requests the export of a headless Service, and the hub's features are unknown. Nothing is created or withdrawn.
     Undecided,
-    /// The weight is malformed. Only the condition changes, so an existing export continues (B8 in docs/behaviour.md).
+    /// The weight annotation is malformed. Only the condition changes, so an existing export continues (B8 in
+    /// docs/behaviour.md).
     InvalidWeight(&'a Service, String),
     /// Weight 0 withdraws the export and its slices (B8 in docs/behaviour.md).
     WeightZero(&'a Service),
     Eligible(&'a Service),
 }
 
-/// Returns the eligibility of the Service of a ServiceExport.
+/// Decides whether the Service of a ServiceExport may be exported.
 pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     // fault S2.1: live ~> get
     let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
@@ -68,7 +69,7 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
     }
 }
 
-/// True if the hub accepts a headless Service; `None` if unknown. While missing support is only assumed, an existing headless
+/// True if the hub supports headless Services; `None` if unknown. While missing support is only assumed, an existing headless
 /// export stays.
 fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
@@ -83,7 +84,7 @@ fn takes_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool
     is_known.then(|| offers(view, service).any(|offer| offer.headless))
 }
 
-/// Parses the weight of an export: a decimal integer from 0 to 1000; 1 without the annotation.
+/// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
 fn weight(annotation: Option<&str>) -> Result<i64, String> {
     // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
@@ -96,8 +97,8 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
     }
 }
 
-/// Returns the hub's condition that denies the export of the Service. If the hub's object has no outcome yet, the copy in the
-/// ServiceExport still counts.
+/// Returns the hub's condition that denies this cluster the export of the Service. If the InternalServiceExport has no outcome
+/// yet, the copy of the condition in the ServiceExport still counts.
 pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let speaks =
         |offer: &&InternalServiceExport| offer.is_judged() || conditions::find(&offer.conditions, VALID).is_some();
@@ -106,17 +107,17 @@ pub(crate) fn refusal<'a>(view: &'a View, export: &'a ServiceExport, service: &S
     conditions::find_refusal(said)
 }
 
-/// Returns the live InternalServiceExports of a Service.
+/// Returns the Service's InternalServiceExports that are not being deleted.
 fn offers<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
     let offers = view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
     offers.filter(|offer| offer.reference.uid == service.meta.uid)
 }
 
-/// Returns the ServiceExport that the slices of a Service are exported with; `None` if they are not exported.
+/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the slices must not be exported.
 ///
 /// The outcome in the hub decides, since users can edit its copy in the ServiceExport. Before the hub has an outcome, the
-/// earlier one counts, as the ServiceExport shows it. No outcome counts while the hub has the export of an earlier Service with
-/// the name (B9 in docs/behaviour.md).
+/// earlier one counts, as the ServiceExport shows it. No outcome counts while the hub still has the export of an earlier
+/// Service with the same name (B9 in docs/behaviour.md).
 pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
     let export = view.exports.live(service)?;
@@ -137,7 +138,7 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
     conditions::find(said, CONFLICT).is_some_and(|verdict| &*verdict.status == "False").then_some(export)
 }
 
-/// True if nobody knows yet whether the Service may be exported.
+/// True if it is not known yet whether the Service may be exported.
 pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports.live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)

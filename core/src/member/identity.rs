@@ -1,9 +1,9 @@
-//! Ownership of a cluster id: of two clusters with one id, one acts in the hub and the other waits.
+//! Ownership of a cluster id: of two clusters with one id, one writes to the hub and the other waits.
 //!
 //! The MemberAgent names the owner of the id by the UID of the owner's namespace `kube-system`. Three rules keep two clusters
-//! from acting at the same time:
+//! from writing at the same time:
 //!
-//! - A cluster acts in the hub only while the MemberAgent that it sees has its own UID.
+//! - A cluster writes to the hub only while the MemberAgent that it sees has its own UID.
 //! - Each change of that UID is a write with the resourceVersion as the precondition. Of two clusters that write at once, one
 //!   wins, and the other sees it.
 //! - The owner stops after half of `takeover_after` without a renewal. Another cluster may take over only after the whole time.
@@ -13,55 +13,55 @@
 use crate::limits::RESTART_MICROS;
 use fleetnet_types::{Timestamp, Uid};
 
-/// Ownership of this cluster's id, which decides if the cluster may act in the hub.
+/// Ownership of this cluster's id, which decides whether the cluster may write to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// This cluster owns the id, or the check is off.
+    /// This cluster owns the id, or the check is off: it may write to the hub.
     Own,
-    /// This cluster owns the id but has not renewed for too long: it renews before it acts.
+    /// This cluster owns the id but has not renewed for too long. It must renew before other writes.
     Overdue,
-    /// No cluster owns the id: this cluster writes its UID, and acts once it sees that.
+    /// No cluster owns the id. This cluster writes its UID, and may write more once it sees that UID in the hub.
     Vacant,
     Foreign {
-        /// UID of the other cluster's namespace `kube-system`.
+        /// UID of the namespace `kube-system` of the cluster that owns the id.
         cluster: Uid,
-        /// Time when the id becomes vacant without a further renewal.
+        /// Time at which the id becomes vacant if its owner does not renew.
         until: Timestamp,
     },
     Unknown,
 }
 
-/// UID of this cluster, as far as known.
+/// UID of this cluster's namespace `kube-system`, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterUid {
-    /// The namespace `kube-system` has not been read yet.
+    /// The namespace `kube-system` is not read yet.
     NotRead,
-    /// This agent has no right to read the namespace: the check is off.
+    /// This agent has no right to read the namespace `kube-system`, so the check is off.
     NotReadable,
     Known(Uid),
 }
 
-/// Owner according to the newest MemberAgent.
+/// Owner of the id according to the newest MemberAgent in the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// `None` without a MemberAgent, or if it has no UID.
+    /// `None` without a MemberAgent, or if the MemberAgent has no UID.
     pub owner: Option<Owner>,
-    /// False if no renewal can be recorded: the hub has no definition of MemberAgent or an older one, or it rejects the write.
+    /// False if the hub cannot store a renewal: it has no CRD of MemberAgent or an older one, or it rejects the write.
     pub renewable: bool,
 }
 
-/// Owner of an id at its last renewal.
+/// Cluster that owns an id, as of its last renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// UID of its namespace `kube-system`.
+    /// UID of the owner's namespace `kube-system`.
     pub cluster: Uid,
-    /// Time when this agent first saw the renewal, on its own clock; for its own renewal, the time when it was sent.
+    /// Time at which this agent first saw the renewal, on its own clock. For its own renewal, the time at which it was sent.
     pub seen: Timestamp,
-    /// True if the owner announced a stop. Another cluster may take over soon, but not during a restart.
+    /// True if the owner announced a planned stop. Another cluster may take over soon, but not during a restart.
     pub stopped: bool,
 }
 
-/// Returns the ownership of the id for the cluster `own`. `record` is `None` until the hub's MemberAgents are listed.
+/// Decides the ownership of the id for the cluster `own`. `record` is `None` until the hub's MemberAgents are listed.
 pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, takeover_after_micros: i64) -> Ownership {
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {
@@ -71,7 +71,7 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
         ClusterUid::Known(own) => own,
     };
     match &record.owner {
-        // If nobody can record an owner, waiting would not protect another cluster.
+        // If the hub cannot store an owner, waiting would not keep another cluster from writing.
         None if !record.renewable => Ownership::Own,
         // fault O5.1: Vacant ~> Own
         None => Ownership::Vacant,

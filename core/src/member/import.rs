@@ -21,8 +21,8 @@ pub use claim::{plan_import, plan_unclaimed_import};
 pub use multi_cluster_service::plan_multi_cluster_service;
 pub use slice::plan_slice;
 
-/// Returns the derived Service that the slices of an imported Service are bound to. Among several MultiClusterServices with a
-/// derived Service, the controller of the ServiceImport comes first.
+/// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import it, the
+/// one that controls the ServiceImport decides.
 pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.wanting
@@ -34,7 +34,7 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
         .or_else(|| binding_of_unreadable(view, imported))
 }
 
-/// Returns the derived Service that slices are already bound to, if its MultiClusterService is undecodable.
+/// Returns the derived Service that slices belong to already, if its MultiClusterService is undecodable.
 fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
     if view.unreadable.is_empty() {
         return None;
@@ -48,8 +48,8 @@ fn binding_of_unreadable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'
     services.next()
 }
 
-/// Returns the live Service that a MultiClusterService's label names, if it was derived for it. The label can be edited by
-/// hand.
+/// Returns the Service named in a MultiClusterService's label, if it was derived for it and is not being deleted. Users can
+/// edit the label.
 pub(crate) fn derived_service<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a Service> {
     let label = wish.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
     let service = view.services.live(&view.in_system(label.clone()))?;

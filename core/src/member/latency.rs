@@ -3,27 +3,27 @@
 use crate::limits::LATENCY_MILLISECONDS_MAX;
 use fleetnet_types::Timestamp;
 
-/// Replacement for a duration that is not positive: the difference of two clusters' clocks is larger than the duration.
+/// Value that replaces a latency that is not positive: the clocks of the two clusters differ by more than the latency.
 // no limit: a replacement value
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;
 
-/// Bucket bounds in milliseconds: the six of the Go agents, and finer ones below and between them.
+/// Upper bounds of the histogram's buckets in milliseconds: the six of the Go agents, and finer ones below and between them.
 pub const BUCKETS_MILLISECONDS: [f64; 19] = [
     1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 75.0, 100.0, 150.0, 250.0, 500.0, 750.0, 1_000.0, 2_500.0, 5_000.0,
     // fault L8.1: 50_000 ~> 60_000
     10_000.0, 25_000.0, 50_000.0,
 ];
 
-/// A duration between two clocks, corrected for a histogram.
+/// Latency between events on two clusters' clocks, corrected for a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// Value to observe.
+    /// Latency in milliseconds to observe.
     pub milliseconds: f64,
-    /// True if the difference was not positive or too long, and was replaced.
+    /// True if the measured latency was not positive or too long, and was replaced.
     pub clamped: bool,
 }
 
-/// Returns the time from `since` to `now`. Unlike in the Go agents, fractions of a millisecond are kept.
+/// Returns the latency from `since` to `now`. Unlike in the Go agents, fractions of a millisecond are kept.
 pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
     #[allow(clippy::cast_precision_loss, reason = "a difference of 285 years still fits")]
     let milliseconds = (now.0 - since.0) as f64 / 1_000.0;

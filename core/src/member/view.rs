@@ -45,21 +45,21 @@ pub struct Settings {
     pub cluster: Text,
     /// Member namespace of this cluster in the hub.
     pub hub_namespace: Text,
-    /// Namespace of derived Services and imported slices in the member.
+    /// Namespace of derived Services and imported slices in the member (`fleet-system`).
     pub fleet_system_namespace: Text,
-    /// Time that a derived Service outlives its last exporter, in microseconds.
+    /// Time for which a derived Service outlives its last exporter, in microseconds.
     pub derived_service_grace_micros: i64,
-    /// Address ranges of the endpoints of each cluster; no entry: any address is allowed.
+    /// Allowed address ranges of each exporting cluster's endpoints. A cluster without an entry may export any address.
     pub source_ranges: BTreeMap<Text, Vec<Range>>,
-    /// Announcement to the hub; `None` if this process writes none.
+    /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
-    /// Identity of this process in its Leases.
+    /// Identity of this process in its Leases, to tell two leaders apart.
     pub leader: Text,
-    /// Time without a renewal after which this cluster takes over its id from another cluster, in microseconds.
+    /// Time without a renewal by the owner after which this cluster takes over its id, in microseconds.
     pub takeover_after_micros: i64,
 }
 
-/// Units of planning of the member agent.
+/// Key of the member agent: the unit that it plans at once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// Export of the Service with this name.
@@ -70,75 +70,75 @@ pub enum Key {
     MultiClusterService(ObjectName),
     /// A ServiceImport and its claim in the hub.
     Import(ObjectName),
-    /// Import of the slice with this name.
+    /// Import of the distributed slice with this name.
     SliceImport(Text),
     /// The MemberAgent that this member renews.
     Heartbeat,
 }
 
-/// Everything that the member agent knows.
+/// In-memory copy of all objects, in the member and the hub, that the rules of the member agent read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub settings: Settings,
-    /// State of each watch: incomplete tables must not cause removals.
+    /// State of each kind's watch: a rule must not remove anything while a table is incomplete.
     pub watches: Watches,
-    /// Undecodable objects. An earlier state of one may be in its table.
+    /// Objects that exist but do not decode. Their last decoded state, if any, is in the tables.
     pub(crate) unreadable: Unreadable,
     pub services: Table<Service>,
-    /// Source slices and imported slices of the member.
+    /// EndpointSlices of the member cluster: source slices and imported slices.
     pub slices: Table<EndpointSlice>,
     pub exports: Table<ServiceExport>,
     pub imports: Table<ServiceImport>,
     pub multi_cluster_services: Table<MultiClusterService>,
-    /// InternalServiceExports of this member.
+    /// InternalServiceExports of this member in the hub.
     pub internal_exports: Table<InternalServiceExport>,
-    /// Claims of this member.
+    /// Claims (InternalServiceImports) of this member in the hub.
     pub internal_imports: Table<InternalServiceImport>,
-    /// EndpointSliceExports of this member.
+    /// EndpointSliceExports of this member in the hub.
     pub slice_exports: Table<HubSlice>,
-    /// Slices that the hub distributed to this member.
+    /// Slices that the hub distributed to this member (EndpointSliceImports).
     pub slice_imports: Table<HubSlice>,
     /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
 
-    /// Service to its slices in this cluster.
+    /// From each Service to its slices in this cluster.
     pub(crate) slices_of: Index<ObjectName>,
-    /// Service to its InternalServiceExports.
+    /// From each Service to its InternalServiceExports in the hub.
     pub(crate) internal_exports_of: Index<ObjectName>,
-    /// Source slice to its slice exports.
+    /// From each source slice to its EndpointSliceExports in the hub.
     pub(crate) slice_exports_of: Index<ObjectName>,
-    /// Exported Service to the exports of its slices.
+    /// From each exported Service to the exports of its slices.
     pub(crate) slice_exports_under: Index<ObjectName>,
-    /// ServiceImport to the MultiClusterServices that request it.
+    /// From each ServiceImport to the MultiClusterServices that request it.
     pub(crate) wanting: Index<ObjectName>,
-    /// UID of a MultiClusterService to the ServiceImports that it controls.
+    /// From the UID of a MultiClusterService to the ServiceImports that it controls.
     pub(crate) imports_of: Index<Uid>,
-    /// MultiClusterService to the Services derived for it.
+    /// From each MultiClusterService to the Services derived for it.
     pub(crate) derived_of: Index<ObjectName>,
-    /// Name of a derived Service to the MultiClusterServices that have it in their label.
+    /// From the name of a derived Service to the MultiClusterServices whose label has that name.
     pub(crate) deriving: Index<Text>,
-    /// ServiceImport to its claims.
+    /// From each ServiceImport to its claims in the hub.
     pub(crate) internal_imports_of: Index<ObjectName>,
-    /// Imported Service to its distributed slices.
+    /// From each imported Service to its distributed slices.
     pub(crate) slice_imports_of: Index<ObjectName>,
-    /// Imported Service to its distributed slices that are deleted or have no endpoint to import.
+    /// From each imported Service to its distributed slices that are being deleted or have no endpoint to import.
     going_slice_imports_of: Index<ObjectName>,
-    /// Exporting member to the slices distributed from it.
+    /// From each exporting member to the slices distributed from it.
     pub(crate) slice_imports_from: Index<Text>,
-    /// Times of observed changes.
+    /// Times at which changes were observed, for latencies and grace periods.
     pub(crate) stamps: Stamps,
-    /// Exports and imports that wait for a name.
+    /// Exports and imports that wait because other objects have their names in the hub.
     nameless: Nameless,
-    /// Messages of the server for writes that it rejected.
+    /// Server's message for the last rejected write of each key.
     refused: BTreeMap<Key, String>,
-    /// Writes that other writers undo, by the ServiceExport or MultiClusterService that they are for.
+    /// Writes that other writers undo, by the ServiceExport or MultiClusterService whose condition shows it.
     disputes: Disputes<Key>,
-    /// Imported slice to the excess that the server returned for our last write.
+    /// From each imported slice to the excess content in the server's answer to our last write.
     answered_excess: BTreeMap<Text, u64>,
-    /// Announcement of the hub.
+    /// Last announcement of the hub agent.
     pub(super) hub_announced: Announced,
     owners: Owners,
-    /// False if the watch of this cluster's slices lost contact with the server.
+    /// False while the watch of this cluster's slices has no contact with the API server.
     pub(super) slices_followed: bool,
 }
 
@@ -182,7 +182,7 @@ impl View {
         }
     }
 
-    /// Takes in a change seen at `at`, and pushes the keys that it affects.
+    /// Stores a change of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, dirty: &mut Vec<Key>) {
         match change {
             Change::Applied(object) => self.applied(object, at, dirty),
@@ -201,7 +201,7 @@ impl View {
         }
     }
 
-    /// Takes in the newest state of an object seen at `at`, and pushes the keys that it affects.
+    /// Stores the newest state of an object, seen at `at`, and pushes the keys that it concerns.
     pub fn applied(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<Key>) {
         let (kind, name) = (object.kind(), &object.meta().name);
         let decodable = self.unreadable.remove(kind, name).then(|| name.clone());
@@ -211,7 +211,7 @@ impl View {
         }
     }
 
-    /// Takes in the new state of a watch. Every decision may depend on it, so all keys are requeued.
+    /// Stores the new state of a watch. Every decision may depend on it, so all keys are pushed.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, dirty: &mut Vec<Key>) {
         if self.watches.set(kind, state, at) {
             self.note_orphans(at);
@@ -219,7 +219,7 @@ impl View {
         }
     }
 
-    /// Moves all stored times after the wall clock was set forward by `micros`.
+    /// Moves all stored times by a step of the wall clock (`micros`, positive if it was set forward).
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.stamps.clock_set(micros);
@@ -227,8 +227,8 @@ impl View {
         self.owners.clock_set(micros);
     }
 
-    /// Starts the latency of a Service after its export is written. The latency ends at the outcome, which the watch may have
-    /// shown already.
+    /// Starts the latency measurement of a Service after its export is written. It ends at the hub's outcome, which the watch
+    /// may have shown already.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.stamps.await_verdict(service);
         let names = self.internal_exports_of.get(service);
@@ -238,12 +238,12 @@ impl View {
         }
     }
 
-    /// Takes the latencies of Services with an outcome since the last call.
+    /// Removes and returns the latencies of Services that got an outcome since the last call.
     pub fn service_latencies(&mut self) -> Vec<ServiceLatency> {
         self.stamps.take_latencies()
     }
 
-    /// Plans a key.
+    /// Plans the writes of a key.
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         let plan = match key {
             Key::Heartbeat => return handshake::plan_heartbeat(self, now),
@@ -256,12 +256,12 @@ impl View {
         if self.acts_in_hub(now) { plan } else { owner::restricted(plan) }
     }
 
-    /// Plans a ServiceImport for which this process makes no claim.
+    /// Plans a ServiceImport in a process that makes no claims.
     pub fn plan_unclaimed_import(&self, name: &ObjectName) -> Plan {
         import::plan_unclaimed_import(self, name)
     }
 
-    /// Pushes every key that may have something to do.
+    /// Pushes every key that may need a write.
     pub fn all_keys(&self, dirty: &mut Vec<Key>) {
         dirty.push(Key::Heartbeat);
         dirty.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
@@ -279,7 +279,7 @@ impl View {
         dirty.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
     }
 
-    /// Returns the MultiClusterServices that request an import.
+    /// Returns the MultiClusterServices that request a ServiceImport.
     pub fn wishes_for<'a>(&'a self, import: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.wanting.get(import)
     }
@@ -294,21 +294,21 @@ impl View {
         Some(&self.slice_imports.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
-    /// True if something is imported or distributed from a cluster. Metrics of other clusters are removed.
+    /// True if this member imports a Service or a slice from that cluster. Metrics about other clusters are removed.
     pub fn is_origin(&self, cluster: &Text) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported) ~> { let _ = imported; self.slice_imports_from.get(cluster).next().is_some() }
         self.slice_imports_from.get(cluster).next().is_some() || self.internal_imports.iter().any(imported)
     }
 
-    /// Returns the Service of a slice.
+    /// Returns the Service that a slice belongs to, by its label.
     pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectName> {
         let service = slice.service.as_ref()?;
         Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
     }
 
-    /// True if a slice is imported, also if its labels were edited. A distributed slice gets our finalizer before its import.
-    /// One whose name belongs to another slice of this cluster gets no finalizer.
+    /// True if a slice of this cluster is an imported one, even if its labels were edited. A distributed slice gets our
+    /// finalizer before it is imported, except one whose name belongs to another slice of this cluster.
     pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let given = || {
@@ -321,12 +321,12 @@ impl View {
         slice.imported || (name.namespace == self.settings.fleet_system_namespace && given())
     }
 
-    /// Returns a name in the member namespace.
+    /// Returns an object's full name in this member's namespace of the hub.
     pub(crate) fn in_hub(&self, name: Text) -> ObjectName {
         ObjectName { namespace: self.settings.hub_namespace.clone(), name }
     }
 
-    /// Returns a name in the namespace of derived Services and imported slices.
+    /// Returns an object's full name in the namespace of derived Services and imported slices.
     pub(crate) fn in_system(&self, name: Text) -> ObjectName {
         ObjectName { namespace: self.settings.fleet_system_namespace.clone(), name }
     }

@@ -1,14 +1,16 @@
-//! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources, and MemberAgents.
+//! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources in members, and
+//! MemberAgents.
 
 use super::{Condition, ConsumerType, ImportStatus, Meta, ServicePort, SessionAffinity, SliceContent};
 use crate::conditions;
 use crate::features::Features;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 
-/// Reference of a hub object to its source (`ExportedObjectReference`). `kind` and `apiVersion` are never read.
+/// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The agents never read its `kind`
+/// and `apiVersion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Cluster id in the reference; the hub trusts the namespace instead.
+    /// Cluster id that the reference states. The hub agent trusts the object's namespace instead.
     pub cluster: Text,
     pub source: ObjectName,
     pub uid: Uid,
@@ -16,38 +18,38 @@ pub struct Reference {
     pub resource_version: Text,
     /// Generation of the source at its last export.
     pub generation: i64,
-    /// First sight of the oldest change in this export, on the clock of the exporting member.
+    /// Time at which the exporting member first saw the oldest change in this export, on its own clock.
     pub exported_since: Option<Timestamp>,
 }
 
-/// Age of an export's port set: the hub's stamp, which decides the winner of a conflict.
+/// Age of an export's port set: the hub agent's stamp, which decides the winner of a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortsOffered {
-    /// Time on the hub's clock.
+    /// Time since which the export has these ports, on the hub agent's clock.
     pub since: Timestamp,
     /// Fingerprint of the stamped ports ([`crate::names::ports_fingerprint`]).
     pub ports: Text,
 }
 
-/// An exported Service, in the exporter's member namespace.
+/// Service of a member that is exported to the hub, in the exporter's member namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceExport {
     pub meta: Meta,
-    /// Reference to the source Service.
+    /// Reference to the source Service in the member.
     pub reference: Reference,
     /// Ports in the order of the Service.
     pub ports: Vec<ServicePort>,
-    /// True for a headless Service.
+    /// True if the source Service is headless.
     pub headless: bool,
     pub session_affinity: SessionAffinity,
-    /// All conditions; `Conflict` is the hub's outcome.
+    /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
-    /// The hub's stamp; `None` if it is missing or malformed.
+    /// Age of the port set, as the hub agent stamped it; `None` if the stamp is missing or malformed.
     pub offered: Option<PortsOffered>,
 }
 
 impl InternalServiceExport {
-    /// True if the hub's outcome is for the present generation of the export.
+    /// True if the outcome of conflict resolution is for the present generation of the export.
     pub fn is_judged(&self) -> bool {
         conditions::find(&self.conditions, conditions::CONFLICT)
             // fault L6.1: is_some_and(|verdict| verdict.observed_generation >= self.meta.generation ~> is_some(
@@ -55,27 +57,27 @@ impl InternalServiceExport {
     }
 }
 
-/// A claim: a member's request to import, in its member namespace.
+/// Claim: a member's request to import a Service, in its member namespace of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalServiceImport {
     pub meta: Meta,
     /// Reference to the member's ServiceImport.
     pub reference: Reference,
     pub consumer_type: ConsumerType,
-    /// Outcome in the hub; empty unless the claim is granted.
+    /// Outcome of conflict resolution, written by the hub agent. Empty unless the claim is granted.
     pub status: ImportStatus,
 }
 
-/// An exported slice in the exporter's member namespace (EndpointSliceExport), or a distributed slice in an importer's
-/// (EndpointSliceImport).
+/// Slice in the hub: an exported slice in the exporter's member namespace (EndpointSliceExport), or a distributed slice in an
+/// importer's (EndpointSliceImport).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Generation whose latency a Go agent observed; on an EndpointSliceImport only.
+    /// Source generation whose latency a Go agent already observed. On an EndpointSliceImport only.
     pub observed_generation: Option<i64>,
-    /// True if another writer edited a `namespacedName`, so that it differs from the namespace and name next to it. Go agents
-    /// read it.
+    /// True if another writer edited the reference's `namespacedName`, so that it contradicts the namespace and name next to
+    /// it. Go agents read it.
     pub misnamed: bool,
 }
 
@@ -84,17 +86,18 @@ pub struct HubSlice {
 pub struct HubSliceSpec {
     /// Reference to the source slice.
     pub reference: Reference,
-    /// Exported Service that owns the slice.
+    /// Exported Service that the slice belongs to.
     pub owner: ObjectName,
     pub content: SliceContent,
 }
 
-/// Announcement of an agent to its peer.
+/// Announcement of an agent to its peer (hub agent or member agent).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Version of the agent; empty without an announcement.
+    /// Version of the announcing agent; empty if it announces nothing.
     pub version: Text,
-    /// Names of the features that it supports in addition to the Go form, including unknown ones.
+    /// Names of the features that the announcing agent supports in addition to the Go form, including names that this version
+    /// does not know.
     pub features: Vec<Text>,
 }
 
@@ -104,22 +107,22 @@ impl Announcement {
         Self { version: version.into(), features: features.names().map(Text::from).collect() }
     }
 
-    /// Returns the announced features that this agent knows.
+    /// Returns the announced features that this version knows.
     pub fn understood(&self) -> Features {
         self.features.iter().filter_map(|name| Features::named(name)).collect()
     }
 }
 
-/// Numbers of objects of a member, counted by the hub.
+/// Numbers of objects of one member, counted by the hub agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberCounts {
     pub exported_services: i64,
     pub exported_slices: i64,
     /// Ready endpoints in the exported slices.
     pub exported_endpoints: i64,
-    /// Granted claims.
+    /// Number of Services that the member imports: its granted claims.
     pub imported_services: i64,
-    /// Distributed slices.
+    /// Number of slices distributed to the member.
     pub imported_slices: i64,
 }
 
@@ -129,29 +132,30 @@ pub struct Renewal {
     pub announcement: Announcement,
     /// UID of the member's namespace `kube-system`; `None` if the agent may not read it, and then the field is not written.
     pub cluster_uid: Option<Uid>,
-    /// Identity of the process.
+    /// Identity of the process that renews, as in its Leases.
     pub leader: Text,
     pub renewed: Timestamp,
-    /// Time of a planned stop.
+    /// Time of a planned stop; `None` while the process runs.
     pub stopped: Option<Timestamp>,
 }
 
-/// Heartbeat and announcement of a member. There is one for each member, in its member namespace, named by its cluster id.
+/// MemberAgent: heartbeat and announcement of a member. There is one for each member, in its member namespace, named by its
+/// cluster id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAgent {
     pub meta: Meta,
-    /// Announcement of the member.
+    /// Announcement of the member agent.
     pub member: Announcement,
-    /// UID of the namespace `kube-system` of the cluster that owns the id; `None` with an older agent or definition.
+    /// UID of the namespace `kube-system` of the cluster that owns the id. `None` with an older agent or CRD.
     pub cluster_uid: Option<Uid>,
-    /// Identity of the process that wrote the last renewal, as in its Leases; `None` with an older agent or definition.
+    /// Identity of the process that wrote the last renewal, as in its Leases. `None` with an older agent or CRD.
     pub leader: Option<Text>,
     /// Time of the last renewal, on the member's clock.
     pub renewed: Option<Timestamp>,
     /// Time of a planned stop, on the member's clock; `None` while it runs.
     pub stopped: Option<Timestamp>,
-    /// Announcement of the hub.
+    /// Announcement of the hub agent.
     pub hub: Announcement,
-    /// Numbers counted by the hub; `None` if it has not written any.
+    /// Numbers of the member's objects, counted by the hub agent; `None` if it has not written any.
     pub counts: Option<MemberCounts>,
 }

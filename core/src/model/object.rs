@@ -5,7 +5,7 @@ use super::{
     MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
 };
 
-/// An object of any kind.
+/// Object of any watched kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     Service(Service),

@@ -7,36 +7,36 @@ use fleetnet_types::Text;
 pub enum AddressType {
     IPv4,
     IPv6,
-    /// `FQDN`, or a type that a later Kubernetes adds: never exported.
+    /// `FQDN`, or a type that a later Kubernetes adds: such slices are never exported.
     Other(Text),
 }
 
-/// A port of a slice.
+/// Port of an EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointPort {
-    /// Empty if the only port has no name; the API server stores that as an empty string.
+    /// Name of the port; empty if the only port has no name, as the API server stores it.
     pub name: Text,
-    /// `TCP`, `UDP` or `SCTP`; absent is stored as `TCP`.
+    /// `TCP`, `UDP` or `SCTP`. The API server stores an omitted protocol as `TCP`.
     pub protocol: Text,
-    /// `None`: all ports.
+    /// Port number; `None` means all ports.
     pub port: Option<i32>,
     pub app_protocol: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// 1 to 100 interchangeable addresses.
+    /// Addresses of the endpoint, 1 to 100, interchangeable.
     pub addresses: Vec<Box<str>>,
-    /// Host name, if the Service gives it one.
+    /// Host name of the endpoint, if its Service gives it one.
     pub hostname: Option<Box<str>>,
-    /// Zone name of its own cluster; shared by the endpoints of a slice.
+    /// Zone of the endpoint, as its own cluster names it. Endpoints of a slice share the allocation.
     pub zone: Option<Text>,
 }
 
-/// Content of a slice: of a source slice, an exported, a distributed or an imported one.
+/// Content of a slice, whether source, exported, distributed or imported slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceContent {
-    /// Immutable in an EndpointSlice.
+    /// Address type, immutable in an EndpointSlice.
     pub address_type: AddressType,
     /// Ready endpoints (`ready` true or absent), in the order of the slice.
     pub endpoints: Vec<Endpoint>,
@@ -49,16 +49,16 @@ pub struct SliceContent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointSlice {
     pub meta: Meta,
-    /// Name of its Service, from its label.
+    /// Name of the slice's Service, from its label.
     pub service: Option<Text>,
-    /// True if its managed-by label is that of the slice importer of fleet-networking.
+    /// True if the managed-by label names fleet-networking's slice importer.
     pub imported: bool,
-    /// True if another writer edited that label; [`crate::member::View`] sets it.
+    /// True if another writer edited the managed-by label; [`crate::member::View`] sets it.
     pub relabelled: bool,
     pub content: SliceContent,
-    /// Excess of an imported slice: a hash of the fields that we own; 0 if they have only the content. Excess is a hint or an
-    /// endpoint that is not ready, for example. Another writer edited them, or a webhook changed our write.
+    /// Excess of an imported slice: a hash of content in the fields that we own, beyond what we write; 0 if there is none.
+    /// Examples are a hint, or an endpoint that is not ready. Another writer added it, or a webhook changed our write.
     pub excess: u64,
-    /// Source generation whose latency was observed with the last write; on imported slices only.
+    /// Source generation whose latency was observed with the last write. On imported slices only.
     pub observed_generation: Option<i64>,
 }

@@ -1,4 +1,5 @@
-//! Conditions of the exports of a Service: the outcome, and the denial of the right to export.
+//! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the right to
+//! export.
 
 use super::{EXPORT_COMPONENT, Resolution, current_offer, exports, fingerprint, rightful_exports};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
@@ -10,18 +11,18 @@ use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
 
-/// Sets the condition of each export whose cluster may not export the Service.
+/// Sets the denial on each export whose cluster may not export the Service.
 pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for (cluster, export) in rightful_exports(view, service, Right::Refused) {
         let verdict = Verdict::exporter_not_allowed(rights::exporter_refused(service, &cluster));
         if conditions::says(conditions::find(&export.conditions, VALID), &verdict, 0) {
-            continue; // also after a change of its ports
+            continue; // the denial stays, also after a change of the export's ports
         }
         // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).silent()];
         let mut wanted = vec![Wanted::new(VALID, verdict, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
-            // An export that is denied cannot be in conflict.
+            // A denied export takes no part in conflict resolution, so it cannot be in conflict.
             let pending = Verdict::pending_conflict_resolution(service);
             // fault S21.2: wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent() ~> drop(pending
             wanted.push(Wanted::new(CONFLICT, pending, EXPORT_COMPONENT).silent());
@@ -31,7 +32,7 @@ pub(super) fn refuse(view: &View, service: &ObjectName, now: Timestamp) -> Plan 
     plan
 }
 
-/// Sets the outcome of each export, once the ServiceImport shows it.
+/// Sets the outcome of conflict resolution on each export, once the ServiceImport shows it.
 pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault H16.2: live ~> get
@@ -50,7 +51,7 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
         // fault H6.1: if !offers ~> if false && !offers
         // fault H9.4: offers && counting ~> offers || ! counting
         if !offers && counting.contains(&&export.meta.name) {
-            continue; // it needs finalizer and stamp first
+            continue; // the export needs finalizer and stamp before it gets an outcome
         }
         let was_refused = conditions::find_refusal(&export.conditions).is_some();
         let allowed = Wanted::new(VALID, Verdict::exporter_allowed(service), EXPORT_COMPONENT);
@@ -64,8 +65,8 @@ pub(super) fn judge(view: &View, service: &ObjectName, resolution: Option<&Resol
     plan
 }
 
-/// Returns the condition `Conflict` of an export. An export that agrees emits an Event only after a conflict; the first time
-/// the Event of the ServiceImport says so.
+/// Returns the desired condition `Conflict` of an export. An accepted export emits its Event only after a conflict: the first
+/// time, the Event on the ServiceImport covers it.
 fn verdict(service: &ObjectName, export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> Wanted {
     if fingerprint(export) != names::offer_fingerprint(&resolution.ports, resolution.headless) {
         let verdict = Wanted::new(CONFLICT, Verdict::conflict(service), EXPORT_COMPONENT);
@@ -90,7 +91,7 @@ fn set_conditions(export: &InternalServiceExport, wanted: &[Wanted], now: Timest
     Some(Write::patch(kind, meta, Patch::InternalServiceExportConditions(list)).telling(events))
 }
 
-/// Returns the message about a conflict: the ports that differ, the clusters and the winner.
+/// Returns the message about a conflict: the ports that differ, the two clusters and the winner.
 fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
         // fault H8.2: " appProtocol {hint}" ~> "{}", &hint[..0]
@@ -124,8 +125,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
     )
 }
 
-/// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. Their
-/// conditions do not change, so the write of the ServiceImport emits the Events.
+/// Returns Events for exports that stay in conflict while the winner or its ports change. Their conditions do not change, so
+/// the write of the ServiceImport emits the Events.
 pub(super) fn other_winner(view: &View, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let offered = names::offer_fingerprint(&resolution.ports, resolution.headless);

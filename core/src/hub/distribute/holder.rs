@@ -1,5 +1,5 @@
-//! Holders of the name and the source of an exported slice. If two members use one name or claim one source slice, only one
-//! export is distributed. The other is accepted without further action when the holder is gone.
+//! Holders of an exported slice's name and source. If two members use one name or claim one source slice, only one export, the
+//! holder, is distributed. The other export is accepted without further action when the holder is gone.
 
 use crate::hub::rights::{self, Right};
 use crate::hub::{Source, View};
@@ -11,7 +11,7 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 
-/// Returns the export that is distributed under a name.
+/// Returns the one export with this name that is distributed.
 pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
     exports(view, name)
@@ -20,12 +20,12 @@ pub(super) fn holder<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
         .min_by_key(|export| by_name(export))
 }
 
-/// Returns all exports with a name.
+/// Returns all exports with this name; several only if members use the same name.
 pub(super) fn exports<'a>(view: &'a View, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
     view.slice_exports_named.get(name).filter_map(|export| view.slice_exports.get(export))
 }
 
-/// True if the export's cluster is a member with the right to export.
+/// True if the export's namespace is that of a member with the right to export.
 fn may_hold(view: &View, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
         // fault T2.1: is_some_and ~> is_none_or
@@ -33,8 +33,8 @@ fn may_hold(view: &View, export: &HubSlice) -> bool {
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Refused)
 }
 
-/// Order of the exports with one name. Names contain the cluster id, and exports with their own cluster's id come first, so a
-/// member cannot squat another cluster's name. Among those the oldest comes first.
+/// Priority of exports with the same name. Names contain the cluster id, and exports with their own cluster's id come first, so
+/// a member cannot take another cluster's name. Among those the oldest comes first.
 fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
@@ -44,19 +44,19 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the export that holds a name, without regard to the holder of its source slice.
+/// Returns the export that holds this name, even if another export holds its source slice.
 pub(crate) fn holder_of_name<'a>(view: &'a View, name: &Text) -> Option<&'a HubSlice> {
     // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
-/// Returns the export that holds the source slice of `export`; [`crate::hub::View`] maintains the order.
+/// Returns the export that holds the same source slice as `export`. [`crate::hub::View`] maintains the order.
 fn holder_of_source<'a>(view: &'a View, export: &'a HubSlice) -> &'a HubSlice {
     let holder = Source::of(export).and_then(|source| view.slice_exports.get(view.holders.of(&source)?));
     holder.unwrap_or(export)
 }
 
-/// True if the cluster of an export is in the list.
+/// True if the list contains the cluster of an export.
 pub(crate) fn is_among(clusters: &[Text], export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
@@ -66,14 +66,14 @@ fn same_member(one: &HubSlice, other: &HubSlice) -> bool {
     one.meta.name.namespace == other.meta.name.namespace
 }
 
-/// Plans the exports with a name that are not distributed, together with `plan` for the distributed slices of that name. Their
-/// deletion is never blocked. Each emits one Event: with the write that removes its distributed slices, or with its finalizer,
-/// which then shows that the Event was emitted.
+/// Adds to `plan` the exports with this name that are not distributed. Nothing blocks their deletion. Each emits one Event:
+/// with the write that removes its distributed slices, or with the write of its finalizer, which records that the Event was
+/// emitted.
 pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
     let refused = exports(view, name).filter(|export| holder.is_none_or(|holder| holder.meta.name != export.meta.name));
     for export in refused {
         let Some((reason, held_by)) = held_by_another(view, export, holder) else {
-            plan.join(unmark(export)); // the condition of its InternalServiceExport says why, if there is one
+            plan.join(unmark(export)); // a condition of its InternalServiceExport tells the reason, if there is one
             continue;
         };
         // fault T5.1: if export.meta.deleting { plan.join(unmark(export)); continue; } ~>
@@ -96,7 +96,7 @@ pub(super) fn refuse(view: &View, name: &Text, holder: Option<&HubSlice>, mut pl
     plan
 }
 
-/// True if a write concerns a distributed slice of an export.
+/// True if a write changes a distributed slice of this export.
 fn is_copy(view: &View, write: &Write, export: &HubSlice) -> bool {
     let cluster = names::cluster_of(&export.meta.name.namespace);
     view.slice_imports.get(&write.at).is_some_and(|copy| Some(&copy.spec.reference.cluster) == cluster.as_ref())
@@ -109,7 +109,7 @@ fn unmark(export: &HubSlice) -> Plan {
     Plan::one(Write::finalizer(Kind::EndpointSliceExport, &export.meta, false))
 }
 
-/// Returns why an export is not distributed, and the export that has its name or source.
+/// Returns the reason why an export is not distributed, and the export that holds its name or its source slice.
 fn held_by_another<'a>(
     view: &'a View,
     export: &'a HubSlice,

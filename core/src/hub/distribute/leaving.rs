@@ -1,13 +1,13 @@
-//! Distributed slices in the namespace of a member that leaves the fleet.
+//! Distributed slices in the member namespace of a member that leaves the fleet.
 
 use crate::hub::View;
 use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
 use fleetnet_types::{ObjectName, Text};
 
-/// Removes the importer's finalizer from deleted slices in a namespace that is being deleted. The account and the role of the
-/// importer's agent are deleted with the namespace, in any order. So nobody else may be able to remove the finalizers, and the
-/// namespace would never go.
+/// Removes the importer's finalizer from deleted slices in a member namespace that is being deleted. The importing agent's
+/// account and role are deleted with the namespace, in any order. Then nobody else may be able to remove the finalizers, and
+/// the namespace would never end.
 pub(super) fn release(view: &View, name: &Text) -> Plan {
     let mut plan = Plan::default();
     let copies = super::all_copies(view, name);

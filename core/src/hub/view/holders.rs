@@ -1,7 +1,7 @@
-//! Holders of source slices. Several exports may claim one source slice; its holder is the export that is distributed.
+//! Holders of source slices. Several exports may claim one source slice; the export that is distributed is its holder.
 //!
-//! The holder and the order behind it are stored, so that neither a plan nor a change looks at all exports. One member can
-//! create as many as its quota allows.
+//! The holder and the order of the others are stored, so that neither a plan nor a change visits all exports. One member can
+//! create as many exports as its quota allows.
 
 use super::{Key, View};
 use crate::hub::distribute;
@@ -10,8 +10,8 @@ use crate::work;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete,
-/// so a forged owner reference cannot capture another Service's slice.
+/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete, so
+/// a forged owner reference cannot capture another Service's slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
     uid: Uid,
@@ -19,7 +19,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Source slice of an export; `None` if the export has no UID. Then nobody competes for it.
+    /// Returns the source slice of an export; `None` if the export names no UID, so that no other export competes with it.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
         // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
@@ -28,26 +28,27 @@ impl Source {
     }
 }
 
-/// Order of the exports of one source slice: first those of a member that is accepted as an exporter of the Service, then
-/// the oldest.
+/// Priority of an export among those of one source slice: exports of a member that is accepted as the Service's exporter come
+/// first, then the oldest.
 type Rank = (bool, Timestamp, ObjectName);
 
-/// The exports that may hold their source slice, ordered. At most one export under each name may: the holder of the name.
+/// Exports that compete for each source slice, in order of priority. Of the exports with one name, only the holder of that name
+/// competes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holders {
     ranked: BTreeMap<Source, BTreeSet<Rank>>,
-    /// Name of an export to its source slice and rank.
+    /// From the name of each competing export to its source slice and rank.
     places: BTreeMap<Text, (Source, Rank)>,
 }
 
 impl Holders {
-    /// Name of the export that holds a source slice.
+    /// Returns the export that holds a source slice.
     pub(crate) fn of(&self, source: &Source) -> Option<&ObjectName> {
         work::step();
         self.ranked.get(source)?.first().map(|(.., name)| name)
     }
 
-    /// Sets or removes the rank of the export with this name.
+    /// Sets the source slice and the rank of the export with this name, or removes them with `None`.
     fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) {
         let before = self.places.remove(name);
         if let Some((source, rank)) = before
@@ -66,8 +67,8 @@ impl Holders {
 }
 
 impl View {
-    /// Ranks the exports with these names again. If a source slice gets another holder, all exports that claim it are requeued,
-    /// and all slices that wait for one of them.
+    /// Computes the rank of the exports with these names again. If a source slice gets another holder, requeues all exports
+    /// that claim it and all slices that wait for one of them.
     pub(super) fn rank_exports<'a>(&mut self, names: impl IntoIterator<Item = &'a Text>, dirty: &mut Vec<Key>) {
         let mut before: BTreeMap<Source, Option<ObjectName>> = BTreeMap::new();
         for name in names {
@@ -94,13 +95,13 @@ impl View {
         self.waiting_dirties(rivals.into_iter().flat_map(|name| self.replacing_under(name)).collect(), dirty);
     }
 
-    /// Ranks all exports again.
+    /// Computes the rank of all exports again.
     pub(super) fn rank_all_exports(&mut self, dirty: &mut Vec<Key>) {
         let names: Vec<Text> = self.slice_exports_named.keys().cloned().collect();
         self.rank_exports(&names, dirty);
     }
 
-    /// Returns the source slice and the rank of the export that holds a name.
+    /// Returns the source slice and the rank of the export that holds this name.
     fn place_of(&self, name: &Text) -> Option<(Source, Rank)> {
         let export = distribute::holder_of_name(self, name)?;
         let accepted = self
@@ -113,7 +114,7 @@ impl View {
 
     // === Slices that wait for a replacement ===
 
-    /// Returns the Services with slices that may wait for an export with this name.
+    /// Returns the Services that may have slices whose removal waits for the export with this name.
     pub(super) fn replacing_under(&self, name: &Text) -> BTreeSet<ObjectName> {
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.live(export));
         // fault T35.6: .filter(|export| !export.spec.content.endpoints.is_empty()) ~>
@@ -121,7 +122,7 @@ impl View {
         replacing.map(|export| export.spec.owner.clone()).collect()
     }
 
-    /// Requeues the slices of these Services that wait for their replacement.
+    /// Requeues the slices of these Services whose removal waits for a replacement.
     pub(super) fn waiting_dirties(&self, services: BTreeSet<ObjectName>, dirty: &mut Vec<Key>) {
         for service in &services {
             dirty.extend(self.going_slices_of.get(service).map(|export| Key::Slice(export.name.clone())));

@@ -1,4 +1,4 @@
-//! Announcements of the members ([`crate::handshake`]).
+//! Announcements of the members to the hub ([`crate::handshake`]).
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
@@ -8,13 +8,13 @@ use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
 
 impl View {
-    /// Feature set of the member of a member namespace.
+    /// Returns the feature set of a member, by its member namespace.
     pub(crate) fn features_of(&self, namespace: &Text, now: Timestamp) -> FeatureSet {
         let announced = self.announced.get(namespace).copied().unwrap_or_default();
         FeatureSet::at(now, announced, self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent))
     }
 
-    /// True if the watch of MemberAgents has synced or turned out to be absent.
+    /// True once the hub agent has listed the MemberAgents, or knows that the kind is absent.
     pub(crate) fn knows_features(&self) -> bool {
         // fault U8.1: Incomplete } ~> Incomplete || true }
         // fault U12.1: self.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(self.watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
@@ -34,8 +34,8 @@ impl View {
         }
     }
 
-    /// Takes in the announcement of a member. It counts only in its own namespace under its own name. Its feature set decides
-    /// the content of its claims and distributed slices.
+    /// Records a member's announcement. It counts only in the member's own namespace under the member's own name. The feature
+    /// set decides the content of the member's claims and distributed slices, so these are requeued.
     fn hear_member(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let namespace = &name.namespace;
         // fault U9.1: as_ref() != Some(&name.name ~> is_none(
@@ -46,7 +46,7 @@ impl View {
         let said = said.map(|member| member.understood());
         let changed = self.announced.entry(namespace.clone()).or_default().heard(said, at);
         // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
-        self.announced.retain(|_, announced| !announced.is_over(at)); // removes members that left
+        self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         if changed {
             for claim in self.internal_imports.in_namespace(namespace) {
                 // fault U6.3: self.slice_dirties(&claim.reference.source, dirty); ~>

@@ -1,4 +1,5 @@
-//! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back.
+//! Export of a Service: from ServiceExport and Service to InternalServiceExport, and the hub's outcome back to the
+//! ServiceExport.
 
 use super::{Eligibility, eligibility, is_being_withdrawn, refusal, remembers, withdrawal};
 use crate::conditions::{self, CONFLICT, VALID, Verdict, Wanted};
@@ -10,7 +11,7 @@ use crate::plan::{Desired, Hindrance, Offer, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
-/// Kinds that decide if a Service is exported.
+/// Kinds of the member cluster that must be listed before a Service is exported or withdrawn.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
 const VERDICT_COMPONENT: &str = "internalserviceexport-controller";
@@ -55,7 +56,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             // fault S24.5: withdrawal::begun(export, COMPONENT) ~> withdrawal::begun(export, COMPONENT).filter(|_| false)
             refuse(view, export, [valid].into_iter().chain(withdrawal::begun(export, COMPONENT)).collect(), now)
         }
-        // A withdrawal that has started is completed first.
+        // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
         // fault S22.1: export) => { ~> export) && false => {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
             withdraw(view, export)
@@ -77,7 +78,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
     }
 }
 
-/// Sets the condition of an export that cannot follow its Service. An existing export is maintained.
+/// Sets only the condition of a ServiceExport that is invalid for now. An existing export is maintained.
 fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
@@ -86,7 +87,7 @@ fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: Want
     set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Returns the wanted condition `Valid`.
+/// Returns the desired condition `Valid` with this content.
 fn wanted(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
 }
@@ -100,7 +101,7 @@ fn why_ineligible(service: &Service) -> &'static str {
     }
 }
 
-/// Withdraws the export, then removes the finalizer of the ServiceExport.
+/// Withdraws the export from the hub, then removes the finalizer of the ServiceExport.
 fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     if !view.watches.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
@@ -120,18 +121,18 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
     plan
 }
 
-/// Withdraws the export and sets the conditions that say why. An export that is withdrawn has no conflict.
+/// Withdraws the export from the hub and sets the conditions that say why. A withdrawn export has no conflict.
 fn refuse(view: &View, export: &ServiceExport, mut wanted: Vec<Wanted>, now: Timestamp) -> Plan {
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|held| &*held.status == "True") {
         // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
-        // The condition is written first: without the export, nothing else shows that its outcome is out of date (B9 in
-        // docs/behaviour.md).
+        // The condition is written before the export is withdrawn: afterwards nothing else shows that its outcome is out of
+        // date (B9 in docs/behaviour.md).
         // fault S10.6: Some(status) if remembers(export) => Plan::one(status), ~>
         Some(status) if remembers(export) => Plan::one(status),
-        // A plan has one write for each object, and the withdrawal comes first.
+        // A plan writes each object once, and the withdrawal comes before the condition.
         Some(status) => {
             let mut plan = withdraw(view, export);
             if plan.writes.iter().all(|write| write.kind != Kind::ServiceExport) {
@@ -153,14 +154,14 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
     plan
 }
 
-/// Exports the Service: first the condition, then the finalizer, then the export. So a crash in between leaves no export
-/// without cleanup.
+/// Exports the Service: writes first the condition, then the finalizer, then the InternalServiceExport. So a crash in between
+/// leaves no export without cleanup.
 fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = wanted(Verdict::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
-        // The hub's outcome for an earlier export does not apply to this one (B9 in docs/behaviour.md).
+        // The hub's outcome for an earlier export of this name does not apply to this one (B9 in docs/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
         // fault S24.7: .chain(withdrawal::over(export, COMPONENT)) ~>
@@ -172,7 +173,7 @@ fn offer(view: &View, export: &ServiceExport, service: &Service, now: Timestamp)
     keep_offering(view, export, service, valid, now)
 }
 
-/// Updates the export in the hub, and writes the hub's outcome to the ServiceExport together with our own conditions.
+/// Updates the InternalServiceExport in the hub, and writes the hub's outcome and our own conditions to the ServiceExport.
 fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: Wanted, now: Timestamp) -> Plan {
     let held = names_held(view, service);
     let refused = view.refused(&Key::Export(service.meta.name.clone()));
@@ -206,7 +207,8 @@ fn keep_offering(view: &View, export: &ServiceExport, service: &Service, valid: 
     plan
 }
 
-/// Replaces `Valid=True` while the hub rejects the write. `None` while that is not known, so that the condition stays.
+/// Returns the condition `Valid`, replaced if the hub rejects the write of the export. `None` while that is not known, so that
+/// the present condition stays.
 fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused: Option<&str>) -> Option<Wanted> {
     if valid.verdict().status != "True" || to_hub.writes.is_empty() {
         return Some(valid);
@@ -218,7 +220,7 @@ fn unless_refused(export: &ServiceExport, to_hub: &Plan, valid: Wanted, refused:
     }
 }
 
-/// Replaces `Valid=True` if the hub does not allow this cluster to export the Service, or has no free name for it.
+/// Returns the condition `Valid`, replaced if the hub denies this cluster the export or has no free name for it.
 fn unless_hindered(
     view: &View,
     export: &ServiceExport,
@@ -239,12 +241,12 @@ fn pending(service: &ObjectName, component: &'static str) -> Wanted {
     Wanted::new(CONFLICT, Verdict::pending_conflict_resolution(service), component)
 }
 
-/// Returns the hub's outcome for this export as a condition of the ServiceExport; `None` if there is none for its present
-/// generation.
+/// Returns the hub's outcome for this export as a condition of the ServiceExport; `None` if the hub has no outcome for its
+/// present generation.
 fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<Wanted> {
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
-        // The Service was created again: the outcome for the earlier one does not apply (B9 in docs/behaviour.md).
+        // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/behaviour.md).
         return Some(pending(name, VERDICT_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
@@ -271,7 +273,7 @@ fn verdict_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
     }
 }
 
-/// Creates or updates the InternalServiceExport.
+/// Creates or updates the InternalServiceExport of a Service.
 fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
     let name = &service.meta.name;
     let offer = offer_of(service, hub);
@@ -280,12 +282,13 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     let mut present = false;
     for held in exports_in_hub(view, name) {
         // fault S11.2, S13.1: = true; ~> |= !held.meta.deleting;
-        present = true; // also one that is being deleted: its name is not free yet
+        present = true; // also true for one that is being deleted: its name is not free yet
         if held.meta.deleting {
             continue;
         }
         if held.reference.uid != service.meta.uid {
-            // The Service was created again: a new UID is a new export (B16 in docs/behaviour.md).
+            // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
+            // docs/behaviour.md).
             // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &held.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &held.meta));
         // fault S8.1: !is_offered(held, service, hub) || ~>
@@ -310,14 +313,14 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
     plan
 }
 
-/// Returns the exported content of a Service, reduced to what the hub supports.
+/// Returns the content of a Service to export, reduced to what the hub supports.
 fn offer_of(service: &Service, hub: FeatureSet) -> Offer {
     let session_affinity = hub.affinity(service.session_affinity);
     Offer { ports: service.ports.clone(), headless: service.headless, session_affinity }
 }
 
-/// True if the export in the hub needs no update. While the Go form is only assumed, an existing export in a fuller form stays.
-/// A headless Service has no Go form.
+/// True if the InternalServiceExport `held` needs no update. While the Go form is only assumed, an existing export in a fuller
+/// form stays. A headless Service has no Go form.
 fn is_offered(held: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
     let offer = offer_of(service, hub);
     let fuller = || Offer { session_affinity: service.session_affinity, ..offer.clone() };
@@ -329,8 +332,8 @@ fn offers(held: &InternalServiceExport, offer: &Offer) -> bool {
     (&held.ports, held.headless, held.session_affinity) == (&offer.ports, offer.headless, offer.session_affinity)
 }
 
-/// Returns a free name for a new export: `<namespace>-<name>`, or the name with UID digits if another export has that (B3 in
-/// docs/behaviour.md). `None` if an undecodable object has one of the names, since that may be the export.
+/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or the name with UID digits if another export has
+/// that (B3 in docs/behaviour.md). `None` if an undecodable object has one of the names, since that object may be the export.
 fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
@@ -355,8 +358,8 @@ fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Ite
     view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
 }
 
-/// Returns the message for a Service that has no export because other exports have all its names. A condition shows it and
-/// requeues the export when a name becomes free.
+/// Returns the message for a Service that cannot be exported because other exports have all its names. The condition that shows
+/// it makes the agent retry when a name becomes free.
 fn names_held(view: &View, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.watches.complete(&[Kind::InternalServiceExport])
@@ -377,7 +380,7 @@ fn names_held(view: &View, service: &Service) -> Option<String> {
     ))
 }
 
-/// Returns one status write with the wanted conditions; `None` if they are up to date. Only changes emit Events.
+/// Returns one status write that sets the desired conditions; `None` if they are set already. Only changes emit Events.
 fn set_conditions(view: &View, export: &ServiceExport, wanted: &[Wanted], now: Timestamp) -> Option<Write> {
     let wanted: Vec<Wanted> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;

@@ -1,4 +1,4 @@
-//! Export of a slice: one source slice to one EndpointSliceExport, reduced to what the hub supports.
+//! Export of one slice: from a source slice to its EndpointSliceExport, reduced to what the hub supports.
 
 use super::{exportable, is_undecided};
 use crate::feature_set::FeatureSet;
@@ -12,8 +12,8 @@ use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
-/// Kinds that must be complete before a slice is withdrawn. The hub's EndpointSliceImports show which slices we imported
-/// ourselves.
+/// Kinds that must be listed before an exported slice is withdrawn. The EndpointSliceImports show which slices of this cluster
+/// are imported ones.
 const REQUIRED: [Kind; 5] =
     [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
@@ -39,47 +39,47 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
     plan
 }
 
-/// Feature set of the hub at a given time.
+/// Feature set of the hub at the time of the plan.
 #[derive(Clone, Copy)]
 struct Hub {
     understands: FeatureSet,
     now: Timestamp,
 }
 
-/// A source slice, with its content reduced to what the hub supports.
+/// Source slice, with its content reduced to what the hub supports.
 struct Source<'a> {
     slice: &'a EndpointSlice,
     content: Cow<'a, SliceContent>,
 }
 
-/// True if an undecodable object or an unknown feature leaves it open whether a slice is exported.
+/// True if an undecodable object or an unknown feature leaves open whether this slice is exported.
 fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
     let service = view.slices.live(slice).and_then(View::service_of);
     view.unreadable.has(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
-/// Returns a slice and the ServiceExport that it is exported with, if it must be exported.
+/// Returns a slice and the ServiceExport that exports it, if the slice must be exported.
 fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
     let source = source(view, slice, hub)?;
     let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
     Some((source, export))
 }
 
-/// Returns the slice unless it was imported.
+/// Returns the slice with this name, unless it is an imported one.
 fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices.live(slice).filter(|slice| !view.is_imported(slice))
 }
 
-/// Returns the slice if its content can be exported.
+/// Returns the slice with this name if it can be exported: it has a supported content and is not an imported one.
 fn source<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     // fault U5.1: hub.understands.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.understands.slice(&slice.content)? })
 }
 
-/// Returns the slice if only missing support in the hub prevents its export.
+/// Returns the slice with this name if only missing support in the hub prevents its export.
 fn not_carried<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.understands.slice(&slice.content).is_none())?;
     exportable(view, &View::service_of(slice)?, hub.now)?;
@@ -106,7 +106,7 @@ fn not_understood(view: &View, slice: &ObjectName, hub: Hub) -> Option<Hindrance
     Some(Hindrance { reason: Reason::NotUnderstood, message })
 }
 
-/// Returns the blocking reason of a slice with more ports than the hub accepts. Its last export stays.
+/// Returns the blocking reason of a slice with more ports than the hub accepts. The last exported content stays.
 fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
     let message = format!(
         "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported: what was exported of it stays as it \
@@ -120,7 +120,7 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> Hindrance {
 
 fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
-    // Missing support is only assumed, so the existing export stays.
+    // The hub's support for this slice is only assumed to be missing, so its existing export stays.
     let kept = not_carried(view, slice, hub).filter(|slice| hub.understands.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
@@ -135,8 +135,8 @@ fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
     plan
 }
 
-/// True if another slice of the Service must be exported before this export may be removed. Always false once the Service is
-/// not exported.
+/// True if another slice of the Service must be exported before the export `going` may be removed. Always false once the
+/// Service is not exported.
 fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     let service = &going.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
@@ -150,7 +150,7 @@ fn awaits_successor(view: &View, going: &HubSlice, hub: Hub) -> bool {
     })
 }
 
-/// Creates or updates the one export of a slice. Other exports of the slice are removed after it is up to date.
+/// Creates or updates the one export of a source slice. Removes other exports of the same slice once it is up to date.
 fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
@@ -169,7 +169,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
         // fault E12.2: awaits_successor(view, kept, hub) ~> false
         && awaits_successor(view, kept, hub)
     {
-        return Plan::default(); // the replacement's export requeues this slice
+        return Plan::default(); // the export of the replacement requeues this slice
     }
     let reference = &kept.spec.reference;
     // fault E15.1: !kept.misnamed ~> true
@@ -193,8 +193,8 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     plan
 }
 
-/// Returns the export to keep among those of this slice, under any name: the newest one that is not being deleted (B1b and B2
-/// in docs/behaviour.md).
+/// Returns the export of this slice to keep, under any name: the newest one that is not being deleted (B1b and B2 in
+/// docs/behaviour.md).
 fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
@@ -209,13 +209,13 @@ fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
         })
 }
 
-/// Returns the export of this slice that names another source, because somebody edited it.
+/// Returns the export that was made for this slice but names another source, because somebody edited it.
 fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
     let mut held = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
     held.find(|held| held.spec.reference.uid == slice.meta.uid)
 }
 
-/// Returns the possible names of a slice's export, first choice first.
+/// Returns the possible names of a slice's export, in order of preference.
 fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
@@ -225,8 +225,8 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
     })
 }
 
-/// Returns the blocking reason of a slice without a free name. There is none while the slice's own deleted export has the name,
-/// since its end requeues the slice.
+/// Returns the blocking reason of a slice without a free name for its export. `None` while an own deleted export still has the
+/// name: its removal requeues the slice.
 fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<Hindrance> {
     let of_another =
         |at: &ObjectName| view.slice_exports.get(at).is_some_and(|held| held.spec.reference.uid != slice.meta.uid);
@@ -241,7 +241,8 @@ fn name_held(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     })
 }
 
-/// Returns a free name. `None` while the slice's own deleted export has one, or an undecodable object that may be its export.
+/// Returns a free name for a slice's export. `None` while an own deleted export has the name, or an undecodable object that may
+/// be its export.
 fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.unreadable.has(Kind::EndpointSliceExport, at)) {
@@ -261,11 +262,11 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
 
 fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, held: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // The latency of a change starts when its slice is exportable.
+    // The latency of a change counts from the time when its slice became exportable.
     let exportable_since = view.stamps.exportable_since(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
-    let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change: same stamp
+    let kept = held.and_then(|held| held.spec.reference.exported_since); // the source did not change, so the time stamp stays
     HubSliceSpec {
         reference: Reference {
             cluster: view.settings.cluster.clone(),

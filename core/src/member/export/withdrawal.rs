@@ -1,15 +1,15 @@
-//! State of a ServiceExport that must survive a restart: does the hub's outcome on it belong to the current export, and is a
-//! withdrawal unfinished?
+//! State of a ServiceExport that must survive a restart: does the hub's outcome in its status belong to the current export, and
+//! is a withdrawal unfinished?
 //!
-//! `Valid` gives the answer by its reason, except for weight 0: there the Go agents write `ServiceIsValid`, as for an export.
-//! So the condition `Withdrawn` tells the two apart. It is part of the status write that changes `Valid`.
+//! The reason of the condition `Valid` answers both, except for weight 0: there the Go agents write `ServiceIsValid`, as for an
+//! export. So the condition `Withdrawn` tells the two apart. It is part of the status write that changes `Valid`.
 
 use super::earlier_versions;
 use crate::conditions::{self, VALID, Verdict, WITHDRAWN, Wanted};
 use crate::model::{Condition, ServiceExport};
 use crate::reasons::Reason;
 
-/// Reasons of `Valid` with which a Service is or stays exported. With `ServiceIsValid` the weight may be 0.
+/// Reasons of the condition `Valid` while the Service is exported. With `ServiceIsValid` the weight may also be 0.
 const EXPORTED: [Reason; 5] = [
     Reason::ServiceIsValid,
     Reason::ServiceExportInvalidWeightAnnotation,
@@ -18,11 +18,11 @@ const EXPORTED: [Reason; 5] = [
     Reason::WriteRefused,
 ];
 
-/// Reasons of `Valid` with which a Service is withdrawn.
+/// Reasons of the condition `Valid` after the Service was withdrawn.
 const NOT_EXPORTED: [Reason; 2] = [Reason::ServiceNotFound, Reason::ServiceIneligible];
 
-/// True if the outcome in a ServiceExport is that of the current export: it has the cleanup finalizer, and its Service is not
-/// withdrawn (B9).
+/// True if the hub's outcome in a ServiceExport's status belongs to the current export: the ServiceExport has the cleanup
+/// finalizer, and its Service is not withdrawn (B9).
 pub(crate) fn remembers(export: &ServiceExport) -> bool {
     // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };
@@ -31,15 +31,15 @@ pub(crate) fn remembers(export: &ServiceExport) -> bool {
     has_any(valid, &EXPORTED) && !has_weight_zero(export)
 }
 
-/// True while the withdrawal of an export is not finished: `Valid` has the cause, and the cleanup finalizer is still there.
+/// True while the withdrawal of an export is not finished: `Valid` shows why, and the cleanup finalizer is still there.
 pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
     // fault S24.2: || has_weight_zero(export) ~>
     let is_withdrawn = |valid: &Condition| has_any(valid, &NOT_EXPORTED) || has_weight_zero(export);
     export.meta.finalizers.ours && valid(export).is_some_and(is_withdrawn)
 }
 
-/// Desired condition `Withdrawn` of an export of weight 0. `None` if an earlier version or a Go agent set `Valid` for weight
-/// 0: an upgrade costs no write.
+/// Returns the desired condition `Withdrawn` of an export with weight 0. `None` if an earlier version or a Go agent set `Valid`
+/// for weight 0, so that an upgrade costs no write.
 pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<Wanted> {
     let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
     // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
@@ -49,20 +49,20 @@ pub(super) fn begun(export: &ServiceExport, component: &'static str) -> Option<W
     Some(Wanted::new(WITHDRAWN, Verdict::withdrawn(&export.meta.name), component).silent())
 }
 
-/// Desired condition `Withdrawn` of an export of another weight. `None` if it never had weight 0.
+/// Returns the desired condition `Withdrawn=False` of an export whose weight is not 0. `None` if its weight was never 0.
 pub(super) fn over(export: &ServiceExport, component: &'static str) -> Option<Wanted> {
     let verdict = is_marked(export).then(|| Verdict::not_withdrawn(&export.meta.name))?;
     Some(Wanted::new(WITHDRAWN, verdict, component).silent())
 }
 
-/// True if `Valid` is that of an export with weight 0.
+/// True if the condition `Valid` was written for weight 0.
 fn has_weight_zero(export: &ServiceExport) -> bool {
     // fault S24.6: is_marked(export) || ~>
     let is_zero = |valid: &Condition| is_marked(export) || earlier_versions::is_weight_zero(&export.meta.name, valid);
     valid(export).is_some_and(|valid| conditions::has_reason(valid, Reason::ServiceIsValid) && is_zero(valid))
 }
 
-/// True if the condition `Withdrawn` is set.
+/// True if the condition `Withdrawn` is true.
 fn is_marked(export: &ServiceExport) -> bool {
     conditions::find(&export.conditions, WITHDRAWN).is_some_and(|held| &*held.status == "True")
 }

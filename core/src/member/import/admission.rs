@@ -1,4 +1,4 @@
-//! Validation of distributed slices: endpoints at addresses that may belong to another cluster, and well-formed ports. Sources
+//! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other members
 //! are not trusted: they must not redirect traffic to a node's own services, nor break the programs that write the node's
 //! rules.
 
@@ -17,22 +17,22 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A validated slice.
+/// Distributed slice after validation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Admitted<'a> {
-    /// Content that is imported; borrowed from the slice if nothing is malformed.
+    /// Content to import. Borrowed from the distributed slice if nothing in it is malformed.
     pub(crate) content: Cow<'a, SliceContent>,
     pub(crate) refused: Refused,
 }
 
-/// Malformed parts of a slice, which are not imported.
+/// Malformed or forbidden parts of a distributed slice, which are not imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refused {
     addresses: Vec<(Box<str>, Why)>,
     ports: Vec<EndpointPort>,
 }
 
-/// Reasons not to import an address.
+/// Reason not to import an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Loopback,
@@ -56,27 +56,27 @@ impl Why {
     }
 }
 
-/// Validates a distributed slice with the address ranges of its exporting member.
+/// Validates a distributed slice, with the configured address ranges of its exporting member.
 pub(crate) fn admitted<'a>(view: &View, given: &'a HubSlice) -> Admitted<'a> {
     // fault T21.1: get(&given.spec.reference.cluster ~> values().next(
     let ranges = view.settings.source_ranges.get(&given.spec.reference.cluster);
     admit(&given.spec.content, ranges.map(Vec::as_slice))
 }
 
-/// True if at least one IPv6 address of a slice is imported.
+/// True if at least one IPv6 address of a distributed slice is imported.
 pub(crate) fn gives_six(view: &View, given: &HubSlice) -> bool {
     let is_any_fit = |content: &SliceContent| content.endpoints.iter().chain(&content.draining).next().is_some();
     // fault F4.3: is_any_fit(&admitted(view, given).content) ~> { let _ = (view, is_any_fit); true }
     given.spec.content.address_type == AddressType::IPv6 && is_any_fit(&admitted(view, given).content)
 }
 
-/// Validates content. With ranges, no address outside of them is imported.
+/// Validates the content of a slice. If the exporter has address ranges, no address outside of them is imported.
 fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a> {
     let rules = Rules { family: &content.address_type, ranges };
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
-        // A slice has few distinct zones, so most zones are compared by pointer only.
+        // The endpoints of a slice share few zones. Zones that are the same allocation need no second validation.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };
@@ -97,7 +97,7 @@ fn admit<'a>(content: &'a SliceContent, ranges: Option<&[Range]>) -> Admitted<'a
     Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), refused }
 }
 
-/// Rules for addresses.
+/// Rules for the addresses of one slice.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
     family: &'a AddressType,
@@ -105,7 +105,8 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Returns the reason not to import an address. Zone ids, leading zeros and IPv4-mapped IPv6 addresses are not accepted.
+    /// Returns the reason not to import an address; `None` if it is imported. Zone ids, leading zeros and IPv4-mapped IPv6
+    /// addresses are forbidden.
     fn refuse(self, written: &str) -> Option<Why> {
         let address = written.parse::<IpAddr>().ok().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
@@ -137,7 +138,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Returns the valid part of an endpoint; `None` if no address is left.
+    /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if no address is left.
     fn endpoint(self, given: &Endpoint, refused: &mut Refused) -> Option<Endpoint> {
         let mut addresses = Vec::with_capacity(given.addresses.len());
         for address in &given.addresses {
@@ -156,12 +157,12 @@ impl Rules<'_> {
     }
 }
 
-/// True if a port of a slice is well-formed.
+/// True if a port of a slice is well-formed, so that kube-proxy can use it.
 fn is_fit(port: &EndpointPort) -> bool {
     is_fit_port(&port.name, &port.protocol, port.port, port.app_protocol.as_deref())
 }
 
-/// Returns the first malformed port of an import.
+/// Returns the first malformed port of a ServiceImport.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
     let is_fit = |port: &&ServicePort| {
         is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
@@ -179,7 +180,7 @@ fn is_fit_target(target: &TargetPort) -> bool {
     }
 }
 
-/// Returns the session affinity of an import, or none if its timeout is not valid for a Service.
+/// Returns the session affinity of a ServiceImport; none if its timeout is not valid for a Service.
 pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
     match affinity {
         SessionAffinity::ClientIp { timeout_seconds } if !(1..=86_400).contains(&timeout_seconds) => {
@@ -202,12 +203,12 @@ impl Refused {
         self.addresses.is_empty() && self.ports.is_empty()
     }
 
-    /// Reason of the Event.
+    /// Returns the reason of the Event about the parts that are not imported.
     pub(crate) fn reason(&self) -> Reason {
         if self.addresses.is_empty() { Reason::PortRefused } else { Reason::AddressRefused }
     }
 
-    /// Returns the message for users: malformed parts, their cluster, and what to do.
+    /// Returns the message for users: the parts that are not imported, their cluster, and what to do.
     pub(crate) fn message(&self, given: &HubSlice) -> String {
         let addresses = self.addresses.iter().map(|(address, why)| format!("address {address} ({})", why.text()));
         let ports = self.ports.iter().map(|port| {

@@ -1,4 +1,4 @@
-//! Claim of a member's ServiceImport: the request goes to the hub, and the outcome comes back.
+//! Claim of a member's ServiceImport: the request goes to the hub as an InternalServiceImport, and the outcome comes back.
 
 use crate::member::View;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
@@ -28,8 +28,8 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
-/// Plans a ServiceImport in a process that makes no claims. If the import is being deleted and has no claim, this removes its
-/// finalizer, since no other process may be there to do so.
+/// Plans a ServiceImport in an agent that makes no claims, because its import part is off. If the import is being deleted and
+/// has no claim, removes its finalizer, since no other agent may be there to do so.
 pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
@@ -52,7 +52,8 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
     plan
 }
 
-/// Removes the finalizer of an import without a claim. It stays while an undecodable object may be the claim.
+/// Removes the finalizer of a deleted ServiceImport without a claim. The finalizer stays while an undecodable object may be the
+/// claim.
 fn let_go(view: &View, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.unreadable_in_hub(Kind::InternalServiceImport, name, uid) {
@@ -61,9 +62,9 @@ fn let_go(view: &View, import: &ServiceImport) -> Plan {
     }
 }
 
-/// Maintains one claim of the type that the MultiClusterService requests. A change from ClusterIP to LoadBalancer makes a
-/// second claim, whose creationTimestamp is its place in the queue. Until it is granted, the import continues with the first
-/// claim.
+/// Maintains the claim of the type that the MultiClusterService requests. A change from ClusterIP to LoadBalancer makes a
+/// second claim, whose creationTimestamp decides its place in the queue. Until it is granted, the import continues with the
+/// first claim.
 fn claim(view: &View, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let Standing { current, previous, surplus } = standing(view, import);
@@ -72,7 +73,7 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
     let Some(current) = current else {
-        // A claim that is being deleted still has its name, so a new one must wait.
+        // A claim that is being deleted still has its name, so a new claim must wait.
         // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_wish_unknown(view, import) {
             // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
@@ -104,13 +105,14 @@ fn claim(view: &View, import: &ServiceImport) -> Plan {
     plan
 }
 
-/// Live claims of an import.
+/// Claims of a ServiceImport that are not being deleted.
 struct Standing<'a> {
     current: Option<&'a InternalServiceImport>,
     /// Claim that the current one replaces. It is deleted once the current one is granted, even if the requested type changed
     /// since. Only the older claim is ever deleted, so two plans in a row cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims of an earlier import with this name, and claims that another writer made under other names.
+    /// Claims to delete: those of an earlier ServiceImport with this name, and those that another writer made under other
+    /// names.
     surplus: Vec<&'a InternalServiceImport>,
 }
 
@@ -153,7 +155,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
     }
 }
 
-/// True while the import continues with a shared claim and no exclusive claim is granted.
+/// True while the import has only a shared claim granted, and no exclusive one.
 pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     let Standing { current, previous, .. } = standing(view, import);
     let claims = || current.into_iter().chain(previous);
@@ -161,7 +163,7 @@ pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
     claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
 }
 
-/// Returns the type that the controlling MultiClusterService requests; `None` if it no longer requests this import.
+/// Returns the type that the controlling MultiClusterService requests; `None` if it no longer requests this ServiceImport.
 fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
@@ -169,7 +171,7 @@ fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
     (wish.import_name == import.meta.name.name).then_some(wish.consumer_type)
 }
 
-/// True if the controlling MultiClusterService is undecodable, so the requested type is unknown.
+/// True if the controlling MultiClusterService is undecodable, so that the requested type is unknown.
 fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
@@ -177,7 +179,8 @@ fn is_wish_unknown(view: &View, import: &ServiceImport) -> bool {
     })
 }
 
-/// Returns a free name for a new claim; `None` if an undecodable object has one of the names, since that may be the claim.
+/// Returns a free name for a new claim; `None` if an undecodable object has one of the names, since that object may be the
+/// claim.
 fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
@@ -188,14 +191,14 @@ fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
 }
 
 /// Returns the message for an import without a claim because other claims have all its names (B3 in docs/behaviour.md). The
-/// condition of its MultiClusterService shows it and requeues the import when a name becomes free.
+/// condition on its MultiClusterService that shows it makes the agent retry when a name becomes free.
 pub(super) fn name_held(view: &View, import: &ObjectName) -> Option<String> {
     let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
-/// Returns the message for an import whose (second) claim has no free name. `None` if a name is free, or is about to be.
+/// Returns the message for an import whose first or second claim has no free name. `None` if a name is free, or will be soon.
 fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.unreadable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {

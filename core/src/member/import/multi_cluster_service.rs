@@ -1,4 +1,4 @@
-//! A MultiClusterService: its ServiceImport, and its derived Service once the import has exporters.
+//! Import by a MultiClusterService: its ServiceImport, and its derived Service once the import has exporters.
 
 use super::owned::{controlled_imports, orphaned_import};
 use super::{admission, claim, derived_service, slice};
@@ -22,7 +22,8 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
         return Plan::default();
     }
     match view.multi_cluster_services.get(name) {
-        // Its finalizer is gone, so its objects are removed already. A Service with edited labels is not ours.
+        // A MultiClusterService that is gone had no finalizer, so its objects are removed already. A Service with edited labels
+        // is not ours.
         None => Plan::default(),
         Some(wish) if wish.meta.deleting => unimport(view, wish),
         // fault M6.1: wish.import_name.is_empty() ~> false
@@ -33,7 +34,7 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
     }
 }
 
-/// Removes the objects of a MultiClusterService, then its finalizer.
+/// Removes the ServiceImport and derived Service of a deleted MultiClusterService, then its finalizer.
 fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     if !wish.meta.finalizers.ours {
         return Plan::default();
@@ -50,7 +51,7 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     if plan.writes.is_empty()
         && let Some((kind, unreadable)) = unreadable_of(view, wish)
     {
-        // Nobody would clean up the undecodable object later.
+        // Keep the finalizer: after its removal nobody would clean up the undecodable object.
         return Plan::held_by_unreadable(Kind::MultiClusterService, &wish.meta.name, kind, &unreadable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
@@ -73,8 +74,8 @@ fn unimport(view: &View, wish: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): its objects are removed, and the
-/// condition says so.
+/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its objects, and says so in the
+/// condition.
 fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault M6.2: for import in controlled_imports(view, wish) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
@@ -90,7 +91,8 @@ fn import_nothing(view: &View, wish: &MultiClusterService, now: Timestamp) -> Pl
     plan
 }
 
-/// True if it has our finalizer and the label with the import's name, so it can be cleaned up after a crash.
+/// True if the MultiClusterService has our finalizer and the label with the import's name, so that it can be cleaned up after a
+/// crash.
 fn marked(wish: &MultiClusterService) -> bool {
     // fault M7.1: as_ref() == Some(&wish.import_name ~> is_some(
     wish.meta.finalizers.ours && wish.import_label.as_ref() == Some(&wish.import_name)
@@ -110,10 +112,10 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     let name = wanted(wish);
     let mut plan = Plan::default();
     for stale in controlled_imports(view, wish).filter(|import| import.meta.name != name) {
-        plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // it requested another import before
+        plan.push(Write::delete(Kind::ServiceImport, &stale.meta)); // the MultiClusterService requested it earlier
     }
     if unreadable_of(view, wish).is_some() {
-        return plan; // the object exists, but its state is unknown
+        return plan; // the object exists but is undecodable, so its state is unknown
     }
     let resolved = match view.imports.get(&name) {
         None => {
@@ -125,12 +127,12 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
                 return plan;
             }
             if view.wanting.get(&name).nth(1).is_some() {
-                return plan; // the condition follows once the import has a controller
+                return plan; // the condition follows once the ServiceImport has a controller
             }
             None
         }
         // fault M13.1: Some(import) if import.meta.deleting => None, ~>
-        Some(import) if import.meta.deleting => None, // its end requeues this (B4 in docs/behaviour.md)
+        Some(import) if import.meta.deleting => None, // its removal requeues this key (B4 in docs/behaviour.md)
         Some(import) => match import.controller() {
             None => {
                 // fault M2.1: plan.push(adopt(import, wish) ~> let _ = adopt(import, wish
@@ -140,7 +142,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
             Some(owner) if *owner.uid == *wish.meta.uid => {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
-            // Another MultiClusterService controls it, so we leave it unchanged (B10 in docs/behaviour.md).
+            // Another MultiClusterService controls the ServiceImport, so we leave it unchanged (B10 in docs/behaviour.md).
             Some(owner) => {
                 let hindrance = held_by_another(view, wish, &owner.name);
                 plan.join(retire(view, wish));
@@ -157,7 +159,7 @@ fn import(view: &View, wish: &MultiClusterService, now: Timestamp) -> Plan {
     plan
 }
 
-/// Returns an undecodable ServiceImport or Service that has the name of one of its objects.
+/// Returns an undecodable ServiceImport or Service with the name of one of this MultiClusterService's objects.
 fn unreadable_of(view: &View, wish: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(wish.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
@@ -175,8 +177,8 @@ fn adopt(import: &ServiceImport, wish: &MultiClusterService) -> Write {
     Write::patch(Kind::ServiceImport, &import.meta, patch)
 }
 
-/// Plans an import without exporters. A derived Service outlives its last exporter for a grace period, so that a redeploy keeps
-/// the load balancer's address.
+/// Plans an import without exporters. The derived Service outlives its last exporter for a grace period, so that a redeploy
+/// keeps the load balancer's address.
 fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_held = claim::name_held(view, import);
     let verdict = match &name_held {
@@ -206,7 +208,7 @@ fn without_exporters(view: &View, wish: &MultiClusterService, import: &ObjectNam
     plan
 }
 
-/// Removes the derived Service, then the label with its name.
+/// Removes the derived Service, then the label on the MultiClusterService that names it.
 fn retire(view: &View, wish: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, wish) {
@@ -219,7 +221,7 @@ fn retire(view: &View, wish: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Writes the status, unless the plan already writes to the same object.
+/// Adds the status write of the MultiClusterService to a plan, unless the plan already writes that object.
 fn say_beside(
     view: &View,
     plan: &Plan,
@@ -234,15 +236,15 @@ fn say_beside(
     set_status(view, wish, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Sets the condition that says why the import is not used. The derived Service stays as it is.
+/// Sets the condition that says why the ServiceImport is not used. The derived Service stays as it is.
 fn refuse(view: &View, wish: &MultiClusterService, verdict: Verdict, now: Timestamp) -> Plan {
     let hindrance = Hindrance { reason: verdict.reason, message: verdict.message.clone() };
     let status = set_status(view, wish, &says(verdict), wish.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).hindered_by([hindrance])
 }
 
-/// Returns the status write after the server rejected a write. While the result of the new attempt is unknown, an existing
-/// condition stays.
+/// Returns the status write after a server rejected a write for this MultiClusterService. While the result of the retry is
+/// unknown, an existing condition stays.
 fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.refused(&Key::MultiClusterService(wish.meta.name.clone())) {
         Some(message) => Some(refuse(view, wish, Verdict::write_refused(message.to_owned()), now)),
@@ -250,22 +252,23 @@ fn say_refused(view: &View, wish: &MultiClusterService, now: Timestamp) -> Optio
     }
 }
 
-/// Returns the wanted condition `Valid`.
+/// Returns the desired condition `Valid` with this content.
 fn says(verdict: Verdict) -> Wanted {
     Wanted::new(VALID, verdict, COMPONENT)
 }
 
-/// Returns the condition for a missing import with the Go agents' text. `text` is for the Event and says why.
+/// Returns the condition for a missing ServiceImport with the Go agents' message. `text` is the Event's message and says why it
+/// is missing.
 fn unknown(text: String) -> Wanted {
     says(Verdict::unknown_service_import()).telling(text)
 }
 
-/// Returns the ServiceImport that a MultiClusterService requests.
+/// Returns the name of the ServiceImport that a MultiClusterService requests.
 fn wanted(wish: &MultiClusterService) -> ObjectName {
     ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
 }
 
-/// Returns the message for an import without exporters, and the possible causes.
+/// Returns the message for a ServiceImport without exporters, with the possible causes.
 fn awaited(view: &View, wish: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&wish.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
@@ -288,8 +291,8 @@ fn held_by_another(view: &View, wish: &MultiClusterService, holder: &str) -> Hin
     Hindrance { reason: Reason::UnknownServiceImport, message }
 }
 
-/// Creates or updates the derived Service under the name in the label. An existing one under another name keeps its name and
-/// its addresses, since only the label was edited.
+/// Creates or updates the derived Service under the name in the MultiClusterService's label. An existing one under another name
+/// keeps its name and its addresses, since only the label was edited.
 fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
@@ -330,16 +333,16 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
         return plan;
     };
     if service.meta.deleting {
-        return Plan::default(); // its end requeues this
+        return Plan::default(); // its removal requeues this key
     }
     let mut plan = Plan::default();
     for other in derived_services(view, wish).filter(|other| other.meta.name != name) {
         // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
-        plan.push(Write::delete(Kind::Service, &other.meta)); // a duplicate, after an edit of the label
+        plan.push(Write::delete(Kind::Service, &other.meta)); // a duplicate, created after an edit of the label
     }
     // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {
-        // `clusterIP: None` is immutable, so the Service is created again.
+        // A Service cannot change between headless and not headless (`clusterIP: None` is immutable), so it is created again.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
     }
     if !as_desired(service, &desired) {
@@ -364,8 +367,8 @@ fn derive(view: &View, wish: &MultiClusterService, import: &ServiceImport, now: 
     plan
 }
 
-/// Returns `Valid` for an import with an up-to-date derived Service. It names the slices that cannot be imported, if any.
-/// `None` until all slices are known: a condition that names some stays until then.
+/// Returns `Valid` for an import with an up-to-date derived Service. The message names the slices that cannot be imported, if
+/// any. `None` until all slices are known: a condition that names some stays until then.
 fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, name: &ObjectName) -> Option<Wanted> {
     let said = conditions::find(&wish.conditions, VALID);
     let held = match slice::names_held(view, &import.meta.name) {
@@ -386,8 +389,8 @@ fn imported(view: &View, wish: &MultiClusterService, import: &ServiceImport, nam
     Some(says(Verdict::found_service_import()).telling(text))
 }
 
-/// True while type LoadBalancer is requested but not granted, and the import continues with type ClusterIP. Until the claims
-/// are known, the condition and the Service tell the type.
+/// True while the user requests type LoadBalancer, the hub has not granted it, and the import continues as ClusterIP. Until the
+/// claims are known, the condition and the derived Service show the type.
 fn waits_for_load_balancer(
     view: &View,
     wish: &MultiClusterService,
@@ -401,7 +404,7 @@ fn waits_for_load_balancer(
         && if known { claim::is_shared_only(view, import) } else { says_so() || standing.is_some_and(is_cluster_ip) }
 }
 
-/// Returns the derived Service, also if the label with its name was edited.
+/// Returns the derived Service, even if the label that names it was edited.
 fn standing<'a>(view: &'a View, wish: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, wish).or_else(|| derived_services(view, wish).next())
 }
@@ -417,8 +420,8 @@ fn names_held(view: &View, wish: &MultiClusterService) -> String {
     )
 }
 
-/// Returns the desired derived Service. Once dual-stack, it stays dual-stack, so that slices that come and go do not change its
-/// addresses.
+/// Returns the desired state of the derived Service. Once dual-stack, it stays dual-stack, so that slices that come and go do
+/// not change its addresses.
 fn desired(
     view: &View,
     wish: &MultiClusterService,
@@ -444,7 +447,7 @@ fn desired(
     }
 }
 
-/// True if the Service equals the desired one in all fields that we own.
+/// True if the Service equals the desired one in all fields that this agent owns.
 fn as_desired(service: &Service, desired: &DerivedService) -> bool {
     let service_type = match desired.consumer_type {
         ConsumerType::LoadBalancer => ServiceType::LoadBalancer,
@@ -463,7 +466,7 @@ fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         && service.dual_stack == desired.dual_stack
 }
 
-/// Fills in target ports as the API server does: the port itself.
+/// Fills in missing target ports as the API server does: with the port itself.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
         // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0
@@ -472,7 +475,7 @@ fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     })
 }
 
-/// True if a derived Service may have this name: a valid label that is free or already ours.
+/// True if the derived Service may have this name: it is a valid label, and no other Service has it.
 fn usable(view: &View, wish: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&wish.meta.name);
     // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
@@ -500,7 +503,7 @@ fn controller(wish: &MultiClusterService) -> Controller {
     Controller { name: wish.meta.name.name.clone(), uid: wish.meta.uid.clone() }
 }
 
-/// Returns one status write; `None` if the status is up to date.
+/// Returns one status write of a MultiClusterService; `None` if its status is up to date.
 fn set_status(
     view: &View,
     wish: &MultiClusterService,
@@ -519,8 +522,8 @@ fn set_status(
     Some(Write::patch(kind, meta, patch).telling(events))
 }
 
-/// Returns the Event about a derived Service whose labels were removed while no agent ran. Without them it looks like another
-/// owner's Service.
+/// Returns the Event about a derived Service whose labels were removed while no agent ran. Without the labels it looks like
+/// another owner's Service, so a second one (`instead`) is created.
 fn left_behind(wish: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
         "Service {left} does not carry the labels of MultiClusterService {} and is left alone{instead}. Delete it if nobody \

@@ -1,10 +1,10 @@
-//! ServiceImports that a MultiClusterService owns.
+//! ServiceImports that belong to a MultiClusterService.
 
 use crate::member::View;
 use crate::model::{MultiClusterService, ServiceImport};
 use fleetnet_types::ObjectName;
 
-/// Returns the ServiceImports that a MultiClusterService controls.
+/// Returns the ServiceImports whose controller is this MultiClusterService.
 pub(super) fn controlled_imports<'a>(
     view: &'a View,
     wish: &'a MultiClusterService,
@@ -12,8 +12,8 @@ pub(super) fn controlled_imports<'a>(
     view.imports_of.get(&wish.meta.uid).filter_map(|name| view.imports.live(name))
 }
 
-/// Returns the ServiceImport that a MultiClusterService imported, if it has no controller any more. With deletion policy
-/// `Orphan` the garbage collector may remove the owner reference before this agent sees the deletion. Another
+/// Returns the ServiceImport that this deleted MultiClusterService imported, if it has lost its controller. With deletion
+/// policy `Orphan` the garbage collector may remove the owner reference before this agent sees the deletion. Another
 /// MultiClusterService that requests the import takes it over instead.
 pub(super) fn orphaned_import<'a>(view: &'a View, wish: &MultiClusterService) -> Option<&'a ServiceImport> {
     let name = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_label.clone()?);

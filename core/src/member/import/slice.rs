@@ -1,4 +1,4 @@
-//! Import of a slice: one EndpointSliceImport to one EndpointSlice, bound to the derived Service.
+//! Import of one slice: from a distributed slice (EndpointSliceImport) to an EndpointSlice of the derived Service.
 
 use super::admission::{Admitted, admitted};
 use super::binding;
@@ -22,7 +22,7 @@ const REQUIRED: [Kind; 6] = [
 
 const COMPONENT: &str = "endpointsliceimport-controller";
 
-/// Plans the import of the slice with this name.
+/// Plans the import of the distributed slice with this name.
 pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     if !view.watches.complete(&REQUIRED) {
         return Plan::default();
@@ -36,7 +36,7 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
         None => held.filter(|held| held.imported).map_or_else(Plan::default, |held| orphan(view, held, now)),
         Some(given) if given.meta.deleting => withdraw(view, given, held),
         Some(given) => match binding(view, &given.spec.owner) {
-            // There is no Service to bind to. A change of the MultiClusterService or its Service requeues this (B12 in
+            // There is no derived Service yet. A change of the MultiClusterService or its Service requeues this key (B12 in
             // docs/behaviour.md).
             // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
@@ -45,8 +45,8 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
     }
 }
 
-/// True if the slice with this name is one that we imported. Its label says so. If the label was edited while no agent ran, our
-/// finalizer in the hub and its bound Service show it.
+/// True if the EndpointSlice with this name is one that we imported. Its label says so. If the label was edited while no agent
+/// ran, our finalizer on the distributed slice and the slice's derived Service show it.
 fn is_ours(view: &View, given: &HubSlice, held: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &given.spec.owner).map(|service| &service.meta.name.name);
     held.imported || given.meta.finalizers.ours && held.service.is_some() && held.service.as_ref() == bound_to()
@@ -67,8 +67,8 @@ fn withdraw(view: &View, given: &HubSlice, held: Option<&EndpointSlice>) -> Plan
     }
 }
 
-/// True if another slice of the Service from the same cluster must be imported before this one may be removed. Always false
-/// without a Service to bind to.
+/// True if another slice of the Service from the same cluster must be imported before the slice `going` may be removed. Always
+/// false without a derived Service.
 fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &given.spec.owner) else { return false };
     let bound = |held: &&EndpointSlice| held.imported && held.service.as_ref() == Some(&service.meta.name.name);
@@ -77,7 +77,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
     others.filter(|other| other.spec.reference.cluster == given.spec.reference.cluster).any(|other| {
         let held = view.slices.live(&view.in_system(other.meta.name.name.clone()));
         if held.is_some_and(|held| !is_ours(view, other, held)) {
-            return false; // it cannot be imported: another writer's slice has its name
+            return false; // the replacement cannot be imported, because another writer's slice has its name
         }
         // fault T20.5: admitted(view, other) ~> &other.spec
         let wanted = admitted(view, other).content;
@@ -85,7 +85,7 @@ fn awaits_successor(view: &View, given: &HubSlice, going: &EndpointSlice) -> boo
     })
 }
 
-/// Imports the valid part of a slice. The write that first omits the malformed part emits an Event.
+/// Imports the valid part of a distributed slice. The write that first omits the rest emits an Event.
 fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: &Service) -> Plan {
     let wanted = admitted(view, given);
     let mut plan = ensure(view, given, held, &wanted, service);
@@ -103,8 +103,8 @@ fn import(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, service: 
     plan.hindered_by([hindrance])
 }
 
-/// True if this rejection is new and must emit an Event. The source generation may be old, since the configured address ranges
-/// may have changed, or the content in the hub.
+/// True if this rejection is new and must emit an Event. The generation of the source slice does not decide: the configured
+/// address ranges, or the content in the hub, may have changed.
 fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: &Admitted<'_>) -> bool {
     let since = view.stamps.refused_since(&given.meta.name.name);
     let observed = held.and_then(|held| held.observed_generation);
@@ -113,7 +113,7 @@ fn is_news(view: &View, given: &HubSlice, held: Option<&EndpointSlice>, wanted: 
     observed < since || of_the_same && held.is_some_and(|held| held.content != *wanted.content)
 }
 
-/// Returns the Event for the importing MultiClusterService.
+/// Returns an Event about an imported slice, addressed to its MultiClusterService.
 fn importer_event(view: &View, service: &Service, hindrance: &Hindrance) -> Option<Event> {
     let wish = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
     let Hindrance { reason, message } = hindrance;
@@ -160,7 +160,7 @@ fn ensure(
     };
     // fault P6.1: held.content.address_type != content.address_type ~> false
     if held.content.address_type != content.address_type {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // immutable: it is created again
+        return Plan::one(Write::delete(Kind::EndpointSlice, &held.meta)); // the address type is immutable: create it again
     }
     // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
     let is_bound = held.service.as_ref() == Some(&service_name.name);
@@ -172,14 +172,14 @@ fn ensure(
         return Plan::default();
     }
     if is_bound && handover::empties(&held.content, content) && awaits_successor(view, given, held) {
-        return Plan::default(); // the replacement's import requeues this slice
+        return Plan::default(); // the import of the replacement requeues this slice
     }
     let write = Write::patch(Kind::EndpointSlice, &held.meta, Patch::ImportedSlice(wanted()));
     Plan::one(write.measured(sample(given, Some(held))))
 }
 
-/// Returns the names of slices to import that belong to other EndpointSlices; `None` while unknown. The condition of the
-/// MultiClusterService lists them, so the Event is emitted once ([`super::multi_cluster_service`]).
+/// Returns the names of slices that cannot be imported because other EndpointSlices have their names; `None` while unknown. The
+/// condition of the MultiClusterService lists them, so the Event is emitted once ([`super::multi_cluster_service`]).
 pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
@@ -197,7 +197,7 @@ pub(super) fn names_held(view: &View, imported: &ObjectName) -> Option<Vec<Objec
     Some(held_by_others)
 }
 
-/// Returns the message for the importing user.
+/// Returns the message for the importing user about slices whose names are taken.
 pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[ObjectName]) -> String {
     let named: Vec<String> = held.iter().take(NAMES_TOLD_MAX).map(ObjectName::to_string).collect();
     let more = match held.len() - named.len() {
@@ -213,10 +213,11 @@ pub(super) fn names_held_message(view: &View, import: &ObjectName, held: &[Objec
     )
 }
 
-/// Plans an import whose name belongs to a slice that is being deleted, or to another writer's slice. The hub is not changed.
+/// Plans an import whose name belongs to a slice that is being deleted, or to another writer's slice. Writes nothing to the
+/// hub.
 fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     if held.meta.deleting {
-        return Plan::default(); // its end requeues this
+        return Plan::default(); // its removal requeues this key
     }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by the importer, so the import of that name cannot be written: delete \
@@ -226,9 +227,9 @@ fn in_the_way(view: &View, held: &EndpointSlice) -> Plan {
     Plan::hindered(Reason::NameHeldByAnother, message)
 }
 
-/// Returns the latency sample of an import: at most one for each source generation. The imported slice stores the last sampled
-/// generation, in the write that brings it. A Go agent stored it on the distributed slice, which also counts. If somebody
-/// deleted the imported slice, the memory of the agent decides.
+/// Returns the latency sample of an import: at most one for each generation of the source slice. The imported slice stores the
+/// last sampled generation, in the same write. A Go agent stored it on the distributed slice, which also counts. If somebody
+/// deleted the imported slice, the agent's memory decides.
 fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
     // fault L5.2: .max(given.observed_generation) ~>
     let observed = held.and_then(|held| held.observed_generation).max(given.observed_generation);
@@ -241,9 +242,9 @@ fn sample(given: &HubSlice, held: Option<&EndpointSlice>) -> Option<Sample> {
     Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
 }
 
-/// Plans an imported slice that the hub stopped to distribute without a deletion. After a restore from a backup, the hub
-/// distributes it again once exporters and claim are known. So the slice stays for a grace period after that. Without its
-/// derived Service it is removed at once.
+/// Plans an imported slice whose distributed slice disappeared without a deletion. After a restore from a backup, the hub
+/// distributes it again once exporters and claim are known. So the imported slice stays for a grace period after that. Without
+/// its derived Service it is removed at once.
 fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     if held.meta.deleting {
         return Plan::default();
@@ -254,7 +255,7 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     if service_at.is_some_and(|name| view.unreadable.has(Kind::Service, &name))
         || derived_from.is_some_and(|wish| view.unreadable.has(Kind::MultiClusterService, wish))
     {
-        return Plan::default(); // its MultiClusterService is unknown
+        return Plan::default(); // the MultiClusterService that imports it is unknown
     }
     let wish = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
     let Some(wish) = wish else {
@@ -263,7 +264,7 @@ fn orphan(view: &View, held: &EndpointSlice, now: Timestamp) -> Plan {
     let import = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
     let Some(fulfilled_since) = view.stamps.fulfilled_since(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &held.meta));
-        return Plan::default(); // the claim's fulfilment requeues this
+        return Plan::default(); // the change of the claim's status requeues this key
     };
     let orphaned_since = view.stamps.orphaned_since(&held.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);

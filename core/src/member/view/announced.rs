@@ -1,4 +1,4 @@
-//! Announcement of the hub, and the liveness of this cluster's slice watch ([`crate::handshake`]).
+//! Announcement of the hub, and whether the watch of this cluster's slices has contact ([`crate::handshake`]).
 
 use super::{Key, View};
 use crate::feature_set::FeatureSet;
@@ -8,7 +8,7 @@ use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::borrow::Cow;
 
 impl View {
-    /// Notes that the watch of this cluster's slices lost or regained contact with the server.
+    /// Records that the watch of this cluster's slices lost or regained contact with the API server.
     pub fn slices_followed(&mut self, followed: bool, dirty: &mut Vec<Key>) {
         if std::mem::replace(&mut self.slices_followed, followed) != followed {
             dirty.push(Key::Heartbeat);
@@ -20,27 +20,27 @@ impl View {
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
-    /// Feature set of the hub; `None` until the watch of MemberAgents has synced or turned out to be absent.
+    /// Returns the hub's feature set; `None` until the MemberAgents are listed or the kind is known to be absent.
     pub(crate) fn hub_features(&self, now: Timestamp) -> Option<FeatureSet> {
         // fault U12.2: self.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(self.watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         let is_known = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
         is_known.then(|| self.hub_feature_set(now))
     }
 
-    /// Feature set of the hub; the Go form until the watch has synced.
+    /// Returns the hub's feature set; the Go form until the MemberAgents are listed.
     pub(super) fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
         let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
         FeatureSet::at(now, self.hub_announced, state, since)
     }
 
-    /// Content of a slice as the hub supports it; `None` if the hub does not support such slices.
+    /// Returns a slice's content reduced to what the hub supports; `None` if the hub does not support such slices.
     pub(super) fn told_to_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
         self.hub_feature_set(at).slice(&slice.content)
     }
 
     pub(super) fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, dirty: &mut Vec<Key>) {
         if agent.meta.name != self.own_member_agent() {
-            return; // another writer's object
+            return; // not this member's own MemberAgent
         }
         let acted = self.acts_in_hub(at);
         if let Taken::Changed(_) = self.member_agents.take(agent) {
@@ -58,14 +58,14 @@ impl View {
         }
     }
 
-    /// Takes in the hub's announcement. All exports are requeued if its feature set changed.
+    /// Records the hub's announcement. Requeues all exports if the hub's feature set changed.
     fn hear_hub(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let name = self.own_member_agent();
         let said = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.heard(said.map(|hub| hub.understood()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
             for slice in exported.collect::<Vec<_>>() {
-                self.note_pending(&slice, at); // the new feature set can add fields or remove them
+                self.note_pending(&slice, at); // the new feature set can add content to the export or remove it
             }
             // fault U5.2: self.all_keys(dirty ~> dirty.extend(self.slice_exports.iter().map(|export| Key::SliceExport(export.spec.reference.source.clone()))
             self.all_keys(dirty);

@@ -1,4 +1,4 @@
-//! Changes of objects, applied to the member's view: each gives the keys that it affects.
+//! Stores changes of objects in the member's view, and requeues the keys that each change concerns.
 
 use super::{Key, View};
 use crate::index::Taken;
@@ -50,7 +50,7 @@ impl View {
         let name = service.meta.name.clone();
         let held = self.services.get(&name).filter(|held| held.meta.uid == service.meta.uid);
         if let Some(derived_from) = held.and_then(|held| held.derived_from.clone()) {
-            // A derived Service stays known as one, also if its labels are edited.
+            // A Service that was derived once stays known as derived, even if its labels are edited.
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Requeues the slices of a Service when it becomes exportable, or stops to be.
+    /// Requeues the slices of a Service when the Service becomes exportable, or no longer is.
     fn exportable_dirties(&mut self, service: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let exportable = export::exportable(self, service, at).is_some();
         if self.stamps.set_exportable(service, exportable, at) {
@@ -113,7 +113,8 @@ impl View {
         }
     }
 
-    /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, to bind them again.
+    /// Requeues the imported slices of a MultiClusterService after it or its derived Service changed, so that they get the
+    /// right Service label.
     fn binding_dirties(&self, wish: &ObjectName, dirty: &mut Vec<Key>) {
         if let Some(wish) = self.multi_cluster_services.get(wish) {
             let imported = ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone());
@@ -174,7 +175,7 @@ impl View {
 
     fn slice_dirties(&mut self, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         let exported = self.slices.get(name).and_then(Self::service_of).is_some_and(|service| {
-            self.exports.get(&service).is_some() // most slices belong to Services that are not exported
+            self.exports.get(&service).is_some() // most slices belong to Services that are not exported, and need no further work
         });
         if exported || self.slice_exports_of.get(name).next().is_some() {
             dirty.push(Key::SliceExport(name.clone()));
@@ -264,12 +265,12 @@ impl View {
         dirty.push(Key::SliceExport(source));
     }
 
-    /// Updates the pending changes of a slice, in any order of arrival of the slice and its exports.
+    /// Updates the list of a slice's changes that the hub lacks. Slice and exports may arrive in any order.
     pub(super) fn note_pending(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
         if hub.slice(&slice.content).is_none() {
-            return self.stamps.slice_settled(name); // the hub does not support such slices
+            return self.stamps.slice_settled(name); // the hub does not support such slices, so it lacks nothing
         }
         let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
@@ -277,7 +278,7 @@ impl View {
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
             // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> spec.content == slice.content
-            same |= hub.is_carried(&spec.content, &slice.content); // also a change that was reverted
+            same |= hub.is_carried(&spec.content, &slice.content); // also true for a change that was reverted
         }
         if same {
             self.stamps.slice_settled(name);
@@ -294,7 +295,7 @@ impl View {
         self.note_pending(&source, at);
         let is_named_after = names::is_slice_export_name_of_source(&name.name, &self.settings.cluster, &source);
         if !is_named_after {
-            // The export named another source at last, so its name is now free for the slice with this UID.
+            // This export named another slice before its end. Its name is now free for the slice with this UID.
             let of_uid = self.slices.iter().filter(|slice| slice.meta.uid == before.spec.reference.uid);
             // fault A6.4: dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())) ~> let _ = of_uid.count(
             dirty.extend(of_uid.map(|slice| Key::SliceExport(slice.meta.name.clone())));
@@ -332,7 +333,7 @@ impl View {
         dirty.push(Key::MultiClusterService(name.clone()));
         for import in [before.0, after.0].into_iter().flatten() {
             self.note_resolved(&import, at);
-            // A MultiClusterService that waited for this import may continue.
+            // MultiClusterServices that waited for this ServiceImport may continue.
             dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService));
             // fault P2.2: self.slice_import_dirties(&import, dirty); ~>
             self.slice_import_dirties(&import, dirty);
@@ -364,14 +365,14 @@ impl View {
         }
     }
 
-    /// Notes since when an existing or requested import has no exporter.
+    /// Records the time since which an existing or requested ServiceImport has no exporter.
     pub(super) fn note_resolved(&mut self, import: &ObjectName, at: Timestamp) {
         if self.imports.get(import).is_none() && self.wanting.get(import).next().is_none() {
             self.stamps.import_forgotten(import);
             return;
         }
         let resolved = self.imports.live(import).is_some_and(|import| !import.status.clusters.is_empty());
-        // The exporters of an undecodable import are unknown, so its grace period does not run.
+        // The exporters of an undecodable ServiceImport are unknown, so its grace period does not run.
         let unknown = self.unreadable.has(Kind::ServiceImport, import);
         self.stamps.set_resolved(import, resolved || unknown, at);
     }
@@ -396,7 +397,8 @@ impl View {
         self.internal_imports_of.shift(import_before.clone(), Some(import.clone()), &name);
         for import in import_before.iter().chain([&import]) {
             self.note_fulfilled(import, at);
-            // The type of the granted claim decides the type of the derived Service.
+            // The type of the granted claim decides the type of the derived Service, which the MultiClusterService's key
+            // writes.
             dirty.extend(self.wanting.get(import).cloned().map(Key::MultiClusterService));
         }
         dirty.extend(import_before.filter(|old| *old != import).map(Key::Import));
@@ -408,7 +410,7 @@ impl View {
         let Some(before) = self.internal_imports.remove(name, uid) else { return };
         let import = before.reference.source;
         if self.names_in_hub(&import, Some(&before.reference.uid)).all(|at| at != *name) {
-            // The claim named another source at last, so an import may wait for its name.
+            // The deleted claim named another ServiceImport at the end. Any import may have waited for its name.
             // fault A6.5: dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone()))); ~>
             dirty.extend(self.imports.iter().map(|import| Key::Import(import.meta.name.clone())));
         }
@@ -416,7 +418,7 @@ impl View {
         self.note_fulfilled(&import, at);
         // fault R6.2: self.import_name_freed(dirty); ~>
         self.import_name_freed(dirty);
-        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // it may have no free name again
+        dirty.extend(self.wanting.get(&import).cloned().map(Key::MultiClusterService)); // the import may have no free name again
         // fault A10.2: dirty.push(Key::Import(import)); ~>
         dirty.push(Key::Import(import));
     }
@@ -450,7 +452,7 @@ impl View {
         // fault F4.2: before ~> false && before
         // fault F4.4: || !gives_six(self, old) ~>
         if is_six && before.as_ref().is_none_or(|old| old.spec.owner != owner || !gives_six(self, old)) {
-            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // adds IPv6
+            dirty.extend(self.wanting.get(&owner).cloned().map(Key::MultiClusterService)); // IPv6 makes the Service dual-stack
         }
         self.slice_imports_from.shift(
             before.as_ref().map(|old| old.spec.reference.cluster.clone()),
@@ -460,7 +462,7 @@ impl View {
         let owner_before = before.map(|old| old.spec.owner);
         self.slice_imports_of.shift(owner_before.clone(), Some(owner.clone()), &name);
         self.note_orphan(&name.name, at);
-        // Slices may wait for this one in its old Service and in its new one.
+        // Slices may wait for this one in its old Service and in its new Service.
         let replaces = self.replaced_by_import(&name);
         replaced = replaced.filter(|before| Some(before) != replaces.as_ref());
         replaced.iter().chain(&replaces).for_each(|service| self.going_import_dirties(service, dirty));
@@ -485,7 +487,7 @@ impl View {
     }
 }
 
-/// Returns the ServiceImport that a MultiClusterService requests.
+/// Returns the name of the ServiceImport that a MultiClusterService requests.
 fn wanted(wish: &MultiClusterService) -> ObjectName {
     ObjectName::new(wish.meta.name.namespace.clone(), wish.import_name.clone())
 }

@@ -1,4 +1,4 @@
-//! Writes of this member that other writers undo, for the conditions of ServiceExports and MultiClusterServices.
+//! Writes of this member agent that other writers undo, for conditions of ServiceExports and MultiClusterServices.
 
 use super::{Key, View};
 use crate::conditions::{DISPUTED, Verdict, Wanted};
@@ -7,7 +7,7 @@ use crate::model::{Kind, MultiClusterService, ServiceExport};
 use fleetnet_types::ObjectName;
 
 impl View {
-    /// Notes that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
+    /// Records that another writer undoes our writes to the object `over`. `message` is the text for the user; `None` if the
     /// other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to.
     pub fn disputed(
         &mut self,
@@ -24,7 +24,8 @@ impl View {
         dirty.extend(self.disputes.note(about, over, message));
     }
 
-    /// Returns the wanted condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export.
+    /// Returns the desired condition `Disputed` of a ServiceExport. It includes what the hub agent reports about the export in
+    /// the hub.
     pub(crate) fn disputed_export(&self, export: &ServiceExport, component: &'static str) -> Option<Wanted> {
         let name = &export.meta.name;
         let of_hub = self.internal_exports_of.get(name).filter_map(|internal| self.internal_exports.live(internal));
@@ -41,7 +42,7 @@ impl View {
         }
     }
 
-    /// Returns the wanted condition `Disputed` of a MultiClusterService.
+    /// Returns the desired condition `Disputed` of a MultiClusterService.
     pub(crate) fn disputed_import(&self, wish: &MultiClusterService, component: &'static str) -> Option<Wanted> {
         let about = Key::MultiClusterService(wish.meta.name.clone());
         // fault R15.1: component) } ~> component).filter(|_| false) }

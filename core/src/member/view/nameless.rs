@@ -1,5 +1,5 @@
 //! Exports and imports that have no free name in the hub (B3 in docs/behaviour.md), and imports with a slice whose name is
-//! taken. Their conditions say so. When an object that holds a name is gone, they are requeued.
+//! taken. Their conditions say so. They are requeued when an object with such a name is gone.
 
 use super::{Key, View};
 use crate::conditions::{self, VALID};
@@ -8,7 +8,7 @@ use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeSet;
 
-/// Names of the waiting exports and imports. Normally empty.
+/// Names of the ServiceExports and MultiClusterServices that wait for a name. Normally empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Nameless {
     exports: BTreeSet<ObjectName>,
@@ -16,24 +16,24 @@ pub(super) struct Nameless {
 }
 
 impl View {
-    /// Updates the entry of a ServiceExport that changed or is gone.
+    /// Updates the entry of a ServiceExport after it changed or is gone.
     pub(super) fn note_export_name(&mut self, name: &ObjectName) {
         let conditions = self.exports.get(name).map(|export| &export.conditions);
         note(&mut self.nameless.exports, name, conditions);
     }
 
-    /// Updates the entry of a MultiClusterService that changed or is gone.
+    /// Updates the entry of a MultiClusterService after it changed or is gone.
     pub(super) fn note_wish_name(&mut self, name: &ObjectName) {
         let conditions = self.multi_cluster_services.get(name).map(|wish| &wish.conditions);
         note(&mut self.nameless.wishes, name, conditions);
     }
 
-    /// Requeues waiting exports when an InternalServiceExport is gone.
+    /// Requeues the waiting exports when an InternalServiceExport is gone, whose name may be the one.
     pub(super) fn export_name_freed(&self, dirty: &mut Vec<Key>) {
         dirty.extend(self.nameless.exports.iter().cloned().map(Key::Export));
     }
 
-    /// Requeues waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived one.
+    /// Requeues the waiting imports when an InternalServiceImport is gone, or a Service that had the name of a derived Service.
     pub(super) fn import_name_freed(&self, dirty: &mut Vec<Key>) {
         for name in &self.nameless.wishes {
             let wish = self.multi_cluster_services.get(name);
@@ -45,7 +45,7 @@ impl View {
 }
 
 impl View {
-    /// Requeues the MultiClusterServices of an import after a slice with this name changed in this cluster or in the hub.
+    /// Requeues the MultiClusterServices of an import when a slice with this name changed, in this cluster or in the hub.
     pub(super) fn slice_name_dirties(&self, name: &Text, imported: &ObjectName, dirty: &mut Vec<Key>) {
         let is_held = self.slices.get(&self.in_system(name.clone())).is_some_and(|held| !held.imported);
         let concerned = |wish: &&ObjectName| is_held || self.nameless.wishes.contains(*wish);
@@ -54,7 +54,7 @@ impl View {
 }
 
 fn note(nameless: &mut BTreeSet<ObjectName>, name: &ObjectName, conditions: Option<&Vec<Condition>>) {
-    // A LoadBalancer claim that is not granted may also be one without a free name.
+    // The reason LoadBalancerNotGranted also covers a second claim that has no free name.
     let waits = |conditions: &&Vec<Condition>| {
         [Reason::NameHeldByAnother, Reason::LoadBalancerNotGranted]
             .iter()

@@ -1,11 +1,12 @@
-//! Imported slices that the hub no longer distributes, and since when.
+//! Imported slices that the hub no longer distributes (orphans), and the time since when.
 
 use super::View;
 use crate::model::Kind;
 use fleetnet_types::{Text, Timestamp};
 
 impl View {
-    /// Notes the orphans among all imported slices. Only a complete view can tell.
+    /// Finds the orphans among all imported slices. Called with a complete view only: otherwise a slice may just not be listed
+    /// yet.
     pub(super) fn note_orphans(&mut self, at: Timestamp) {
         let system = self.settings.fleet_system_namespace.clone();
         let imported: Vec<Text> = self
@@ -19,7 +20,7 @@ impl View {
         }
     }
 
-    /// Updates the entry of one imported slice.
+    /// Updates whether one imported slice is an orphan.
     pub(super) fn note_orphan(&mut self, slice: &Text, at: Timestamp) {
         let held = self.slices.get(&self.in_system(slice.clone())).is_some_and(|held| held.imported);
         let given_as = self.in_hub(slice.clone());

@@ -1,4 +1,5 @@
-//! Owner of this cluster's id as the MemberAgents showed it, and what a cluster without ownership may do ([`crate::member::identity`]).
+//! Owner of this cluster's id, as the MemberAgents show it, and what a cluster that does not own its id may write
+//! ([`crate::member::identity`]).
 
 use super::{Key, View};
 use crate::limits::TWO_LEADERS_MICROS;
@@ -8,26 +9,26 @@ use crate::plan::{Action, Hindrance, Plan};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
 
-/// Namespace whose UID identifies a cluster, since it exists as long as the cluster.
+/// Namespace whose UID identifies a cluster: it exists as long as the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// Known owners and leaders of this cluster's id.
+/// Owners and leaders of this cluster's id, as far as this process has seen them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
     own: Option<Uid>,
-    /// Newest renewal, also of a MemberAgent that is gone.
+    /// Newest renewal that was seen, also of a MemberAgent that is gone.
     renewal: Option<Sighting>,
-    /// Time of the last renewal by this process.
+    /// Time of the last renewal that this process wrote.
     renewed: Option<Timestamp>,
-    /// True if the hub denies the renewals of this process.
+    /// True if the hub denies or rejects this process's renewals.
     is_denied: bool,
-    /// True if the hub accepted a renewal but dropped the UID.
+    /// True if the hub accepted a renewal but pruned the UID: its CRD is older.
     is_pruned: bool,
     leaders: Leaders,
 }
 
 impl Owners {
-    /// Moves all stored times after the wall clock was set, so that each wait keeps its length.
+    /// Moves all stored times by a step of the wall clock, so that each wait keeps its length.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
         let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
@@ -43,7 +44,7 @@ struct Sighting {
     leader: Option<Text>,
     renewed: Option<Timestamp>,
     stopped: Option<Timestamp>,
-    /// Time when it was first seen; for a renewal of this process, the time when it was sent.
+    /// Time at which this process first saw the renewal; for its own renewal, the time at which it was sent.
     seen: Timestamp,
 }
 
@@ -61,14 +62,14 @@ impl Sighting {
     }
 }
 
-/// Leaders that renew for this cluster. After a normal change of leader the old one does not return. Clones of a cluster
-/// alternate.
+/// Leaders that renew the MemberAgent for this cluster. After a normal change of leader the old leader does not return. If a
+/// cluster was cloned, the leaders of both clusters alternate.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
     /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// Another leader that renewed again after this process, and when.
+    /// Another leader that has renewed again after this process did, and when.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -97,12 +98,12 @@ impl View {
         identity::ownership(&self.cluster_uid(), self.owner_record().as_ref(), now, after)
     }
 
-    /// True if this process may write in the hub.
+    /// True if this cluster owns its id, so that this process may write to the hub.
     pub(super) fn acts_in_hub(&self, now: Timestamp) -> bool {
         self.ownership(now) == Ownership::Own
     }
 
-    /// UID of this cluster, if known.
+    /// Returns the UID of this cluster's namespace `kube-system`, if known.
     pub fn own_cluster_uid(&self) -> Option<&Uid> {
         self.owners.own.as_ref()
     }
@@ -122,7 +123,7 @@ impl View {
         let has_kind = match self.watches.state(Kind::MemberAgent) {
             WatchState::Incomplete | WatchState::Unwatched => return None,
             WatchState::Complete => true,
-            // Without the definition no cluster can take over, so the last owner stays the owner.
+            // Without the CRD no cluster can take over, so the last owner stays the owner.
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
@@ -141,13 +142,13 @@ impl View {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// Time of the last renewal by this process. Renewals of others do not count, so that two leaders of one cluster alternate
-    /// and notice each other.
+    /// Returns the time of the last renewal by this process. Renewals by other processes do not count, so two leaders of one
+    /// cluster alternate and notice each other.
     pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
         self.owners.renewed
     }
 
-    /// Builds a renewal by this process.
+    /// Returns the `spec` of the MemberAgent for a renewal by this process.
     pub(crate) fn renewal(&self, announcement: &Announcement, now: Timestamp) -> Renewal {
         let cluster_uid = match self.cluster_uid() {
             ClusterUid::Known(own) => Some(own),
@@ -163,13 +164,13 @@ impl View {
         }
     }
 
-    /// Takes in a MemberAgent if it shows a new renewal.
+    /// Records the renewal in a MemberAgent, if it is a new one.
     pub(super) fn note_renewal(&mut self, at: Timestamp) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         let newest = Sighting::of(agent, &self.settings.leader, at);
         // fault O3.3: self ~> false && self
         if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
-            return; // the hub only wrote the status
+            return; // no renewal: the hub wrote the status only
         }
         let is_foreign = newest.cluster.is_some() && newest.cluster != self.owners.own;
         if let Some(leader) = newest.leader.as_ref().filter(|_| !is_foreign) {
@@ -179,7 +180,7 @@ impl View {
         self.owners.renewal = Some(newest);
     }
 
-    /// Notes that the hub accepted a renewal of this process. The answer is already in the view.
+    /// Records that the hub accepted a renewal of this process. The server's answer is already in the view.
     pub fn renewal_written(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
@@ -190,7 +191,7 @@ impl View {
         self.ownership_dirties(acted, at, dirty);
     }
 
-    /// Notes that the hub rejects or denies the renewals of this process. Exports and imports continue if no other cluster owns
+    /// Records that the hub rejects or denies this process's renewals. Exports and imports continue if no other cluster owns
     /// the id.
     pub fn renewal_denied(&mut self, at: Timestamp, dirty: &mut Vec<Key>) {
         let acted = self.acts_in_hub(at);
@@ -198,7 +199,7 @@ impl View {
         self.ownership_dirties(acted, at, dirty);
     }
 
-    /// Requeues all keys if the permission to act in the hub changed.
+    /// Requeues all keys if this cluster gained or lost the right to write to the hub.
     pub(super) fn ownership_dirties(&self, acted: bool, at: Timestamp, dirty: &mut Vec<Key>) {
         // fault O3.4: acted { self ~> acted && dirty.is_empty() { self
         if self.acts_in_hub(at) != acted {
@@ -206,7 +207,7 @@ impl View {
         }
     }
 
-    /// Returns the blocking reasons about the cluster id, for the operators of this cluster.
+    /// Returns the blocking reasons about the cluster id (in use, shared or not checked), for the operators of this cluster.
     pub(crate) fn identity_hindrances(&self, now: Timestamp) -> Vec<Hindrance> {
         let mut hindrances = Vec::new();
         let mut say = |reason, message| hindrances.push(Hindrance { reason, message });
@@ -259,7 +260,7 @@ impl View {
     }
 }
 
-/// Reduces a plan of a cluster that does not own its id: no writes in the hub, no deletes in this cluster.
+/// Restricts a plan of a cluster that does not own its id: no writes to the hub, and no deletes in its own cluster.
 pub(super) fn restricted(mut plan: Plan) -> Plan {
     // fault O1.1: !is_in_hub(write.kind) && ~> is_in_hub(write.kind) ||
     // fault O1.2: && !matches ~> || write.kind == Kind::Namespace && matches

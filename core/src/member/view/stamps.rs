@@ -1,43 +1,43 @@
-//! Times of observed changes: the only state of a view that is not an object. Times come in with the events.
+//! Times at which changes were observed: the only state of a view that is not an object. The events carry the times.
 
 use crate::limits::PENDING_CHANGES_MAX;
 use crate::member::import::admission::Refused;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a Service: from the first sight of its change to the outcome in the hub.
+/// Latency of a Service: from the time when its change was first seen to the hub's outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
     pub service: ObjectName,
-    /// First sight of the change, from the export.
+    /// Time at which the change was first seen, as the InternalServiceExport states it.
     pub exported_since: Option<Timestamp>,
-    /// Time when the outcome was seen.
+    /// Time at which this agent saw the hub's outcome.
     pub judged_at: Timestamp,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    /// Source slice: changes of its content that the hub may lack, oldest first, as generation and time.
+    /// For each source slice: changes of its content that the hub may lack, oldest first, as generation and time.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
-    /// Service: time when its slices became exportable.
+    /// For each Service: time at which its slices became exportable.
     exportable_since: BTreeMap<ObjectName, Timestamp>,
-    /// Service: time of the last change of its exported content.
+    /// For each Service: time of the last change of its exported content.
     service_changed: BTreeMap<ObjectName, Timestamp>,
-    /// ServiceImport: time since when it has no exporter.
+    /// For each ServiceImport without an exporter: time since when.
     unresolved_since: BTreeMap<ObjectName, Timestamp>,
-    /// ServiceImport: time since when its claim is fulfilled.
+    /// For each ServiceImport with a granted claim: time since when.
     fulfilled_since: BTreeMap<ObjectName, Timestamp>,
-    /// Imported slice: time since when the hub no longer distributes it.
+    /// For each imported slice that the hub no longer distributes: time since when.
     orphaned_since: BTreeMap<Text, Timestamp>,
-    /// Distributed slice: its malformed parts, and the first source generation that had them.
+    /// For each distributed slice with parts that are not imported: these parts, and the first source generation that had them.
     refused: BTreeMap<Text, (Refused, i64)>,
-    /// Services that were exported and have no outcome since.
+    /// Services that were exported and have not got the hub's outcome since.
     awaiting_verdict: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
 
 impl Stamps {
-    /// Moves all times after the wall clock was set.
+    /// Moves all times by a step of the wall clock.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
         let by_name = [
@@ -51,7 +51,7 @@ impl Stamps {
         changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
     }
 
-    /// Notes a change of the content of a slice. A new slice under an old name drops the earlier changes.
+    /// Records a change of a slice's content. A new slice (`new`) under an old name drops the earlier changes.
     pub(crate) fn slice_changed(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, new: bool) {
         let changes = self.changes.entry(slice.clone()).or_default();
         if new {
@@ -71,18 +71,18 @@ impl Stamps {
         }
     }
 
-    /// Forgets the changes of a slice: the hub has its present content.
+    /// Forgets the recorded changes of a slice, because the hub has its present content.
     pub(crate) fn slice_settled(&mut self, slice: &ObjectName) {
         self.changes.remove(slice);
     }
 
-    /// Notes that the hub lacks the present content of a slice; `carried` is the generation that the hub has.
+    /// Records that the hub lacks the present content of a slice. `carried` is the generation that the hub has.
     pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
         if changes.is_empty() {
             // fault L3.1: changes.push((generation, at)); ~>
-            changes.push((generation, at)); // the hub had this content and lost it
+            changes.push((generation, at)); // the hub had this content and lost it, so measure again from now
         }
     }
 
@@ -90,13 +90,13 @@ impl Stamps {
         self.changes.remove(slice);
     }
 
-    /// Time of the oldest change that the hub lacks; `None` if no change is pending.
+    /// Returns the time of a slice's oldest change that the hub lacks; `None` if it lacks none.
     pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
         // fault L1.1: first ~> last
         self.changes.get(slice)?.first().map(|(_, at)| *at)
     }
 
-    /// Sets whether slices of a Service are exportable. True if that changed.
+    /// Sets whether the slices of a Service are exportable. Returns true if that changed.
     pub(crate) fn set_exportable(&mut self, service: &ObjectName, exportable: bool, at: Timestamp) -> bool {
         if exportable {
             let known = self.exportable_since.contains_key(service);
@@ -115,7 +115,7 @@ impl Stamps {
         self.service_changed.insert(service.clone(), at);
     }
 
-    /// Forgets a Service that has neither a Service object nor a ServiceExport.
+    /// Forgets a Service when neither the Service nor its ServiceExport exists any more.
     pub(crate) fn service_forgotten(&mut self, service: &ObjectName) {
         self.service_changed.remove(service);
     }
@@ -128,7 +128,7 @@ impl Stamps {
         self.service_changed.get(service).copied()
     }
 
-    /// Sets whether an import has exporters.
+    /// Sets whether a ServiceImport has exporters.
     pub(crate) fn set_resolved(&mut self, import: &ObjectName, resolved: bool, at: Timestamp) {
         if resolved {
             self.unresolved_since.remove(import);
@@ -145,7 +145,7 @@ impl Stamps {
         self.unresolved_since.get(import).copied()
     }
 
-    /// Sets whether a claim is fulfilled.
+    /// Sets whether the claim of a ServiceImport is granted.
     pub(crate) fn set_fulfilled(&mut self, import: &ObjectName, fulfilled: bool, at: Timestamp) {
         if fulfilled {
             self.fulfilled_since.entry(import.clone()).or_insert(at);
@@ -171,12 +171,12 @@ impl Stamps {
         self.orphaned_since.get(slice).copied()
     }
 
-    /// Returns all imported slices that the hub does not distribute.
+    /// Returns all imported slices that the hub no longer distributes.
     pub(crate) fn orphans(&self) -> impl Iterator<Item = &Text> {
         self.orphaned_since.keys()
     }
 
-    /// Sets the malformed parts of a slice, found at a generation of its source.
+    /// Sets the parts of a distributed slice that are not imported, as found at this source generation.
     pub(crate) fn set_refused(&mut self, slice: &Text, refused: Refused, generation: i64) {
         if refused.is_nothing() {
             self.refused.remove(slice);
@@ -185,7 +185,7 @@ impl Stamps {
         }
     }
 
-    /// Returns the first source generation that has the present malformed parts.
+    /// Returns the first source generation that had the present parts that are not imported.
     pub(crate) fn refused_since(&self, slice: &Text) -> Option<i64> {
         self.refused.get(slice).map(|(_, generation)| *generation)
     }
@@ -194,7 +194,7 @@ impl Stamps {
         self.awaiting_verdict.insert(service.clone());
     }
 
-    /// Notes the outcome of the present generation of an export.
+    /// Records that the hub has an outcome for the present generation of an export.
     pub(crate) fn judged(&mut self, service: &ObjectName, exported_since: Option<Timestamp>, at: Timestamp) {
         if self.awaiting_verdict.remove(service) {
             self.latencies.push(ServiceLatency { service: service.clone(), exported_since, judged_at: at });

@@ -1,4 +1,5 @@
-//! Undecodable objects ([`crate::unreadable`]): the keys that they affect, and the names that identify one.
+//! Undecodable objects ([`crate::unreadable`]) in the member's view: the keys that they concern, and the names by which they
+//! are found.
 
 use super::{Key, View};
 use crate::model::{EndpointSlice, HubSlice, Kind};
@@ -6,8 +7,8 @@ use crate::names;
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 impl View {
-    /// Requeues what depends on an object that became undecodable, became decodable again or is gone. If only the content would
-    /// tell which keys it affects, all keys that it may affect are requeued. That is rare.
+    /// Requeues the keys that depend on an object that became undecodable, became decodable again or is gone. If only its
+    /// content would tell the keys, all possible ones are requeued. That is rare.
     pub(super) fn unreadable_changed(&mut self, kind: Kind, name: &ObjectName, at: Timestamp, dirty: &mut Vec<Key>) {
         match kind {
             Kind::Service => {
@@ -59,7 +60,7 @@ impl View {
         }
     }
 
-    /// Requeues an exported Service and its slices.
+    /// Requeues an exported Service and the exports of its slices.
     fn source_dirties(&self, service: &ObjectName, dirty: &mut Vec<Key>) {
         dirty.push(Key::Export(service.clone()));
         dirty.extend(self.slices_of.get(service).cloned().map(Key::SliceExport));
@@ -67,26 +68,26 @@ impl View {
         dirty.extend(exports.map(|export| Key::SliceExport(export.spec.reference.source.clone())));
     }
 
-    /// Requeues all distributed slices, and all imported slices that are no longer distributed.
+    /// Requeues all distributed slices, and all imported slices that the hub no longer distributes.
     fn import_slices_dirties(&self, dirty: &mut Vec<Key>) {
         let given = self.slice_imports.iter().map(|given: &HubSlice| given.meta.name.name.clone());
         dirty.extend(given.chain(self.stamps.orphans().cloned()).map(Key::SliceImport));
     }
 
-    /// True if the Service or its ServiceExport is undecodable, so nobody knows if the Service is exported.
+    /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.
     pub(crate) fn is_export_unknown(&self, service: &ObjectName) -> bool {
         self.unreadable.has(Kind::Service, service) || self.unreadable.has(Kind::ServiceExport, service)
     }
 
-    /// Returns the names in the hub that the counterpart of an object of the member may have, first choice first. Without the
-    /// UID only the first is known.
+    /// Returns the names that a member's object may have in the hub, in order of preference. Without the object's UID only the
+    /// first name is known.
     pub(crate) fn names_in_hub(&self, object: &ObjectName, uid: Option<&Uid>) -> impl Iterator<Item = ObjectName> {
         let ObjectName { namespace, name } = object;
         let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
         candidates.into_iter().flatten().map(|name| self.in_hub(name))
     }
 
-    /// Returns an undecodable object in the hub that has a name of the counterpart of an object of the member.
+    /// Returns an undecodable object of the hub that has one of the possible names of this member's object.
     pub(crate) fn unreadable_in_hub(&self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
         self.names_in_hub(object, uid).find(|at| self.unreadable.has(kind, at))
     }
