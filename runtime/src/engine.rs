@@ -1,4 +1,4 @@
-//! Engine: the single task that owns the agent's view, plans the keys that changed and passes writes to the writer.
+//! Engine: the single task that owns the agent's view and its queues. [`crate::planning`] plans keys and starts writes.
 //!
 //! ```text
 //! watches --message--> versions --change--> Logic::observe --keys--> dirty queue --plan--> held back? suppressed? slot? --> writer
@@ -21,20 +21,18 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Steps};
 use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
-use crate::fights::{Asked, Fights, State};
-use crate::invariants::{self, Broken};
-use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY, WRITES_PER_SECOND_CEILING};
-use crate::logic::{Change, Event, Logic, Plan, Request, SourceSpec, Verb, WatchState};
+use crate::fights::{Fights, State};
+use crate::limits::WRITES_PER_SECOND_CEILING;
+use crate::logic::{Change, Event, Logic, Request, SourceSpec, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
-use crate::retries::{Attempt, Retries};
+use crate::retries::Retries;
 use crate::rivals::Inquiries;
 use crate::run::SourceStatus;
-use crate::slots::{ClusterIndex, Lane, Slots, Target};
+use crate::slots::{ClusterIndex, Slots, Target};
 use crate::versions::Versions;
 use crate::watch::{WatchEvent, WatchMessage};
-use crate::writer;
 use fleetnet_types::Timestamp;
 
 /// State of the engine. The module [`crate::turns`] drives it.
@@ -44,10 +42,10 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) dirty: FairQueue<L::Key>,
     /// Keys that still had writes to make when last planned, while another replica leads. Requeued when this replica takes
     /// over.
-    left_to_leader: BTreeSet<L::Key>,
+    pub(crate) left_to_leader: BTreeSet<L::Key>,
     pub(crate) leads: bool,
     /// Oldest change for which each queued key will be planned. Removed after the plan.
-    news: BTreeMap<L::Key, News>,
+    pub(crate) news: BTreeMap<L::Key, News>,
     /// Times at which plans asked to be made again. On the monotonic clock, so a step of the wall clock moves none of them.
     pub(crate) again: Timers<L::Key, Instant>,
     pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
@@ -90,10 +88,10 @@ pub(crate) struct Arrival {
 }
 
 /// Change that caused a key to be planned.
-struct News {
-    at: Timestamp,
+pub(crate) struct News {
+    pub(crate) at: Timestamp,
     /// Processor time of decoding the change and storing it in the agent's view.
-    spent: Duration,
+    pub(crate) spent: Duration,
 }
 
 /// Inputs of an engine besides its agent logic and its sources.
@@ -326,89 +324,6 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Plans one key and starts its writes as far as possible.
-    ///
-    /// Does nothing while a create of the key is in flight. Such a plan would not see the new object, would not clean it up,
-    /// and would leave it behind.
-    ///
-    /// Other writes in flight block only their own targets, so one cluster that hangs does not block another. The outcome of a
-    /// create requeues the key.
-    pub(crate) fn plan(&mut self, key: &L::Key) {
-        if self.creating.contains_key(key) {
-            // The key's reserved slot goes to the next key, because the creates in flight may take long.
-            return self.slots.planned(key);
-        }
-        self.follow_clock();
-        let (begun, working) = (Instant::now(), ProcessorTime::now());
-        let at = self.clock.now();
-        tracing::trace!(?key, "planning");
-        let Plan { writes, events, again, effect } = self.logic.plan(key, at);
-        if let Err(broken) = invariants::check(&writes, self.creating.contains_key(key)) {
-            return self.drop_plan(key, &broken);
-        }
-        self.apply_effect(key, effect, at);
-        tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
-        let planning = working.elapsed();
-        self.metrics.planned(begun.elapsed());
-        let (news, in_flight) = (self.news.remove(key), self.slots.in_flight());
-        for record in &events {
-            self.record(record, Occasion::Planned);
-        }
-        self.again.set(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
-        let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
-        for request in writes {
-            let write = (target_of(&request), request.verb.as_str());
-            let held_until = self.begin(key, &write, request);
-            let earliest = wanted.entry(write).or_default();
-            *earliest = [*earliest, held_until].into_iter().flatten().min();
-        }
-        self.retries.planned(key, &wanted, Instant::now());
-        self.slots.planned(key);
-        if let Some(news) = news.filter(|_| self.slots.in_flight() > in_flight) {
-            self.metrics.shared(news.spent + planning);
-            self.metrics.reacted(self.clock.now().since(news.at));
-        }
-    }
-
-    /// Drops a plan that breaks an invariant: none of it is carried out. The key is planned again later.
-    fn drop_plan(&mut self, key: &L::Key, broken: &Broken) {
-        let invariant = broken.invariant.as_str();
-        tracing::error!(
-            ?key,
-            invariant,
-            "bug in this agent: {broken}. Nothing of this plan is carried out, and the key is planned again in \
-             {BROKEN_INVARIANT_DELAY:?}. Report this line; if the object must change now, change it by hand"
-        );
-        // fault A15.4: self.metrics.broken_invariant(invariant); ~>
-        self.metrics.broken_invariant(invariant);
-        invariants::panic_in_tests(broken, key);
-        self.news.remove(key);
-        // fault A15.3: Some(Instant::now() + BROKEN_INVARIANT_DELAY) ~> None
-        self.again.set(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
-        self.slots.planned(key);
-    }
-
-    /// Plans one key while another replica leads, without writing. Remembers the key if it has writes that the leader has not
-    /// made yet.
-    pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
-        self.follow_clock();
-        let at = self.clock.now();
-        let plan = self.logic.plan(key, at);
-        self.apply_effect(key, plan.effect, at);
-        self.news.remove(key);
-        if plan.writes.is_empty() && plan.again.is_none() {
-            self.left_to_leader.remove(key);
-        } else {
-            self.left_to_leader.insert(key.clone());
-        }
-    }
-
-    fn apply_effect(&mut self, key: &L::Key, effect: Option<L::Effect>, at: Timestamp) {
-        if let Some(effect) = effect {
-            self.logic.planned(key, effect, at);
-        }
-    }
-
     pub(crate) fn left_to_leader(&self) -> usize {
         self.left_to_leader.len()
     }
@@ -422,62 +337,6 @@ impl<L: Logic> Engine<L> {
         }
         let left = std::mem::take(&mut self.left_to_leader);
         self.mark_dirty(left);
-    }
-
-    /// Starts a write of a plan. Returns the end of its delay if it must wait. A key that waits for a slot or a target is
-    /// queued there.
-    fn begin(
-        &mut self,
-        key: &L::Key,
-        write: &(Target<L::Source>, &'static str),
-        request: Request<L::Source, L::Receipt>,
-    ) -> Option<Instant> {
-        let (target, _) = write;
-        let Some(source) = self.sources.get(&target.source) else {
-            tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
-            return None;
-        };
-        if self.slots.is_busy(target) {
-            self.slots.wait_for_target(target, key);
-            return None;
-        }
-        let spec = &source.spec;
-        let content = writer::content(&request.verb);
-        if source.versions.echoed(&target.name, content) {
-            self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
-            return None;
-        }
-        let now = Instant::now();
-        let timeless = writer::timeless_content(&request.verb);
-        let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
-        let held_before = self.held(target);
-        let asked_content = if self.logic.renews(key) { content } else { timeless };
-        let asked = Asked::by(&request.verb, asked_content, &held_before);
-        if let Some(until) = self.retries.held_until(key, write, attempt, now) {
-            return Some(until);
-        }
-        if let Some(until) = self.fights.held_until(target, asked, &held_before, now) {
-            if let Some(turn) = self.fights.begun(target) {
-                self.inquiries.ask(source.cluster, Arc::clone(spec), turn);
-            }
-            return Some(until);
-        }
-        let id = self.logic.lane(key);
-        let lane = Lane { id, most_in_flight: self.logic.most_in_flight(id) };
-        if !self.slots.begin(source.cluster, target, lane, key, now) {
-            return None;
-        }
-        if matches!(request.verb, Verb::Create { .. }) {
-            *self.creating.entry(key.clone()).or_default() += 1;
-        }
-        let (spec, key) = (Arc::clone(spec), key.clone());
-        self.logic.begun(&key, &request);
-        let carry_out = writer::carry_out(spec, request, self.clock.clone());
-        self.writes.spawn(async move {
-            let (request, outcome) = carry_out.await;
-            Ended { key, content, attempt, asked, held_before, request, outcome }
-        });
-        None
     }
 
     pub(crate) fn held(&self, target: &Target<L::Source>) -> State {
@@ -494,13 +353,6 @@ impl<L: Logic> Engine<L> {
 
 pub(crate) fn target_of<S: Copy, R>(request: &Request<S, R>) -> Target<S> {
     Target { source: request.source, name: request.name.clone() }
-}
-
-fn version_asked_for(verb: &Verb) -> u64 {
-    match verb {
-        Verb::Patch { resource_version, .. } | Verb::Replace { resource_version, .. } => *resource_version,
-        Verb::Create { .. } | Verb::Delete { .. } => 0,
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::logic::{Request, Verb};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) invariant: Invariant,
-    /// Source, namespace and name of that object. Empty if the invariant concerns the whole key.
+    /// Source, namespace and name of that object.
     object: String,
 }
 
@@ -25,8 +25,6 @@ pub(crate) enum Invariant {
     OneWriteToAnObject,
     /// A delete has a UID. Without one it could delete a later object of the same name.
     DeleteHasUid,
-    /// A key is not planned while it creates an object. The plan would not see that object.
-    KeyCreatesNothing,
 }
 
 impl Invariant {
@@ -35,7 +33,6 @@ impl Invariant {
         match self {
             Self::OneWriteToAnObject => "one_write_to_an_object",
             Self::DeleteHasUid => "delete_has_uid",
-            Self::KeyCreatesNothing => "key_creates_nothing",
         }
     }
 }
@@ -46,16 +43,12 @@ impl fmt::Display for Broken {
         match invariant {
             Invariant::OneWriteToAnObject => write!(f, "two writes to {object}"),
             Invariant::DeleteHasUid => write!(f, "a delete of {object} without a UID"),
-            Invariant::KeyCreatesNothing => f.write_str("a create of this key is still in flight"),
         }
     }
 }
 
-/// Checks the writes of a plan. `is_creating` is true if a create of the same key is in flight.
-pub(crate) fn check<S: Copy + Ord + Debug, R>(writes: &[Request<S, R>], is_creating: bool) -> Result<(), Broken> {
-    if is_creating {
-        return Err(Broken { invariant: Invariant::KeyCreatesNothing, object: String::new() });
-    }
+/// Checks the writes of a plan.
+pub(crate) fn check<S: Copy + Ord + Debug, R>(writes: &[Request<S, R>]) -> Result<(), Broken> {
     let mut targets = BTreeSet::new();
     for request in writes {
         let broken = |invariant| Err(Broken { invariant, object: named(request) });
@@ -109,18 +102,16 @@ pub(crate) mod tests {
     #[test]
     fn a_plan_that_breaks_an_invariant_is_found_and_its_object_is_named() {
         let good = [delete("one", "uid-1"), delete("other", "uid-2")];
-        assert_eq!(check(&good, false), Ok(()));
-        let says =
-            |writes: &[Request<Source, String>], is_creating| check(writes, is_creating).unwrap_err().to_string();
+        assert_eq!(check(&good), Ok(()));
+        let says = |writes: &[Request<Source, String>]| check(writes).unwrap_err().to_string();
         let twice = [delete("one", "uid-1"), delete("other", "uid-2"), delete("one", "uid-3")];
-        assert_eq!(says(&twice, false), "two writes to Copy work/one");
-        assert_eq!(says(&[delete("one", "")], false), "a delete of Copy work/one without a UID");
-        assert_eq!(says(&good, true), "a create of this key is still in flight");
+        assert_eq!(says(&twice), "two writes to Copy work/one");
+        assert_eq!(says(&[delete("one", "")]), "a delete of Copy work/one without a UID");
     }
     #[test]
     #[should_panic(expected = "the plan of \"key\" breaks an invariant: two writes to Copy work/one")]
     fn a_broken_invariant_panics_in_tests() {
-        let broken = check(&[delete("one", "uid-1"), delete("one", "uid-1")], false).unwrap_err();
+        let broken = check(&[delete("one", "uid-1"), delete("one", "uid-1")]).unwrap_err();
         panic_in_tests(&broken, &"key");
     }
 }

@@ -20,6 +20,7 @@ pub mod logging;
 mod logic;
 pub mod metrics;
 mod outcomes;
+mod planning;
 pub mod queue;
 mod retries;
 mod rivals;

@@ -1,0 +1,167 @@
+//! Planning: the engine plans a key, checks the plan and starts its writes, or leaves them to the replica that leads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::clock::ProcessorTime;
+use crate::engine::{Engine, target_of};
+use crate::events::Occasion;
+use crate::fights::Asked;
+use crate::invariants::{self, Broken};
+use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY};
+use crate::logic::{Logic, Plan, Request, Verb};
+use crate::outcomes::Ended;
+use crate::retries::Attempt;
+use crate::slots::{Lane, Target};
+use crate::writer;
+use fleetnet_types::Timestamp;
+
+impl<L: Logic> Engine<L> {
+    /// Plans one key and starts its writes as far as possible.
+    ///
+    /// Does nothing while a create of the key is in flight. Such a plan would not see the new object, would not clean it up,
+    /// and would leave it behind.
+    ///
+    /// Other writes in flight block only their own targets, so one cluster that hangs does not block another. The outcome of a
+    /// create requeues the key.
+    pub(crate) fn plan(&mut self, key: &L::Key) {
+        if self.creating.contains_key(key) {
+            // The key's reserved slot goes to the next key, because the creates in flight may take long.
+            return self.slots.planned(key);
+        }
+        self.follow_clock();
+        let (begun, working) = (Instant::now(), ProcessorTime::now());
+        let at = self.clock.now();
+        tracing::trace!(?key, "planning");
+        let Plan { writes, events, again, effect } = self.logic.plan(key, at);
+        if let Err(broken) = invariants::check(&writes) {
+            return self.drop_plan(key, &broken);
+        }
+        self.apply_effect(key, effect, at);
+        tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
+        let planning = working.elapsed();
+        self.metrics.planned(begun.elapsed());
+        let (news, in_flight) = (self.news.remove(key), self.slots.in_flight());
+        for record in &events {
+            self.record(record, Occasion::Planned);
+        }
+        self.again.set(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
+        let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
+        for request in writes {
+            let write = (target_of(&request), request.verb.as_str());
+            let held_until = self.begin(key, &write, request);
+            let earliest = wanted.entry(write).or_default();
+            *earliest = [*earliest, held_until].into_iter().flatten().min();
+        }
+        self.retries.planned(key, &wanted, Instant::now());
+        self.slots.planned(key);
+        if let Some(news) = news.filter(|_| self.slots.in_flight() > in_flight) {
+            self.metrics.shared(news.spent + planning);
+            self.metrics.reacted(self.clock.now().since(news.at));
+        }
+    }
+
+    /// Drops a plan that breaks an invariant: none of it is carried out. The key is planned again later.
+    fn drop_plan(&mut self, key: &L::Key, broken: &Broken) {
+        let invariant = broken.invariant.as_str();
+        tracing::error!(
+            ?key,
+            invariant,
+            "bug in this agent: {broken}. Nothing of this plan is carried out, and the key is planned again in \
+             {BROKEN_INVARIANT_DELAY:?}. Report this line; if the object must change now, change it by hand"
+        );
+        // fault A15.4: self.metrics.broken_invariant(invariant); ~>
+        self.metrics.broken_invariant(invariant);
+        invariants::panic_in_tests(broken, key);
+        self.news.remove(key);
+        // fault A15.3: Some(Instant::now() + BROKEN_INVARIANT_DELAY) ~> None
+        self.again.set(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
+        self.slots.planned(key);
+    }
+
+    /// Plans one key while another replica leads, without writing. Remembers the key if it has writes that the leader has not
+    /// made yet.
+    pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
+        self.follow_clock();
+        let at = self.clock.now();
+        let plan = self.logic.plan(key, at);
+        self.apply_effect(key, plan.effect, at);
+        self.news.remove(key);
+        if plan.writes.is_empty() && plan.again.is_none() {
+            self.left_to_leader.remove(key);
+        } else {
+            self.left_to_leader.insert(key.clone());
+        }
+    }
+
+    fn apply_effect(&mut self, key: &L::Key, effect: Option<L::Effect>, at: Timestamp) {
+        if let Some(effect) = effect {
+            self.logic.planned(key, effect, at);
+        }
+    }
+
+    /// Starts a write of a plan. Returns the end of its delay if it must wait. A key that waits for a slot or a target is
+    /// queued there.
+    fn begin(
+        &mut self,
+        key: &L::Key,
+        write: &(Target<L::Source>, &'static str),
+        request: Request<L::Source, L::Receipt>,
+    ) -> Option<Instant> {
+        let (target, _) = write;
+        let Some(source) = self.sources.get(&target.source) else {
+            tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
+            return None;
+        };
+        if self.slots.is_busy(target) {
+            self.slots.wait_for_target(target, key);
+            return None;
+        }
+        let spec = &source.spec;
+        let content = writer::content(&request.verb);
+        if source.versions.echoed(&target.name, content) {
+            self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
+            return None;
+        }
+        let now = Instant::now();
+        let timeless = writer::timeless_content(&request.verb);
+        let attempt = Attempt { content: timeless, version: version_asked_for(&request.verb) };
+        let held_before = self.held(target);
+        let asked_content = if self.logic.renews(key) { content } else { timeless };
+        let asked = Asked::by(&request.verb, asked_content, &held_before);
+        if let Some(until) = self.retries.held_until(key, write, attempt, now) {
+            return Some(until);
+        }
+        if let Some(until) = self.fights.held_until(target, asked, &held_before, now) {
+            if let Some(turn) = self.fights.begun(target) {
+                self.inquiries.ask(source.cluster, Arc::clone(spec), turn);
+            }
+            return Some(until);
+        }
+        let id = self.logic.lane(key);
+        let lane = Lane { id, most_in_flight: self.logic.most_in_flight(id) };
+        if !self.slots.begin(source.cluster, target, lane, key, now) {
+            return None;
+        }
+        if matches!(request.verb, Verb::Create { .. }) {
+            *self.creating.entry(key.clone()).or_default() += 1;
+        }
+        let (spec, key) = (Arc::clone(spec), key.clone());
+        self.logic.begun(&key, &request);
+        let carry_out = writer::carry_out(spec, request, self.clock.clone());
+        self.writes.spawn(async move {
+            let (request, outcome) = carry_out.await;
+            Ended { key, content, attempt, asked, held_before, request, outcome }
+        });
+        None
+    }
+}
+
+fn version_asked_for(verb: &Verb) -> u64 {
+    match verb {
+        Verb::Patch { resource_version, .. } | Verb::Replace { resource_version, .. } => *resource_version,
+        Verb::Create { .. } | Verb::Delete { .. } => 0,
+    }
+}
