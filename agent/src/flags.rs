@@ -1,4 +1,4 @@
-//! Flags that both agents take. A wrong flag ends the process with one line that names it, and with exit code 2.
+//! Command-line flags that both agents take. A wrong flag ends the process with one line that names it, and with exit code 2.
 
 use crate::go::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exit code for a wrong setting: that of the Go agents for a wrong flag.
+/// Exit code for a wrong setting, the same as that of the Go agents.
 // no limit: an exit code
 pub const USAGE_EXIT_CODE: u8 = 2;
 
@@ -71,7 +71,8 @@ pub struct CommonFlags {
 pub struct UsageError(pub String);
 
 impl CommonFlags {
-    /// Checks what clap cannot check. `go_binary` is the Go agent that has Traffic Manager.
+    /// Checks rules between flags, which clap cannot check. `go_binary` names the Go agent that has Traffic Manager, for the
+    /// error message.
     pub fn check(&self, go_binary: &str) -> Result<(), UsageError> {
         if self.enable_traffic_manager_feature {
             return Err(UsageError(format!(
@@ -86,8 +87,8 @@ impl CommonFlags {
                 self.leader_election_renew_deadline,
                 self.leader_election_retry_period,
             );
-            // client-go has the same rule. A leader gives up before others may take over, and tries more than once
-            // until then.
+            // Same rule as in client-go: a leader gives up before others may take over, and tries to renew more than once until
+            // then.
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
                     "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \
@@ -98,7 +99,7 @@ impl CommonFlags {
         Ok(())
     }
 
-    /// Returns the leader election of these flags; `None` if it is turned off or there is no Lease to hold.
+    /// Returns the settings of the leader election; `None` if it is turned off or there is no Lease to hold.
     pub fn lease(&self, client: kube::Client, names: Vec<String>, identity: String) -> Option<LeaseConfig> {
         (self.leader_elect && !names.is_empty()).then(|| LeaseConfig {
             client,
@@ -128,7 +129,7 @@ pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
 
 /// Result of [`parse`].
 pub enum Parsed<F> {
-    /// Parsed flags, and the klog flags that were left out.
+    /// Parsed flags, and the names of klog flags that were ignored.
     Flags(F, Vec<String>),
     /// Exit code of the process, after it has printed `--help`, `--version` or an error.
     Exit(ExitCode),
@@ -147,28 +148,28 @@ pub fn parse<F: Parser>(arguments: impl IntoIterator<Item = String>) -> Parsed<F
     }
 }
 
-/// Prints on one line of standard error why the process cannot start.
+/// Prints one line on standard error that says why the process cannot start. Returns the exit code.
 pub fn refuse(why: &dyn std::fmt::Display) -> ExitCode {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "error: {why}");
     ExitCode::from(USAGE_EXIT_CODE)
 }
 
-/// Joins clap's message to one line that names the flag, and drops its further explanation.
+/// Joins clap's error message to one line that names the flag, and drops its further explanation.
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let head = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
     head.trim_start_matches("error: ").to_owned()
 }
 
-/// Returns one warning about all klog flags that were left out.
+/// Returns one warning that names all klog flags that were ignored.
 pub fn klog_warning(ignored: &[String]) -> Option<String> {
     let flags: Vec<String> = ignored.iter().map(|flag| format!("--{flag}")).collect();
     (!flags.is_empty())
         .then(|| format!("klog flags are taken and ignored: {}; use --v and --log-format", flags.join(", ")))
 }
 
-/// Returns log lines about flags that are accepted and have no effect.
+/// Returns log lines about flags that are accepted but have no effect.
 pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
     if common.enable_v1beta1_apis {

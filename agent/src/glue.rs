@@ -1,4 +1,4 @@
-//! Conversion between core and the runtime: decoders for watches, requests for writes, records for Events.
+//! Conversion between core and the runtime: decoders for watches, requests for writes, and Kubernetes Events.
 
 use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::model::{Kind, Meta, Object};
@@ -11,18 +11,18 @@ use fleetnet_runtime::{
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
-/// Data that comes back with a write that succeeded.
+/// Data that the agent attaches to a write and gets back when the write has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt {
-    /// Events for the users.
+    /// Events to emit for users.
     pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// Name and source generation of the imported slice that was written.
+    /// For a write of an imported slice: its name and the source generation that it shows.
     pub imported: Option<(Text, i64)>,
 }
 
-/// Returns the watch of a kind in a cluster.
+/// Returns the description of a watch for the runtime: one kind in one cluster.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
     L: Logic<Source: From<Kind>, Object: From<Object>>,
@@ -40,22 +40,22 @@ where
     }
 }
 
-/// Decodes an object of a kind.
+/// Decodes the JSON of an object.
 ///
 /// # Errors
-/// If the object is undecodable. The error has the metadata as far as it is readable.
+/// If the object is undecodable. The error has the metadata as far as it can be read.
 pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable> {
     let object = decode::decode(kind, json)?;
     let Meta { name, uid, resource_version, .. } = object.meta();
     Ok(Observed { name: name.clone(), uid: uid.clone(), resource_version: *resource_version, object })
 }
 
-/// Converts a plan for the runtime.
+/// Converts core's plan to the runtime's.
 pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E> {
     Plan { writes: plan.writes.into_iter().map(request).collect(), again: plan.again, ..Plan::default() }
 }
 
-/// Converts a write for the runtime.
+/// Converts core's write to the runtime's request.
 pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     let verb = match encode::encode(&write) {
         encode::Body::Create { body } => Verb::Create { body },
@@ -76,12 +76,13 @@ pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
     Request { source: write.kind.into(), name: write.at, verb, receipt: told.then(|| receipt.into()) }
 }
 
-/// Converts Events for the runtime.
+/// Converts core's Events to the runtime's.
 pub fn events<S: From<Kind>>(events: Vec<CoreEvent>) -> Vec<Event<S>> {
     events.into_iter().map(|event| event.map(S::from, Reason::as_str)).collect()
 }
 
-/// Returns the Event for a write that the server rejected for its content, on the object that asked for the write.
+/// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about` that
+/// caused the write.
 pub fn refusal_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     refusal: &Refusal<S>,
@@ -101,8 +102,8 @@ pub fn refusal_message<S>(refusal: &Refusal<S>) -> String {
     )
 }
 
-/// Returns the Event for a write that is denied, or whose namespace or definition is missing. An error that may pass
-/// by itself gets none. A namespace that is being deleted gets none, because it soon has no users.
+/// Returns the Event about a write that is denied, or whose namespace or CRD is missing. `None` for an error that may pass by
+/// itself, and for a namespace that is being deleted, because it soon has no users.
 pub fn denial_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &Refusal<S>,
@@ -122,7 +123,7 @@ pub fn denial_event<S: From<Kind>>(
     not_written(about, Reason::WriteDenied, message, component)
 }
 
-/// Returns the message about another writer that undoes this agent's writes; `None` once that is over.
+/// Returns the message about another writer that undoes this agent's writes; `None` if that has stopped.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, fight.name);
@@ -133,7 +134,8 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     ))
 }
 
-/// Returns the Event about another writer, on the object that the write was for. Once that is over there is none.
+/// Returns the Event about another writer that undoes this agent's writes, on the object that they were for. `None` if that has
+/// stopped.
 pub fn fight_event<S: From<Kind>>(
     about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<S>,

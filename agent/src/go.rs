@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Flags of klog without a value.
+/// Flags of klog that take no value, ignored for compatibility.
 const KLOG_SWITCHES: [&str; 7] = [
     "add_dir_header",
     "alsologtostderr",
@@ -13,7 +13,7 @@ const KLOG_SWITCHES: [&str; 7] = [
     "skip_headers",
     "skip_log_headers",
 ];
-/// Flags of klog with a value. `--v` is left out, because it sets our own log level.
+/// Flags of klog that take a value, ignored for compatibility. `--v` is not among them, because it sets our own log level.
 const KLOG_SETTINGS: [&str; 7] = [
     "alsologtostderrthreshold",
     "log_backtrace_at",
@@ -24,16 +24,16 @@ const KLOG_SETTINGS: [&str; 7] = [
     "vmodule",
 ];
 
-/// Go command line, converted for clap.
+/// Command line of a Go agent, converted for clap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Arguments with two dashes, without klog's.
+    /// Arguments, all with two dashes, without klog's.
     pub arguments: Vec<String>,
-    /// Flags of klog that were left out, for one warning that names them.
+    /// Names of klog's flags that were removed, for one warning.
     pub ignored: Vec<String>,
 }
 
-/// Rewrites a command line. The first argument is the program.
+/// Rewrites a command line of a Go agent for clap. The first argument is the program.
 pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<String> = arguments.next().into_iter().collect();
@@ -66,7 +66,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine 
     CommandLine { arguments: kept, ignored }
 }
 
-/// Parses a boolean as Go's `strconv.ParseBool` does.
+/// Parses a boolean flag as Go's `strconv.ParseBool` does.
 pub fn parse_bool(written: &str) -> Result<bool, String> {
     match written {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -75,7 +75,7 @@ pub fn parse_bool(written: &str) -> Result<bool, String> {
     }
 }
 
-/// Parses a duration that is not negative as Go's `time.ParseDuration` does: `300ms`, `1.5h`, `2m0s`, `0`.
+/// Parses a duration flag as Go's `time.ParseDuration` does: `300ms`, `1.5h`, `2m0s`, `0`. Negative durations are malformed.
 pub fn parse_duration(written: &str) -> Result<Duration, String> {
     let wrong = || "use a duration such as 500ms, 2s or 1m30s".to_owned();
     if written == "0" {

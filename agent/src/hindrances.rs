@@ -1,5 +1,5 @@
-//! Blocking reasons of keys that only a user can remove. A new or changed reason is logged once, and a metric counts
-//! them.
+//! Blocking reasons: what stops the progress of a key until a user acts. A new or changed reason is logged once, and a metric
+//! counts them.
 
 use fleetnet_core::plan::Hindrance;
 use prometheus::{IntGauge, IntGaugeVec, Opts, Registry};
@@ -26,7 +26,7 @@ impl<K: Clone + Debug + Ord> Hindrances<K> {
         Ok(Self { held: BTreeMap::new(), number })
     }
 
-    /// Replaces the blocking reasons of a key by those of its newest plan. Returns the number of new ones.
+    /// Replaces the blocking reasons of a key by those of its newest plan. Returns how many of them are new.
     pub fn note(&mut self, key: &K, hindrances: Vec<Hindrance>) -> usize {
         let before = self.held.remove(key).unwrap_or_default();
         before.iter().for_each(|hindrance| self.number_of(hindrance).dec());

@@ -1,4 +1,4 @@
-//! Start of an agent's process, from flags to the exit code: the part that all agents share.
+//! Start of an agent's process, from flags to the exit code: the part that the hub agent and the member agent share.
 
 use crate::flags::{CommonFlags, refuse};
 use anyhow::Context as _;
@@ -18,41 +18,41 @@ use tokio::sync::watch;
 /// Settings of an agent's process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// `hub-agent` or `member-agent`: part of the user agent, the Lease holder's identity and the log.
+    /// Name `hub-agent` or `member-agent`: part of the user agent, the Lease holder's identity and the log.
     pub name: &'static str,
     /// Identity of this process as holder of Leases.
     pub identity: String,
-    /// Crate whose log level `--v` raises.
+    /// Crate of the agent, whose log level `--v` raises.
     pub crate_name: &'static str,
-    /// Flags of every agent.
+    /// Parsed flags that both agents take.
     pub common: CommonFlags,
-    /// All flags for the log, without secrets.
+    /// Text of all flags for the log, without secrets.
     pub flags: String,
-    /// Addresses that serve metrics and probes.
+    /// Addresses on which the admin server serves metrics and probes.
     pub addresses: Vec<BindAddress>,
-    /// Name of the agent's own cluster. The agent is ready once it knows all of that cluster.
+    /// Name of the agent's own cluster (hub or member). The agent is ready once it has listed all it needs of that cluster.
     pub own_cluster: &'static str,
-    /// Warning for the start of the log.
+    /// Warning to log at the start, such as ignored flags.
     pub warning: Option<String>,
-    /// Lines that follow in the log.
+    /// Lines to log after the warning.
     pub notes: Vec<String>,
 }
 
-/// Agent-specific part of a process, ready to run.
+/// Parts of a process that differ between the agents, ready to run.
 pub struct Part<L: Logic> {
     /// View and rules of the agent.
     pub logic: L,
-    /// Watches of the agent.
+    /// Watches that the agent needs.
     pub sources: Vec<SourceSpec<L>>,
-    /// Own cluster of the agent, which has the Leases.
+    /// Cluster that the agent runs in, which has the Leases.
     pub own_cluster: Arc<Cluster>,
-    /// Names of the Leases that the agent holds while it acts.
+    /// Names of the Leases that the agent must hold to write.
     pub leases: Vec<String>,
-    /// Reason why the agent is not ready although it knows its own cluster.
+    /// Reason why the agent is not ready although it has listed its own cluster; `None` inside while there is no such reason.
     pub blocked: Option<watch::Receiver<Option<String>>>,
 }
 
-/// Parses the addresses of flags.
+/// Parses the listen addresses in flags, given as (flag, value).
 ///
 /// # Errors
 /// Names the first flag whose value is no address, and that value.
@@ -60,7 +60,7 @@ pub fn addresses<'a>(flags: impl IntoIterator<Item = (&'a str, &'a str)>) -> Res
     flags.into_iter().map(|(flag, written)| written.parse().map_err(|error| format!("{flag}: {error}"))).collect()
 }
 
-/// Runs an agent until it is stopped. The exit code is 0, or 1 with the cause as the last line of the log. If the
+/// Runs an agent until it is stopped, and returns its exit code: 0, or 1 with the cause as the last line of the log. If the
 /// settings allow no client, it prints one line before it logs anything, and the exit code is 2.
 pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
 where
@@ -82,7 +82,7 @@ where
         Ok(runtime) => runtime,
         Err(error) => return refuse(&format!("no threads or timers are to be had: {error}")),
     };
-    // Only a test that runs two agents in one process has a default already.
+    // An error means that a default exists, which happens only in a test that runs two agents in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let part = match runtime.block_on(part(registry.clone())) {
@@ -130,7 +130,7 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     Ok(runner.run(shutdown).await?)
 }
 
-/// Returns the readiness. An agent is ready once it knows all of its own cluster and is not blocked. Other clusters
+/// Computes readiness. An agent is ready once it has listed its own cluster and is not blocked. The watches of other clusters
 /// are shown only: without the hub, the agent works with what it knows, and a restart does not help.
 fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
@@ -172,7 +172,7 @@ mod tests {
             (own, false, Unwatched, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
-            // An optional watch or a watch of the hub is shown, but a restart would not bring it back.
+            // Watches that do not count for readiness: optional ones and those of the hub. A restart would not bring them back.
             (own, true, Incomplete, false, true),
             (own, true, Unknown, false, true),
             (hub, false, Incomplete, false, true),

@@ -1,7 +1,7 @@
-//! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process,
-//! common flags and metrics.
+//! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process, common flags
+//! and metrics.
 //!
-//! Neither agent depends on the other. This crate has only what both of them need.
+//! Neither agent's crate depends on the other's. This crate has only what both need.
 
 pub mod flags;
 pub mod glue;

@@ -1,4 +1,4 @@
-//! Registration of histograms and counters.
+//! Creation and registration of Prometheus histograms and counters.
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 

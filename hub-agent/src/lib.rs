@@ -1,7 +1,6 @@
 //! Hub agent: resolves the exports of all members and distributes their slices to importers.
 //!
-//! The rules are in `fleetnet_core::{resolve, claims, distribute, handshake}`. This crate runs their watches, writes and
-//! probes.
+//! The rules are in `fleetnet_core::hub`. This crate runs the watches, the writes and the probes.
 
 mod flags;
 mod logic;
@@ -19,9 +18,9 @@ use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Go binary for the parts that this version does not replace.
+/// Name of the Go agent that has the parts that this version does not replace, for messages.
 const GO_BINARY: &str = "hub-net-controller-manager";
-/// Lease of the Go hub manager, so that the Go manager and this agent never act at the same time.
+/// Lease of the Go hub manager. This agent holds it too, so that both never write at the same time.
 const LEASE: &str = "2bf2b407.hub.networking.fleet.azure.com";
 /// Name of the hub in metrics, logs and probes.
 const CLUSTER: &str = "hub";
@@ -86,11 +85,11 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     ]
     .map(|kind| glue::source(kind, hub, None))
     .into();
-    // Optional: a fleet whose members run Go agents has no MemberAgent objects, and then no peer announces features.
+    // Optional, because the kind MemberAgent may be absent: in a fleet of Go agents no peer announces features.
     sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, None) });
     // Annotations of Namespaces decide who may export and import, and a new Namespace requeues keys that were denied without
-    // it. Without the right to read Namespaces nothing new is granted, unless the policy is off. Denied keys then wait for
-    // their back-off.
+    // it. Without the right to read Namespaces the hub agent grants nothing new, unless the policy is off. Denied keys then
+    // wait for their back-off.
     let optional = policy == NamespacePolicy::Off;
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..glue::source(Kind::Namespace, hub, None) });
     sources

@@ -1,4 +1,5 @@
-//! The hub agent as [`fleetnet_runtime`] sees it: the view and the plans of `fleetnet_core`.
+//! Hub agent as an implementation of the runtime's [`fleetnet_runtime`] `Logic`: it passes changes to the view of
+//! `fleetnet_core` and returns its plans.
 
 use fleetnet_agent::glue::{self, Receipt};
 use fleetnet_agent::hindrances::Hindrances;
@@ -15,14 +16,14 @@ use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
 
-/// View of the hub agent.
+/// State of the hub agent: its view, and its metric of blocking reasons.
 pub struct Hub {
     view: View,
     hindrances: Hindrances<Key>,
 }
 
 impl Hub {
-    /// Returns an empty view.
+    /// Returns a hub agent with an empty view.
     ///
     /// # Errors
     /// If the registry already has its metric.
@@ -34,7 +35,7 @@ impl Hub {
         Ok(Self { view, hindrances: Hindrances::new(registry)? })
     }
 
-    /// Returns the object whose user must learn what happens to a key.
+    /// Returns the object on which Events about a key are recorded, for the user to see.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
             Key::Service(service) => {
@@ -79,7 +80,7 @@ impl Logic for Hub {
         self.hindrances.note(key, hindrances);
     }
 
-    /// Returns one flow for each member that slices come from, and one for each namespace of Services.
+    /// Returns the flow of a key: one for each member that slices come from, and one for each namespace of Services.
     fn lane(&self, key: &Key) -> LaneId {
         match key {
             Key::Service(service) => LaneId::of(&service.namespace),
@@ -114,7 +115,7 @@ impl Logic for Hub {
         glue::fight_event(self.about(key), fight, COMPONENT)
     }
 
-    /// A new Namespace retries writes that were denied without it.
+    /// A new Namespace ends the back-off of writes that were denied because it was missing.
     fn clears_backoff(&self, source: Kind) -> bool {
         source == Kind::Namespace
     }
@@ -159,7 +160,7 @@ mod tests {
         HubSlice { meta, spec, observed_generation: None, misnamed: false }
     }
 
-    /// Returns a fight over the distributed slice in another member's namespace.
+    /// Returns a fight with another writer over the distributed slice in a member's namespace.
     fn fight(by: Option<&str>) -> Fight<Kind> {
         Fight {
             source: Kind::EndpointSliceImport,

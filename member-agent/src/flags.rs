@@ -117,15 +117,15 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Copy for the log. It leaves out headers, which may carry credentials, and the certificate authority, which is
-    /// long.
+    /// Returns a copy of the flags for the log. It omits headers, which may carry credentials, and the certificate authority,
+    /// which is long.
     pub fn without_secrets(&self) -> Self {
         let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
         let hub_certificate_authority = set(&self.hub_certificate_authority);
         Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 
-    /// Addresses to listen on, each with its flag. Some may be equal.
+    /// Returns the addresses for the admin server, each with its flag. Some may be equal.
     pub fn addresses(&self) -> [(&'static str, &str); 6] {
         [
             ("--hub-metrics-bind-address", &self.hub_metrics_bind_address),

@@ -1,5 +1,4 @@
-//! [`Fleet`]: the agent's part in the fleet. It joins core's view and plans with latency samples, Events and blocking
-//! reasons.
+//! Export and import half of the agent ([`Fleet`]). Adds latency samples, Events and blocking reasons to core's view and plans.
 
 use crate::identity::IdentityReport;
 use crate::latency::Latencies;
@@ -18,7 +17,7 @@ use tracing::debug;
 
 const COMPONENT: &str = "member-agent";
 
-/// View of exports and imports, the parts that run, and their measurements.
+/// View of exports and imports, the parts of the agent that run, and their metrics.
 pub(crate) struct Fleet {
     view: View,
     parts: Parts,
@@ -28,16 +27,16 @@ pub(crate) struct Fleet {
     identity: IdentityReport,
 }
 
-/// What a plan of a key logs, counts or switches.
+/// State change of a plan besides its writes: what to log, count or switch.
 #[derive(Debug, Default)]
 pub struct Effect {
     hindrances: Vec<Hindrance>,
-    /// True if no write was rejected that a condition reports.
+    /// True if the plan shows that no rejected write needs to be reported in a condition.
     nothing_refused: bool,
     not_imported: Option<NotImported>,
 }
 
-/// Distributed slice that is not imported yet, for the log.
+/// Distributed slice that is not imported yet, with the reason, for the log.
 #[derive(Debug)]
 struct NotImported {
     slice: Text,
@@ -45,7 +44,7 @@ struct NotImported {
     why: &'static str,
 }
 
-/// Kind whose conditions a key writes, so that a rejected write of the key shows in a condition.
+/// Returns the kind of the object in whose condition a rejected write of this key shows. `None` if no condition shows it.
 fn says_itself(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
@@ -55,7 +54,7 @@ fn says_itself(key: &Key) -> Option<Kind> {
 }
 
 impl Fleet {
-    /// Creates a fleet part with an empty view.
+    /// Returns a fleet half with an empty view.
     pub(crate) fn new(settings: Settings, parts: Parts, latencies: Latencies, hindrances: Hindrances<Key>) -> Self {
         let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
         Self { view, parts, latencies, observed, hindrances, identity }
@@ -67,12 +66,12 @@ impl Fleet {
             Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
             Key::SliceImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
-            Key::Heartbeat => true, // the settings decide whether there is a heartbeat
+            Key::Heartbeat => true, // only the settings decide whether there is a heartbeat
         }
     }
 
-    /// Keeps the measured generation of an imported slice that is deleted, also if an earlier process wrote it. The
-    /// annotation that recorded it is lost with the slice. Forgets it when the hub removes the EndpointSliceImport.
+    /// Remembers the measured generation of an imported slice that is deleted, because its annotation is lost with it. Forgets
+    /// the generation when the hub removes the EndpointSliceImport.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { name, .. } = change else { return };
         match source {
@@ -88,24 +87,24 @@ impl Fleet {
         }
     }
 
-    /// Notes the generation of an imported slice and returns what was known. It keeps nothing of a slice that the hub
-    /// does not distribute.
+    /// Records the measured generation of an imported slice, and returns what was known before. Records nothing about a slice
+    /// that the hub does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_slice_import(slice).is_none() {
-            self.observed.forget(slice); // its EndpointSliceImport was removed first
+            self.observed.forget(slice); // its EndpointSliceImport was removed before the slice
         }
         known
     }
 
-    /// Observes the latency of exports that the hub has accepted or rejected since the last call.
+    /// Observes the latency of exports that got the hub's outcome since the last call.
     fn measure_services(&mut self) {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
         }
     }
 
-    /// Object that gets the Events about a key.
+    /// Returns the object on which Events about a key are recorded.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name)?;
@@ -128,8 +127,8 @@ impl Fleet {
         }
     }
 
-    /// True if the object of this undecodable change is in the view already. The decoder of the EndpointSlice
-    /// controller can fail on an object that the fleet can read; the fleet then keeps its state.
+    /// True if the view has a state of this undecodable object. The EndpointSlice controller's decoder can fail on an object
+    /// that the fleet half can decode; the fleet half then keeps its state.
     pub(crate) fn knows(&self, source: Kind, change: &Change<Object>) -> bool {
         let Change::Undecodable { name } = change else { return false };
         match source {
@@ -153,8 +152,8 @@ impl Fleet {
         self.view.watch_state(source, state, at, dirty);
     }
 
-    /// Notes if the watch of EndpointSlices is in touch with its server. Without that, this cluster must not vouch for
-    /// its slices.
+    /// Records whether the watch of EndpointSlices has contact with the API server. Without contact, this cluster stops its
+    /// heartbeat, because its slices may be out of date.
     pub(crate) fn in_touch(&mut self, source: Kind, in_touch: bool, dirty: &mut Vec<Key>) {
         if source == Kind::EndpointSlice {
             self.view.slices_followed(in_touch, dirty);
@@ -169,7 +168,7 @@ impl Fleet {
         handshake::farewell(&self.view, now)
     }
 
-    /// Plans a key. Returns the Events that belong to no write, and what to record.
+    /// Plans a key. Returns the plan, Events that belong to no write, and the state change.
     pub(crate) fn plan<S: From<Kind>>(&self, key: &Key, now: Timestamp) -> (Plan, Vec<Event<S>>, Effect) {
         if !self.runs(key) {
             return (Plan::default(), Vec::new(), Effect::default());
@@ -189,7 +188,7 @@ impl Fleet {
         (plan, glue::events(events), Effect { hindrances, nothing_refused, not_imported })
     }
 
-    /// Records a plan of a key.
+    /// Applies the state change of a key's plan.
     pub(crate) fn planned(&mut self, key: &Key, effect: Effect) {
         if !self.runs(key) {
             return;
@@ -206,7 +205,7 @@ impl Fleet {
         self.hindrances.note(key, effect.hindrances);
     }
 
-    /// Returns why a distributed slice is not imported yet.
+    /// Returns the reason why the distributed slice of this key is not imported yet; `None` if it is.
     fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
         let Key::SliceImport(slice) = key else { return None };
         let service = self.view.owner_of_slice_import(slice)?;
@@ -223,7 +222,8 @@ impl Fleet {
         Some(NotImported { slice: slice.clone(), service, why })
     }
 
-    /// Reason why this process is not ready although it knows its own cluster.
+    /// Reason why this process is not ready although it has listed its own cluster; `None` inside while there is no such
+    /// reason.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.identity.blocked()
     }
@@ -232,7 +232,7 @@ impl Fleet {
         self.identity.leads();
     }
 
-    /// Notes the end of a write. The view already has the answer.
+    /// Records the end of a write. The view already has the server's answer.
     pub(crate) fn ended(&mut self, key: &Key, kind: Option<Kind>, end: WriteEnd, at: Timestamp, dirty: &mut Vec<Key>) {
         match (key, end) {
             (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(at, dirty),
@@ -246,7 +246,7 @@ impl Fleet {
         }
     }
 
-    /// Flow of a key: one for each namespace of exports, and one for each exporting member.
+    /// Returns the flow of a key: one for each namespace of exports, and one for each exporting member.
     pub(crate) fn lane(&self, key: &Key) -> LaneId {
         match key {
             Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
@@ -286,14 +286,14 @@ impl Fleet {
         let about = self.about(key);
         let is_beside = about.as_ref().is_some_and(|(kind, ..)| S::from(*kind) != refusal.source);
         if is_beside && says_itself(key).is_some() {
-            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition reports it
+            self.view.write_refused(key, glue::refusal_message(refusal)); // the condition reports the rejection
             return Vec::new();
         }
         glue::refusal_event(about, refusal, COMPONENT)
     }
 
-    /// Notes that another writer undoes, or no longer undoes, what a key writes. Returns the Event and updates the
-    /// condition of the user's object.
+    /// Records that another writer undoes this key's writes, or has stopped. Returns the Event, and requeues the user's object
+    /// for its condition.
     pub(crate) fn fight<S: From<Kind>>(
         &mut self,
         key: &Key,
@@ -307,7 +307,7 @@ impl Fleet {
         glue::fight_event(about, fight, COMPONENT)
     }
 
-    /// Returns the Event if another writer undoes what the EndpointSlice controller writes for a Service.
+    /// Returns the Event about another writer that undoes what the EndpointSlice controller writes for a Service.
     pub(crate) fn fight_over_slice<S: From<Kind>>(&self, service: &ObjectName, fight: &Fight<S>) -> Vec<Event<S>> {
         let held = self.view.services.get(service);
         let about = held.map(|held| (Kind::Service, service.clone(), held.meta.uid.clone()));
@@ -357,7 +357,7 @@ mod tests {
         fleet.observe(kind, change, NOON, &mut Vec::new());
     }
 
-    /// Distributes a slice to this member and imports it into a namespace with its second generation.
+    /// Plays the hub that distributes a slice to this member, and the import of its second generation into a namespace.
     fn imports(fleet: &mut Fleet, name: &str, namespace: &str) {
         let reference = json!({ "namespace": "work", "name": "app-1" });
         let given = json!({
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(fleet.observed.len(), 2, "its write was answered when the hub gave it no more");
     }
 
-    /// Observes the imported slice with its only endpoint, as a server returns it.
+    /// Shows the fleet half an imported slice with one endpoint, as an API server returns it.
     fn hears_slice(fleet: &mut Fleet, version: u64, endpoint: &Value) {
         let slice = json!({
             "metadata": {
@@ -423,7 +423,7 @@ mod tests {
         hears(fleet, Kind::EndpointSlice, &slice);
     }
 
-    /// Returns a fleet that imports `app-1` as `work-app`.
+    /// Returns a fleet half that imports the Service `app-1` as the derived Service `work-app`.
     fn importer() -> Fleet {
         let mut fleet = fleet();
         let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });

@@ -1,4 +1,4 @@
-//! Reports on this cluster's id for its operators: an Event on the namespace `kube-system`, and readiness.
+//! Reports about this cluster's id to its operators: an Event on the namespace `kube-system`, and readiness.
 
 use fleetnet_core::model::Kind;
 use fleetnet_core::plan::{Event, Hindrance, event_about};
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 const COMPONENT: &str = "member-agent";
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// Blocking reasons of the cluster id that were reported so far.
+/// Blocking reasons about the cluster id that were already reported.
 #[derive(Debug)]
 pub(crate) struct IdentityReport {
     leads: bool,
@@ -22,18 +22,17 @@ impl IdentityReport {
         Self { leads: false, said: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
-    /// Reason why this process is not ready: another cluster owns the id.
+    /// Reason why this process is not ready: another cluster owns its id. `None` inside otherwise.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.blocked.subscribe()
     }
 
-    /// Starts to emit Events, also for reasons that an earlier leader reported: those Events are about an earlier
-    /// time.
+    /// Starts to emit Events, also for reasons that an earlier leader reported, since its Events are about an earlier time.
     pub(crate) fn leads(&mut self) {
         self.leads = true;
     }
 
-    /// Returns an Event for each blocking reason that the previous plan did not have.
+    /// Returns an Event for each blocking reason that was not reported yet.
     pub(crate) fn events(&self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
         let event = |Hindrance { reason, message }: Hindrance| {
@@ -43,7 +42,7 @@ impl IdentityReport {
         reported(hindrances).into_iter().filter(|hindrance| !self.said.contains(hindrance)).map(event).collect()
     }
 
-    /// Notes the blocking reasons of the newest plan.
+    /// Records the blocking reasons of the newest plan as reported.
     pub(crate) fn note(&mut self, hindrances: &[Hindrance], cluster_uid: Option<&Uid>) {
         let in_use = hindrances.iter().find(|hindrance| hindrance.reason == Reason::ClusterIdInUse);
         let blocked = in_use.map(|hindrance| hindrance.message.clone());
@@ -58,7 +57,8 @@ impl IdentityReport {
     }
 }
 
-/// Returns the blocking reasons that emit an Event: first those of an id in use, then those of a shared id.
+/// Returns the blocking reasons that need an Event: first those of an id that another cluster owns, then those of an id that
+/// two agents share.
 fn reported(hindrances: &[Hindrance]) -> Vec<Hindrance> {
     let of_reason = |reason: Reason| hindrances.iter().filter(move |hindrance| hindrance.reason == reason);
     of_reason(Reason::ClusterIdInUse).chain(of_reason(Reason::ClusterIdShared)).cloned().collect()

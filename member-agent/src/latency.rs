@@ -1,4 +1,5 @@
-//! Two latency histograms, the main measurements of the project, and a counter of samples that had to be clamped.
+//! Histograms of the export and import latency, the main measurements of the project, and a counter of latencies that had to be
+//! corrected.
 
 use fleetnet_agent::metrics::{counter, histogram};
 use fleetnet_core::member::ServiceLatency;
@@ -8,12 +9,12 @@ use prometheus::{HistogramVec, IntCounterVec, Registry};
 use std::collections::BTreeSet;
 use tracing::{debug, trace};
 
-/// Histograms, labelled with this cluster's id.
+/// Latency histograms, labelled with this cluster's id.
 #[derive(Clone)]
 pub struct Latencies {
     cluster: String,
     slices: HistogramVec,
-    /// Exporting members that have series, so that the series can be dropped.
+    /// Exporting members whose series exist, so that the series of departed members can be dropped.
     origins: BTreeSet<Text>,
     services: HistogramVec,
     samples: IntCounterVec,
@@ -54,7 +55,7 @@ impl Latencies {
         })
     }
 
-    /// Observes the latency of a slice that was imported just now.
+    /// Observes the latency of a slice that was just imported.
     pub fn slice_imported(&mut self, origin: &Text, is_first: bool, exported_since: Option<Timestamp>, now: Timestamp) {
         let Some(since) = exported_since else {
             trace!(%origin, "an imported slice does not say since when it is exported: no latency sample");
@@ -79,7 +80,7 @@ impl Latencies {
         self.count("endpointslice_export_import", sample.clamped);
     }
 
-    /// Drops the series of members that export nothing to this cluster any more.
+    /// Drops the metric series of members that export nothing to this cluster any more.
     pub fn forget_departed(&mut self, is_origin: impl Fn(&Text) -> bool) {
         let departed: Vec<Text> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
@@ -91,7 +92,7 @@ impl Latencies {
         }
     }
 
-    /// Observes the latency of an export that the hub accepted or rejected.
+    /// Observes the latency of an export that got the hub's outcome.
     pub fn service_exported(&self, exported: &ServiceLatency) {
         let Some(since) = exported.exported_since else { return };
         let sample = latency(since, exported.judged_at);

@@ -1,9 +1,9 @@
 //! Member agent: exports the Services of its cluster to the hub and imports those of other members. It also makes the
 //! EndpointSlices of its cluster while kube-controller-manager does not.
 //!
-//! `fleetnet_core::{export, import}` hold the rules of the fleet. This crate watches, writes and measures for them.
-//! [`export`] and [`import`] list what each half watches. The `endpointslice` library decides what slices should be,
-//! and [`endpoints`] asks it.
+//! `fleetnet_core::member` has the rules of the fleet. This crate watches, writes and measures for them. [`export`] and
+//! [`import`] list what each half watches. The `endpointslice` library decides what slices should be, and [`endpoints`] asks
+//! it.
 
 pub mod endpoints;
 pub mod export;
@@ -35,7 +35,7 @@ use fleetnet_runtime::lease;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Name of the agent.
+/// Name of the agent in its user agent, Lease identity and log.
 const NAME: &str = "member-agent";
 /// Name of the member's own cluster in metrics, logs and probes.
 const MEMBER: &str = "member";

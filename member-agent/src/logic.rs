@@ -1,7 +1,7 @@
-//! [`Member`]: the agent as the runtime sees it.
+//! Member agent as an implementation of the runtime's `Logic`: [`Member`].
 //!
-//! The fleet part and the EndpointSlice controller share one process and one watch of Services and slices. So the
-//! exporter sees a slice that the controller writes as soon as the server answers.
+//! The fleet half and the EndpointSlice controller share one process and one watch of Services and slices. So the exporter sees
+//! a slice that the controller writes as soon as the server answers.
 
 use crate::endpoints::takeover::LeaseSeen;
 use crate::endpoints::{self, Serving, SliceReceipt};
@@ -18,44 +18,44 @@ use fleetnet_runtime::{Change, Event, Fight, LaneId, Logic, Plan, Refusal, Reque
 use fleetnet_types::{ObjectName, Timestamp};
 use tokio::sync::watch;
 
-/// Parts of the member agent.
+/// Member agent: its fleet half and its EndpointSlice controller.
 pub struct Member {
     fleet: Fleet,
     endpoints: Option<Serving>,
-    /// Flow of the controller's keys.
+    /// Flow of the EndpointSlice controller's keys.
     lane: LaneId,
     /// Flow of the takeover decision, which must not wait behind other keys.
     takeover_lane: LaneId,
 }
 
-/// Key that the agent plans.
+/// Key that the member agent plans.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Key of the fleet part.
+    /// Key of the export and import half.
     Fleet(member::Key),
     /// Slices of a Service of this cluster.
     Endpoints(ObjectName),
-    /// Decision if this agent makes the slices of this cluster.
+    /// Decision whether this agent makes the slices of this cluster.
     Takeover,
 }
 
-/// Data that comes back with a write that succeeded.
+/// Data that the engine returns when a write has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Receipt {
-    /// Receipt of the fleet part.
+    /// Receipt of a write of the export and import half.
     Fleet(glue::Receipt),
     /// Receipt of a write to a slice of this cluster.
     Endpoints(SliceReceipt),
 }
 
-/// What a plan logs, counts or switches.
+/// State change of a plan besides its writes: what to log, count or switch.
 #[derive(Debug)]
 pub enum Effect {
-    /// Effect of a plan of the fleet part.
+    /// State change of a plan of the export and import half.
     Fleet(part::Effect),
-    /// Effect of a plan of a Service's slices.
+    /// State change of a plan of a Service's slices.
     Endpoints(Box<endpoints::Effect>),
-    /// Decision if this agent makes the slices of this cluster.
+    /// Decision whether this agent makes the slices of this cluster.
     Takeover(endpoints::Decided),
 }
 
@@ -66,7 +66,7 @@ impl From<glue::Receipt> for Receipt {
 }
 
 impl Member {
-    /// Creates an agent with an empty view. `endpoints` is the EndpointSlice controller, if it may ever serve.
+    /// Returns an agent with an empty view. `endpoints` is the EndpointSlice controller, `None` if it is off.
     pub fn new(
         settings: member::Settings,
         parts: Parts,
@@ -82,7 +82,8 @@ impl Member {
         }
     }
 
-    /// Reason why this process is not ready although it knows its own cluster.
+    /// Reason why this process is not ready although it has listed its own cluster; `None` inside while there is no such
+    /// reason.
     pub fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.fleet.blocked()
     }
@@ -99,7 +100,7 @@ impl Member {
         }
     }
 
-    /// Passes something to the EndpointSlice controller and pushes the keys that it wants to plan.
+    /// Calls the EndpointSlice controller, and pushes the keys of the Services that it wants to plan.
     fn tell_endpoints(&mut self, dirty: &mut Vec<Key>, tell: impl FnOnce(&mut Serving, &mut Vec<ObjectName>)) {
         let Some(serving) = &mut self.endpoints else { return };
         let mut services = Vec::new();
@@ -124,13 +125,13 @@ fn take_in(serving: &mut Serving, source: Source, change: Change<Local>, at: Tim
     }
 }
 
-/// Object for the EndpointSlice controller.
+/// Object in the form for the EndpointSlice controller.
 enum Local {
     Endpoints(Box<endpoints::Object>),
     Lease(LeaseSeen),
 }
 
-/// Splits a change into the part of the fleet and the part of the EndpointSlice controller.
+/// Splits a change into the form for the fleet half and the form for the EndpointSlice controller.
 fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object>>, Option<Change<Local>>) {
     let is_fleets = matches!(source, Source::Fleet(_));
     let is_local = source.input().is_some() || source == Source::KubeControllerManagerLease;
@@ -156,7 +157,7 @@ fn split(source: Source, change: Change<Object>) -> (Option<Change<fleet::Object
     }
 }
 
-/// Slice of another manager. The controller only needs to know that its name is taken.
+/// Returns a placeholder for a slice of another manager: the controller only needs to know that its name is taken.
 fn another_managers(name: &ObjectName) -> EndpointSlice {
     let metadata = Metadata { namespace: (&*name.namespace).into(), name: (&*name.name).into(), ..Metadata::default() };
     EndpointSlice { metadata, ..EndpointSlice::default() }
@@ -316,8 +317,7 @@ impl Logic for Member {
         self.tell_endpoints(dirty, |serving, services| serving.write_ended(&write, at, services));
     }
 
-    /// Ignores failures in a namespace that is being deleted: it accepts no slices, and that is no error of the
-    /// Service.
+    /// Ignores failures in a namespace that is being deleted. It accepts no slices, which is no error of the Service.
     fn not_done(&mut self, key: &Key, failure: &Refusal<Source>, at: Timestamp) {
         if let (Key::Endpoints(service), Some(serving)) = (key, &mut self.endpoints)
             && !glue::is_of_going_namespace(failure)
@@ -371,7 +371,7 @@ impl Logic for Member {
     }
 }
 
-/// Returns the fleet's kind of a source.
+/// Returns the kind that the fleet half reads from a source, if any.
 fn kind_of(source: Source) -> Option<Kind> {
     match source {
         Source::Fleet(kind) => Some(kind),
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(errors(failure(403, "no")), [r#"endpoint_slice_controller_syncs{result="error"} 1"#]);
     }
 
-    /// All metrics, as text. Durations are left out: there are none in the part that plans.
+    /// Returns all metrics as text, without durations, which differ from run to run.
     fn metrics(registry: &Registry) -> String {
         prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text")
     }
@@ -557,7 +557,7 @@ mod tests {
         assert_eq!(metrics(&registry), before);
         let reading = member.reading(Source::Pod);
 
-        // The same plans have effects once they are applied.
+        // The same plan changes state once its effect is applied.
         assert!(!plan(&mut member, &web).writes.is_empty());
         assert_ne!(metrics(&registry), before, "the slices of the Service are counted");
         plan(&mut member, &given);

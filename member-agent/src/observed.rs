@@ -1,4 +1,4 @@
-//! Source generations of imported slices that this process has measured.
+//! Source generations of imported slices whose latency this process has measured.
 //!
 //! An imported slice that somebody deletes is created again, without its annotations. This record keeps the agent from
 //! measuring the same generation twice.
@@ -6,23 +6,23 @@
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Generations by slice name, kept while the hub distributes the slice.
+/// Measured generation by slice name, kept while the hub distributes the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 
-/// Knowledge of a slice before a generation was noted.
+/// What the record had about a slice before a generation was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// No generation.
+    /// Nothing about this slice.
     Nothing,
-    /// Another generation.
+    /// Another generation of this slice.
     Slice,
-    /// The same generation.
+    /// The same generation of this slice.
     Generation,
 }
 
 impl Observed {
-    /// Notes a generation and returns what was known before.
+    /// Records a measured generation and returns what was known before.
     pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
         match self.0.insert(slice.clone(), generation) {
             None => Known::Nothing,
@@ -31,7 +31,7 @@ impl Observed {
         }
     }
 
-    /// Forgets a slice that the hub distributes no more. A later slice of that name is a new one.
+    /// Forgets a slice that the hub no longer distributes. A later slice of that name is a new one.
     pub(crate) fn forget(&mut self, slice: &str) {
         self.0.remove(slice);
     }

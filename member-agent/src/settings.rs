@@ -1,4 +1,4 @@
-//! Conversion of flags to checked and complete settings.
+//! Conversion of the member agent's flags to checked and complete settings.
 
 use crate::endpoints;
 use crate::flags::Flags;
@@ -14,40 +14,40 @@ use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Go binary that has Traffic Manager, which this agent leaves out.
+/// Name of the Go agent that has Traffic Manager, which this agent does not have, for messages.
 const GO_BINARY: &str = "member-net-controller-manager";
 
-/// Leases of the Go member manager, which runs export and import.
+/// Leases of the Go member manager, whose export and import this agent replaces.
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
-/// Leases of the Go mcs manager, which runs MultiClusterServices.
+/// Leases of the Go mcs manager, whose MultiClusterServices this agent replaces.
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
-/// Lease for this cluster's slices. No Go agent uses it.
+/// Lease that this agent holds to make its cluster's own slices. No Go agent uses it.
 const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
-/// Parts of the agent that run.
+/// Parts of the agent that run, by the flag `--controllers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// Export of Services and slices to the hub.
     pub export: bool,
-    /// Claims in the hub, and slices imported from it.
+    /// Claims in the hub, and import of slices.
     pub import: bool,
     /// MultiClusterServices with their ServiceImports and derived Services.
     pub multi_cluster_service: bool,
-    /// This cluster's EndpointSlices, unless `--endpointslices=off`.
+    /// EndpointSlices of this cluster's own Services, unless `--endpointslices=off`.
     pub endpoint_slice: bool,
 }
 
 impl Parts {
-    /// No part.
+    /// No part runs.
     pub const NONE: Self = Self { export: false, import: false, multi_cluster_service: false, endpoint_slice: false };
 
-    /// All parts.
+    /// All parts run.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// Announcement of this process to the hub; `None` if it writes nothing there.
+    /// Returns the announcement of this process to the hub; `None` if it writes nothing there.
     pub fn announcement(self) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
@@ -55,8 +55,8 @@ impl Parts {
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), understood))
     }
 
-    /// Names of the Leases to hold. They are those of the Go managers whose parts run here, so that old and new never
-    /// act at once.
+    /// Returns the names of the Leases to hold: those of the Go managers whose parts run here, so that old and new agent never
+    /// write at once.
     pub fn leases(self) -> Vec<String> {
         let mut leases = Vec::new();
         if self.export || self.import {
@@ -72,35 +72,35 @@ impl Parts {
     }
 }
 
-/// Connection to the hub.
+/// Way to connect to the hub.
 #[derive(Clone, Debug)]
 pub enum Hub {
-    /// Connection by a kubeconfig.
+    /// Connection with a kubeconfig.
     Kubeconfig {
         /// Path of the kubeconfig.
         path: PathBuf,
-        /// True if an `http://` server is accepted.
+        /// True if a server address with `http://` is accepted.
         insecure_http: bool,
     },
-    /// Connection by an address and a token file.
+    /// Connection with an address and a token file.
     Connection(HubConnection),
 }
 
-/// Checked settings of the agent.
+/// Checked settings of the member agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Settings of core.
+    /// Settings for the rules of core.
     pub member: member::Settings,
-    /// Connection to the hub; `None` where the agent only makes this cluster's EndpointSlices.
+    /// Connection to the hub. `None` if the agent only makes this cluster's EndpointSlices.
     pub hub: Option<Hub>,
     /// Parts that run.
     pub parts: Parts,
-    /// Settings of the EndpointSlice controller; `None` if it never serves.
+    /// Settings of the EndpointSlice controller; `None` if it is off.
     pub endpoints: Option<endpoints::Settings>,
 }
 
 impl Settings {
-    /// Checks the flags of the process `identity`.
+    /// Checks the flags. `identity` is that of this process.
     ///
     /// # Errors
     /// Names the first setting that is missing or malformed.
@@ -113,7 +113,7 @@ impl Settings {
         let parts = parts(flags)?;
         let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
         let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
-        // An agent that only makes EndpointSlices needs no fleet.
+        // An agent that only makes this cluster's EndpointSlices needs no cluster id.
         let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
         let cluster = if alone { flags.member_cluster_id.clone().unwrap_or_default() } else { cluster_id(flags)? };
         let hub_namespace = match flags.hub_namespace.as_deref() {
@@ -140,8 +140,8 @@ impl Settings {
     }
 }
 
-/// Checks the time until a takeover. A member renews every 10 s and acts for half of `after` since its last renewal.
-/// With less than a minute for that, a slow hub would stop it.
+/// Checks `--member-takeover-after`. A member renews every 10 s and may write for half of `after` since its last renewal. If
+/// that half were less than a minute, a slow hub would stop it.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
     if after < MEMBER_TAKEOVER_MIN {
         return Err(UsageError(format!(

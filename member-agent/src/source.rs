@@ -1,7 +1,8 @@
-//! Watches of the agent: the kinds of the fleet, and pods, Nodes and one Lease for this cluster's own EndpointSlices.
+//! Watches of the member agent: the kinds of the fleet half, and pods, Nodes and one Lease for this cluster's own
+//! EndpointSlices.
 //!
-//! The fleet and the controller share one watch of Services and one of EndpointSlices. Each event is decoded for both.
-//! A slice is decoded for the controller only if it carries the controller's name, so that other slices cost nothing.
+//! The fleet half and the EndpointSlice controller share one watch of Services and one of EndpointSlices. Each event is decoded
+//! for both. A slice is decoded for the controller only if it carries the controller's name, so that other slices cost nothing.
 
 use crate::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
 use crate::endpoints::{self, Input, Settings};
@@ -19,16 +20,16 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Kind that the agent watches, each in one cluster.
+/// Kind that the agent watches. Each is watched in one cluster only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Kind of the fleet, also Service and EndpointSlice.
+    /// Kind that the fleet half reads, also Service and EndpointSlice.
     Fleet(Kind),
     /// Pods of this cluster, in all namespaces.
     Pod,
     /// Nodes of this cluster.
     Node,
-    /// Lease of this cluster's kube-controller-manager.
+    /// Lease of this cluster's kube-controller-manager, which shows whether it is active.
     KubeControllerManagerLease,
 }
 
@@ -39,7 +40,7 @@ impl From<Kind> for Source {
 }
 
 impl Source {
-    /// Input of the EndpointSlice controller that this source feeds, if any.
+    /// Returns the kind of the EndpointSlice controller's input that this source feeds, if any.
     pub(crate) const fn input(self) -> Option<Input> {
         match self {
             Self::Fleet(Kind::Service) => Some(Input::Service),
@@ -51,14 +52,14 @@ impl Source {
     }
 }
 
-/// Object, decoded for its readers.
+/// Object in the forms for the parts that read it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// Object of the fleet.
+    /// Object that only the fleet half reads.
     Fleet(fleet::Object),
-    /// Service, or slice with the controller's name: decoded for the fleet and for the controller.
+    /// Service, or slice with the controller's name: decoded for the fleet half and for the controller.
     Both(fleet::Object, Box<endpoints::Object>),
-    /// Object of the EndpointSlice controller.
+    /// Object that only the EndpointSlice controller reads.
     Endpoints(Box<endpoints::Object>),
     /// Lease of kube-controller-manager.
     Lease(LeaseSeen),
@@ -76,8 +77,8 @@ impl Object {
     }
 }
 
-/// Returns the watches of the member agent: its whole cluster, and its member namespace if it belongs to a fleet.
-/// `endpoints` adds what the EndpointSlice controller needs, unless its mode is off.
+/// Returns the watches of the member agent: in its own cluster, and in its namespace of the hub if it belongs to a fleet.
+/// `endpoints` adds those of the EndpointSlice controller, unless its mode is off.
 pub fn sources(
     member: &Arc<Cluster>,
     hub: Option<(&str, &Arc<Cluster>)>,
@@ -91,10 +92,11 @@ pub fn sources(
     if let Some((namespace, hub)) = hub {
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);
         sources.extend(remote.map(|kind| glue::source(kind, hub, Some(namespace))));
-        // A hub of Go agents lacks this kind. This agent then announces no features and writes the Go form.
+        // Optional, because a hub of Go agents lacks the kind MemberAgent. This agent then announces no features and writes the
+        // Go form.
         sources.push(SourceSpec { optional: true, ..glue::source(Kind::MemberAgent, hub, Some(namespace)) });
-        // The UID of kube-system tells this cluster from another with the same id. Without read access the check is
-        // off.
+        // Optional: the UID of kube-system tells this cluster from another with the same id. Without the right to read it, that
+        // check is off.
         let kube_system = glue::source(Kind::Namespace, member, None);
         sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     }
@@ -113,9 +115,10 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
         resource,
         namespace: None,
         name: None,
-        // With mode `on` the operator asked for the controller, so readiness reports a missing permission.
+        // Not optional with mode `on`: the operator asked for the controller, so readiness must report a missing permission.
         optional: settings.mode == Mode::Auto,
-        // Stopping is better than slices made from stale objects, or made while another writer cannot be seen.
+        // Without the permission the controller stops. That is better than slices made from stale objects, or writing while
+        // another controller cannot be seen.
         freezes_when_forbidden: true,
         metadata_only: false,
         decode,
@@ -133,7 +136,7 @@ fn of_endpoints(member: &Arc<Cluster>, settings: &Settings) -> [SourceSpec<Membe
     ]
 }
 
-/// Adds the controller's decoder to the watches of Services and slices.
+/// Adds the EndpointSlice controller's decoder to the watches of Services and slices.
 fn decode_for_both(spec: &mut SourceSpec<Member>, settings: &Settings) {
     match spec.source {
         Source::Fleet(Kind::Service) => {
@@ -170,14 +173,14 @@ fn both<T: DeserializeOwned + 'static>(
     })
 }
 
-/// Metadata of an object whose other fields may fail to decode.
+/// Metadata of an object, decoded even if its other fields fail to decode.
 #[derive(Default, Deserialize)]
 struct WithMetadata {
     #[serde(default)]
     metadata: Metadata,
 }
 
-/// Returns the decoder of a kind that only the controller reads.
+/// Returns the decoder of a kind that only the EndpointSlice controller reads.
 fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Object) -> Decoder<Object> {
     Arc::new(move |json| {
         let WithMetadata { metadata } = serde_json::from_slice(json).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Parser of `--source-ranges`: address ranges of the endpoints of other clusters. Endpoints outside of them are not
-//! imported.
+//! Parser of `--source-ranges`: the address ranges to which other clusters' endpoints are limited. Endpoints outside of them
+//! are not imported.
 
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::names;
@@ -7,7 +7,7 @@ use fleetnet_core::ranges::Range;
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Parses each value of the flag: `<cluster>=<CIDR>,…`. Values for one cluster are joined.
+/// Parses the values of the flag: `<cluster>=<CIDR>,…`. Several values for one cluster are joined.
 ///
 /// # Errors
 /// Names the malformed part.

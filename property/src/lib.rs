@@ -1,4 +1,4 @@
-//! Properties over random input, with counts of what the input covers.
+//! Property tests over random input that also count what the input covers.
 //!
 //! A property that holds only for trivial inputs shows nothing. So each property here names the classes of cases that it is
 //! about, and fails if one of them is too rare. The message names the seed that replays the failure.
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
-/// Returns a configuration with this number of cases. It keeps nothing between runs, because a failure names its seed.
+/// Returns a proptest configuration with this number of cases. It stores no failures between runs, because a failure names its
+/// seed.
 #[must_use]
 pub fn cases(number: u32) -> ProptestConfig {
     ProptestConfig { cases: number, failure_persistence: None, ..ProptestConfig::default() }
@@ -18,7 +19,8 @@ pub fn cases(number: u32) -> ProptestConfig {
 
 /// Runs `property` for random inputs.
 ///
-/// `property` returns each class by name, with true if its case belongs to it. Each class must occur in at least `least` cases.
+/// `property` returns pairs: true if the case belongs to a class, and the name of the class. Each class must occur in at least
+/// `least` cases.
 ///
 /// # Panics
 ///
@@ -54,7 +56,7 @@ mod tests {
     use proptest::prelude::any;
     use std::panic::{UnwindSafe, catch_unwind};
 
-    /// Returns the message of a property that fails.
+    /// Runs a property that must fail, and returns its message.
     fn failure(property: impl FnOnce() + UnwindSafe) -> String {
         *catch_unwind(property).expect_err("it fails").downcast::<String>().expect("with a message")
     }

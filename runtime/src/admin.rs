@@ -139,7 +139,8 @@ pub struct AdminServer {
 impl AdminServer {
     /// Listens on all these addresses (a repeated address is used once) and serves the same content on each.
     ///
-    /// # Errors If the server cannot listen on one of them.
+    /// # Errors
+    /// If the server cannot listen on one of them.
     pub async fn start(addresses: &[BindAddress], sources: AdminSources) -> Result<Self, AdminError> {
         let mut wanted: Vec<&BindAddress> = addresses.iter().filter(|address| **address != BindAddress::Off).collect();
         wanted.sort();

@@ -146,7 +146,8 @@ impl Cluster {
 
     /// Connects with this kubeconfig only. Sends nothing yet.
     ///
-    /// # Errors If the kubeconfig is malformed, or its server URL begins with `http://` and `insecure_http` is false.
+    /// # Errors
+    /// If the kubeconfig is malformed, or its server URL begins with `http://` and `insecure_http` is false.
     pub async fn from_kubeconfig(
         name: &str,
         kubeconfig: &Path,
@@ -160,7 +161,8 @@ impl Cluster {
 
     /// Connects with a pod's service account. Sends nothing yet, and the token file need not exist yet.
     ///
-    /// # Errors If the address or the certificate authority is missing or malformed.
+    /// # Errors
+    /// If the address or the certificate authority is missing or malformed.
     pub fn from_pod(name: &str, pod: &Pod, user_agent: &str) -> Result<Self, ClientError> {
         let unusable =
             |why| ClientError::Setting { cluster: name.to_owned(), setting: "the pod's service account", why };
@@ -169,8 +171,9 @@ impl Cluster {
 
     /// Connects to the hub with an address and a token file. Sends nothing yet, and the token file need not exist yet.
     ///
-    /// # Errors If the address, the certificate authorities or an extra header are malformed, or the address begins with
-    /// `http://` and `insecure_http` is false.
+    /// # Errors
+    /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://` and
+    /// `insecure_http` is false.
     pub fn from_hub_connection(name: &str, hub: &HubConnection, user_agent: &str) -> Result<Self, ClientError> {
         let setting = |setting, why: String| ClientError::Setting { cluster: name.to_owned(), setting, why };
         let mut config = Config::new(parse_server_url(&hub.server_url).map_err(|why| setting("the server URL", why))?);
@@ -196,7 +199,8 @@ impl Cluster {
 
     /// Connects with a configuration of the kube crate. Its timeouts and its retry setting are ignored.
     ///
-    /// # Errors If its certificates or credentials are malformed.
+    /// # Errors
+    /// If its certificates or credentials are malformed.
     pub fn from_config(name: &str, config: Config, user_agent: &str) -> Result<Self, ClientError> {
         Self::with_timeout(name, config, user_agent, REQUEST_TIMEOUT)
     }
@@ -405,8 +409,9 @@ fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 
 /// Parses headers as in MIME: one `Name: value` on each line. Blank lines are ignored.
 ///
-/// # Errors If a line is not a header, or is a header that the agent sets itself. The message names the line but never the
-/// value, which may be a secret.
+/// # Errors
+/// If a line is not a header, or is a header that the agent sets itself. The message names the line but never the value, which
+/// may be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty()).map(|(number, line)| parse_header(number, line)).collect()

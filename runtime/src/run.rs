@@ -100,7 +100,8 @@ impl<L: Logic> Runner<L> {
     /// In both cases the agent plans nothing more, gives the writes in flight [`crate::limits::DRAIN_TIMEOUT`] to end, and then
     /// releases the Leases.
     ///
-    /// # Errors If it ended for another reason than a request to stop.
+    /// # Errors
+    /// If it ended for another reason than a request to stop.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());

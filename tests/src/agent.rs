@@ -70,7 +70,8 @@ impl AgentSpec {
 
     /// Starts it; it may not be ready yet.
     ///
-    /// # Errors If the binary cannot be built or started.
+    /// # Errors
+    /// If the binary cannot be built or started.
     pub async fn start(&self) -> anyhow::Result<Agent> {
         let process = Process::start(Spec {
             name: self.name.clone(),
@@ -122,7 +123,8 @@ impl Agent {
 
     /// Waits until `/readyz` reports success.
     ///
-    /// # Errors If the agent ends, or is not ready in time; the error shows its answer and its last lines.
+    /// # Errors
+    /// If the agent ends, or is not ready in time; the error shows its answer and its last lines.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         loop {
@@ -138,7 +140,8 @@ impl Agent {
 
     /// Status and body of its admin port's answer to a GET.
     ///
-    /// # Errors If its log names no port, or the port does not answer.
+    /// # Errors
+    /// If its log names no port, or the port does not answer.
     pub async fn get(&self, path: &str) -> anyhow::Result<(u16, String)> {
         let address = self.admin.get_or_try_init(|| self.log().find("where it listens", listening)).await?;
         let context =

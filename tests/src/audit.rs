@@ -83,7 +83,8 @@ impl Audit {
 
     /// Returns a mark after all requests until now.
     ///
-    /// # Errors If the server does not answer, or the log is unreadable or not complete in time.
+    /// # Errors
+    /// If the server does not answer, or the log is unreadable or not complete in time.
     pub async fn mark(&self) -> anyhow::Result<Mark> {
         self.settle().await.map(|reader| Mark(reader.writes.len()))
     }

@@ -54,21 +54,24 @@ const CLEANED: [(&str, &str); 1] = [("cleaned", include_str!("conformance/table/
 
 /// Cases for servers beside which kube-controller-manager empties namespaces and collects garbage.
 ///
-/// # Errors If a line is malformed; the error names file and line.
+/// # Errors
+/// If a line is malformed; the error names file and line.
 pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
     read(&CLEANED)
 }
 
 /// Cases for servers that soon drop their history: they compact their store every [`servers::COMPACTION`].
 ///
-/// # Errors If a line is malformed; the error names file and line.
+/// # Errors
+/// If a line is malformed; the error names file and line.
 pub fn forgetful_table() -> anyhow::Result<Vec<Case>> {
     read(&FORGETFUL)
 }
 
 /// The whole table except [`forgetful_table`] and [`cleaned_table`].
 ///
-/// # Errors If a line is malformed; the error names file and line.
+/// # Errors
+/// If a line is malformed; the error names file and line.
 pub fn table() -> anyhow::Result<Vec<Case>> {
     read(&TABLE)
 }

@@ -76,7 +76,8 @@ impl fmt::Debug for ControlPlane {
 impl ControlPlane {
     /// Starts a control plane and waits until it is ready.
     ///
-    /// # Errors If the programs cannot be found or do not start; the error shows their last lines.
+    /// # Errors
+    /// If the programs cannot be found or do not start; the error shows their last lines.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let name = options.name.clone();
         Self::start_unnamed(options).await.with_context(|| format!("cannot start the control plane {name}"))
@@ -121,7 +122,8 @@ impl ControlPlane {
     /// Address and credentials of `user`. A service account, with the user name `system:serviceaccount:<namespace>:<name>`,
     /// gets a token like that of a pod.
     ///
-    /// # Errors If there is no such user.
+    /// # Errors
+    /// If there is no such user.
     pub async fn access(&self, user: &str) -> anyhow::Result<Access> {
         let known = self.access.iter().find(|access| access.user == user);
         if let Some(account) = user.strip_prefix(SERVICE_ACCOUNT) {
@@ -206,7 +208,8 @@ impl ControlPlane {
     /// Applies CRDs, given as YAML, and waits until each can be used. It replaces existing ones, which takes the server a
     /// moment.
     ///
-    /// # Errors If the server rejects one, also because of unknown fields.
+    /// # Errors
+    /// If the server rejects one, also because of unknown fields.
     pub async fn apply_definitions(&self, documents: &[String]) -> anyhow::Result<()> {
         for document in documents {
             let name = self.apply_definition(document).await?;

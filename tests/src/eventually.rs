@@ -64,7 +64,8 @@ impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 
 /// Waits until an object exists and fulfils `condition`.
 ///
-/// # Errors After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
+/// # Errors
+/// After [`EVENTUALLY`], with the object as it was last seen and the last lines of the agents.
 pub async fn object<K: Shown>(
     api: &Api<K>,
     name: &str,

@@ -55,7 +55,8 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 
 /// Runs a test to its end.
 ///
-/// # Panics If it takes longer than [`limits::TEST`]; the message shows its waits.
+/// # Panics
+/// If it takes longer than [`limits::TEST`]; the message shows its waits.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     run_within(limits::TEST, test)
 }

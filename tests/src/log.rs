@@ -43,7 +43,8 @@ impl Log {
 
     /// Result of `find` for the first past or future line for which it returns one.
     ///
-    /// # Errors If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.
+    /// # Errors
+    /// If the log ends, or [`EVENTUALLY`] passes, before such a line. The error shows the last lines.
     pub async fn find<T>(&self, what: &str, mut find: impl FnMut(&str) -> Option<T>) -> anyhow::Result<T> {
         watchdog::waits_for(|| format!("{} to say {what}", self.name));
         let mut seen = 0;

@@ -72,7 +72,8 @@ struct State {
 impl Process {
     /// Starts a process.
     ///
-    /// # Errors If it cannot be started; the error shows the supervisor's message.
+    /// # Errors
+    /// If it cannot be started; the error shows the supervisor's message.
     pub async fn start(spec: Spec) -> anyhow::Result<Self> {
         let mut command = Command::new(binaries::of_harness("fleetnet-supervisor").await?);
         if let Some(scratch) = &spec.scratch {
@@ -143,7 +144,8 @@ impl Process {
 
     /// Waits for its end, and for the end of its log.
     ///
-    /// # Errors If it has not ended within [`PROCESS`]; the error shows its last lines.
+    /// # Errors
+    /// If it has not ended within [`PROCESS`]; the error shows its last lines.
     pub async fn wait(&self) -> anyhow::Result<Ended> {
         watchdog::waits_for(|| format!("{} to end", self.name));
         let mut state = self.state.clone();

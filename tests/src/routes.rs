@@ -42,7 +42,8 @@ impl Routes {
 
     /// Waits until the slices have exactly these addresses.
     ///
-    /// # Errors If that does not happen, or the watch has ended and may have missed something.
+    /// # Errors
+    /// If that does not happen, or the watch has ended and may have missed something.
     pub async fn are(&mut self, addresses: &[&str]) -> anyhow::Result<()> {
         self.are_within(EVENTUALLY, addresses).await
     }
@@ -62,7 +63,8 @@ impl Routes {
 
     /// Checks that there was an address at every moment since the watch began.
     ///
-    /// # Errors If not, if nothing was seen, or if the watch has ended and may have missed something.
+    /// # Errors
+    /// If not, if nothing was seen, or if the watch has ended and may have missed something.
     pub fn never_led_nowhere(&self) -> anyhow::Result<()> {
         let seen = self.complete()?;
         let moment = seen.iter().position(BTreeSet::is_empty);

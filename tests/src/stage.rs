@@ -75,7 +75,8 @@ pub trait Ground: Sized {
 
     /// Stops all agents as an operator does.
     ///
-    /// # Errors If one ends with an error.
+    /// # Errors
+    /// If one ends with an error.
     fn stop_agents(&mut self) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Starts the agent of a place and waits until it is ready.
@@ -84,7 +85,8 @@ pub trait Ground: Sized {
 
     /// Stops the agent of a place as an operator does.
     ///
-    /// # Errors If none runs, or it ends with an error.
+    /// # Errors
+    /// If none runs, or it ends with an error.
     fn stop_agent(&mut self, place: Place) -> impl Future<Output = anyhow::Result<()>>;
 
     /// Metrics of a member's agent, as text.

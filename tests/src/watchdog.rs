@@ -90,7 +90,8 @@ impl Watched {
 
 /// Runs a test within its limit.
 ///
-/// # Panics After the limit, with the waits of the test.
+/// # Panics
+/// After the limit, with the waits of the test.
 pub(crate) async fn watched<T>(limit: Duration, test: impl Future<Output = T>) -> T {
     static GUARD: Once = Once::new();
     GUARD.call_once(guard);

@@ -1,16 +1,16 @@
-//! Changes of objects, from a watch to a view.
+//! Changes of objects, as a watch reports them to an agent's view.
 
 use crate::name::{ObjectName, Uid};
 
-/// Change of one object of a kind, as an agent learns of it.
+/// Change of one object, as an agent learns of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change<O> {
     /// The object exists, and this is its newest known state. It is decodable.
     Applied(O),
-    /// An object of this name exists, but it is undecodable and no state of it is known. Nothing may depend on its absence.
-    /// An `Applied` or `Removed` of the name ends this.
+    /// An object of this name exists, but it is undecodable and no earlier state of it is known. Nothing may depend on its
+    /// absence. An `Applied` or `Removed` of the name ends this.
     ///
-    /// This comes once for each object, and again for each known object in a list that the agent requested.
+    /// Reported once for each such object, and again for each known object in a list that the agent requested.
     Undecodable {
         /// Name of the object.
         name: ObjectName,
@@ -22,38 +22,38 @@ pub enum Change<O> {
         name: ObjectName,
         /// UID of the object. Empty if it was undecodable too.
         uid: Uid,
-        /// How the removal became known.
+        /// Way in which the removal became known.
         how: Removal,
     },
 }
 
-/// How the removal of an object became known.
+/// Way in which the removal of an object became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// The watch reported it, a newer object has its name, or the server confirmed a delete of this agent.
     Deleted,
     /// A complete list, at least as new as the known state, does not contain the object.
     Unlisted,
-    /// A complete list does not contain the object, but is older than what the watch had shown. The server was restored from
-    /// a backup, so nobody deleted the object.
+    /// A complete list does not contain the object, but is older than what the watch had shown: the server was restored from a
+    /// backup. So nobody deleted the object.
     RolledBack,
 }
 
-/// Decoded object: its version and its compact value.
+/// Decoded object with its name, UID and version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed<O> {
     /// Name of the object.
     pub name: ObjectName,
     /// UID of the object.
     pub uid: Uid,
-    /// Resource version as a number (KEP-5504: comparable within one kind of one server).
+    /// resourceVersion as a number (KEP-5504: comparable within one kind of one server).
     pub resource_version: u64,
-    /// Compact value.
+    /// Object in the compact form that the agent's view keeps.
     pub object: O,
 }
 
 impl<O> Observed<O> {
-    /// Converts the compact value.
+    /// Converts the object to another type.
     pub fn map<P>(self, convert: impl FnOnce(O) -> P) -> Observed<P> {
         let Self { name, uid, resource_version, object } = self;
         Observed { name, uid, resource_version, object: convert(object) }
@@ -68,8 +68,8 @@ pub struct Undecodable {
     pub name: ObjectName,
     /// UID of the object.
     pub uid: Uid,
-    /// Resource version of the object.
+    /// resourceVersion of the object.
     pub resource_version: u64,
-    /// Reason, for the log.
+    /// Reason why it does not decode, for the log.
     pub why: String,
 }

@@ -5,24 +5,24 @@ use crate::name::{ObjectName, Uid};
 /// Kubernetes Event (core/v1) about an object, in the cluster of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<S, R = &'static str> {
-    /// Kind of the object. It determines the cluster.
+    /// Kind of the object that the Event is about. It determines the cluster.
     pub source: S,
     /// Name of the object. An Event about an object of a cluster-scoped kind goes to the namespace `default`.
     pub name: ObjectName,
     /// UID of the object.
     pub uid: Uid,
-    /// Type.
+    /// Type of the Event: Normal or Warning.
     pub severity: Severity,
     /// Reporting component, as `source.component` of the Event.
     pub component: &'static str,
     /// Reason; a server gets it in CamelCase.
     pub reason: R,
-    /// Text for people: what happened, why, and what helps.
+    /// Message for people: what happened, why, and what to do.
     pub message: String,
 }
 
 impl<S, R> Event<S, R> {
-    /// Converts the kind and the reason.
+    /// Converts the types of the kind and the reason.
     pub fn map<T, Q>(self, source: impl FnOnce(S) -> T, reason: impl FnOnce(R) -> Q) -> Event<T, Q> {
         let Self { source: kind, name, uid, severity, component, reason: why, message } = self;
         Event { source: source(kind), name, uid, severity, component, reason: reason(why), message }
@@ -32,9 +32,9 @@ impl<S, R> Event<S, R> {
 /// Type of a Kubernetes Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Information.
+    /// Type `Normal`: information.
     Normal,
-    /// Something that a user should look at.
+    /// Type `Warning`: a user must act.
     Warning,
 }
 

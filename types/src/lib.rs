@@ -6,7 +6,7 @@
 //! | [`change`] | changes of objects, from a watch to a view |
 //! | [`time`] | moments on the wall clock of a cluster |
 //! | [`resource`] | addresses of kinds in an API server |
-//! | [`watch`] | state of the view of a kind |
+//! | [`watch`] | how completely a kind is listed |
 //! | [`event`] | Kubernetes Events |
 //!
 //! Invariant: nothing here does I/O, reads a clock, or knows a Kubernetes client.

@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Shared immutable text. The same names are in many indexes and keys, so a copy costs no allocation.
+/// Shared immutable text. The same names are in many indexes and keys, so cloning must not allocate.
 pub type Text = Arc<str>;
 
-/// Namespace and name of an object.
+/// Full name of an object: namespace and name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
     /// Namespace; empty for cluster-scoped kinds.
@@ -36,7 +36,7 @@ impl fmt::Debug for ObjectName {
     }
 }
 
-/// Declares a text with a type of its own. It converts from text and to `&str`, but not to the other ids.
+/// Declares an id: a text with a type of its own. It converts from text and to `&str`, but not to other ids.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -1,8 +1,8 @@
-//! API kind: its names and its URL paths.
+//! Names and URL paths of a kind in the Kubernetes API.
 
 use std::fmt::{self, Display};
 
-/// API kind, by its names.
+/// Kind of the Kubernetes API, with all its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// API group; empty for core/v1.

@@ -1,4 +1,4 @@
-//! Moments on the wall clock of a cluster.
+//! Moments on a cluster's wall clock.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 // no limit: a unit
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// Microseconds since 1970-01-01T00:00:00Z, on the clock of the cluster that the time was read in.
+/// Microseconds since 1970-01-01T00:00:00Z, on the clock of the cluster where the time was read.
 ///
 /// Arithmetic saturates: a nonsensical time in an object must not end an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,19 +22,19 @@ impl Timestamp {
         Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
     }
 
-    /// Returns the time that many microseconds later, or earlier if `micros` is negative.
+    /// Returns the time this many microseconds later, or earlier if `micros` is negative.
     #[must_use]
     pub fn plus_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
     }
 
-    /// Returns the time cut to whole seconds, as Kubernetes' `Time` stores it.
+    /// Returns the time without fractions of a second, as Kubernetes' `Time` stores it.
     #[must_use]
     pub fn whole_seconds(self) -> Self {
         Self(self.0.div_euclid(MICROSECONDS_PER_SECOND) * MICROSECONDS_PER_SECOND)
     }
 
-    /// Returns the time that passed since `earlier`; zero if `earlier` is later.
+    /// Returns the time that has passed since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -57,7 +57,7 @@ impl Sub<Duration> for Timestamp {
     }
 }
 
-/// Returns the microseconds of a duration, at most `i64::MAX`.
+/// Returns a duration in microseconds, at most `i64::MAX`.
 #[must_use]
 pub fn saturating_microseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)

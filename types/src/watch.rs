@@ -1,26 +1,26 @@
-//! State of the view of a kind.
+//! State of a kind's watch: how far an agent may rely on its view of that kind.
 
-/// How far the view of a kind can be trusted. Nothing is removed on a half-filled view.
+/// State of a kind's watch. An agent removes nothing while its view of the kind may be incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchState {
-    /// The first list has not ended: absence from the view proves nothing.
+    /// The first list has not ended: an object's absence from the view proves nothing.
     #[default]
     Incomplete,
-    /// All objects are in the view. Changes since then arrive by watch.
+    /// All objects are in the view. Later changes arrive by watch.
     Complete,
     /// The server does not have this optional kind, or the agent may not read it. Its feature is off.
     Absent,
-    /// The kind was there and vanished. The view is old, and absence from it decides nothing.
+    /// The server served the kind before and no longer does. The view is old, and an object's absence proves nothing.
     Unknown,
-    /// The agent does not want this kind at present. The view is empty, and absence proves nothing.
+    /// The agent does not subscribe to this kind at present. The view is empty, and an object's absence proves nothing.
     Unwatched,
 }
 
 impl WatchState {
-    /// All states, for metrics that show each.
+    /// All states, for a metric that shows each.
     pub const ALL: [Self; 5] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown, Self::Unwatched];
 
-    /// Returns the lower-case name for metrics and logs.
+    /// Returns the state's name in lower case, for metrics and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

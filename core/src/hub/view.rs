@@ -1,6 +1,9 @@
-//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change concerns. ```text
-//! member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  user
-//! namespaces:   ServiceImport          cluster: Namespace ```
+//! View of the hub agent: the exports and claims of all members. Its indexes give the keys that a change concerns.
+//!
+//! ```text
+//!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
+//!  user namespaces:   ServiceImport          cluster: Namespace
+//! ```
 
 mod holders;
 mod members;

@@ -1,9 +1,9 @@
-//! Comparison of objects by what plans read. Other changes need no new plan.
+//! Comparison of two states of an object by the fields that plans read. A change of other fields needs no new plan.
 
 use endpointslice::model::{Endpoint, EndpointSlice, Node, Service};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// True if two states of a Service give the same plans. Plans do not read its status or its version.
+/// True if two states of a Service lead to the same plan. Plans do not read its status or its resourceVersion.
 pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
@@ -42,13 +42,13 @@ impl Fingerprint {
     }
 }
 
-/// True if a plan reads the same from two slices: the same content and the same owner.
+/// True if a plan reads the same from both states of a slice: its content and its owner are the same.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     says_the_same(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// True if a Node changed in what its zone's share depends on. Kubelets report every few seconds, mostly without such
-/// a change.
+/// True if a Node changed in a field that its zone's share of endpoints depends on. Kubelets update Nodes every few seconds,
+/// mostly without such a change.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -1,13 +1,13 @@
-//! [`Controller`]: takes in changes, reports which Services to plan, and plans them.
+//! EndpointSlice controller ([`Controller`]): stores changes of objects, reports which Services to plan, and plans them.
 //!
-//! A *sync* of a Service starts with the first write after a change. It ends when a write fails or a plan finds
-//! nothing left to do. If changes come faster than writes land, it ends with the next sync ([`Syncs`]).
+//! A *sync* of a Service starts with the first write after a change. It ends when a write fails or a plan finds nothing left to
+//! do. If changes come faster than writes finish, it ends with the next sync ([`Syncs`]).
 //!
-//! The result of an own write is planned at once. After a foreign write to a slice, the Service is planned a second
-//! later. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
+//! The result of an own write is planned at once. After a foreign write to a slice, the Service is planned a second later. So
+//! two controllers that undo each other's writes cost one write a second, and do not overload the server.
 //!
-//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`Hands`]). Each
-//! time it starts to serve, it needs a list of every input ([`Controller::reading`]).
+//! While inactive, the controller plans nothing and caches only what tells own from foreign writes ([`Hands`]). Each time it
+//! starts to serve, it needs a list of every input ([`Controller::reading`]).
 
 mod events;
 mod progress;
@@ -34,10 +34,10 @@ use std::time::Duration;
 use syncs::{Opened, Syncs};
 use tracing::trace;
 
-/// Timing of plans.
+/// Delays between changes of pods and the writes that publish them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Time for which changes of pods are gathered, counted from the first.
+    /// Time for which changes of pods are gathered before a plan, counted from the first change.
     pub batch_period: Duration,
     /// Minimum time between writes of one Service that publish changes of pods. In a rollout, pods change every few
     /// milliseconds, so each write carries several changes. A single change does not wait.
@@ -45,7 +45,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Timing with the usual pace.
+    /// Returns a timing with this batch period and the usual pace.
     #[must_use]
     pub const fn with_batch_period(batch_period: Duration) -> Self {
         Self { batch_period, pace: SLICES_PACE }
@@ -59,23 +59,23 @@ impl Timing {
 /// Result of a plan for a Service.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// Writes that may run at once.
+    /// Writes of one phase, which may run at once.
     pub writes: Vec<SliceWrite>,
-    /// Events to emit for the Service.
+    /// Kubernetes Events to emit for the Service.
     pub events: Vec<ServiceEvent>,
-    /// Time to plan it again.
+    /// Time to plan the Service again even without a change.
     pub again: Option<Timestamp>,
-    /// What [`Controller::planned`] records. `None` if the Service is not planned now.
+    /// Change of the controller's state, to apply with [`Controller::planned`]. `None` if the Service is not planned now.
     pub effect: Option<Box<Effect>>,
 }
 
-/// What a plan of a Service changes in the controller.
+/// Change that a plan of a Service makes to the controller's state.
 #[derive(Debug)]
 pub struct Effect {
     proposal: Proposal,
     hints: ServiceHints,
     held_back: BTreeSet<Text>,
-    /// Slices that the plan writes.
+    /// Names of the slices that the plan writes, with the operation.
     written: Vec<(Text, Operation)>,
 }
 
@@ -84,9 +84,9 @@ pub struct Controller {
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
-    /// Number of times that it has started to serve.
+    /// Number of times that the controller has started to serve.
     begun: u64,
-    /// Inputs that were listed since it last started to serve.
+    /// Inputs (kinds) that were listed since the controller last started to serve.
     told: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
@@ -100,7 +100,7 @@ impl Controller {
     /// `source.component` of the Events: kube-controller-manager's, because people filter by it.
     pub const COMPONENT: &'static str = "endpoint-slice-controller";
 
-    /// Creates a controller that has an empty cache and does not serve.
+    /// Returns a controller that has an empty cache and does not serve.
     #[must_use]
     pub fn new(config: Config, timing: Timing, metrics: Option<Metrics>) -> Self {
         let config = Arc::new(config);
@@ -118,7 +118,7 @@ impl Controller {
         }
     }
 
-    /// True if this input is watched. Pods and Nodes are watched only while it serves.
+    /// True if the controller needs a watch of this input. Pods and Nodes are watched only while it serves.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         match input {
@@ -127,14 +127,13 @@ impl Controller {
         }
     }
 
-    /// Relist epoch of an input: it grows when the input must be listed again, because the cache is empty while it
-    /// does not serve.
+    /// Relist epoch of an input. Grows when the controller starts to serve, because its cache was empty until then.
     #[must_use]
     pub const fn reading(&self, _every: Input) -> u64 {
         self.begun
     }
 
-    /// Starts or stops serving. A stop writes nothing: slices stay for the controller that serves next.
+    /// Starts or stops serving. Stopping writes nothing: slices stay for the controller that serves next.
     pub fn set_serving(&mut self, is_serving: bool) {
         if self.is_serving == is_serving {
             return;
@@ -150,13 +149,13 @@ impl Controller {
         }
     }
 
-    /// True if it serves and all inputs are complete.
+    /// True if the controller serves and has listed all inputs.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_serving && Input::ALL.iter().all(|input| self.told.contains(input) && self.is_known(*input))
     }
 
-    /// True if plans may use this input. Nodes stay usable after their watch is lost: pod state matters more than
+    /// True if plans may use this input. Nodes stay usable after their watch is lost: the state of pods matters more than
     /// zones, and a pod on an unknown Node is not published.
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
@@ -166,7 +165,7 @@ impl Controller {
         }
     }
 
-    /// Notes that an input was listed completely since it started to serve. Pushes the Services to plan.
+    /// Records that an input was listed completely since the controller started to serve. Pushes the Services to plan.
     pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         if self.is_serving {
@@ -175,7 +174,7 @@ impl Controller {
         self.after_news_of_inputs(was_ready, dirty);
     }
 
-    /// Notes a new watch state of an input. Pushes the Services to plan.
+    /// Records the new watch state of an input. Pushes the Services to plan.
     pub fn watch_state(&mut self, input: Input, state: WatchState, dirty: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
@@ -189,7 +188,7 @@ impl Controller {
         }
     }
 
-    /// Applies a new or changed object. Pushes the Services to plan.
+    /// Stores a new or changed object. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         match object {
             Object::EndpointSlice(slice) => self.apply_slice(slice, at, dirty),
@@ -242,7 +241,7 @@ impl Controller {
         }
     }
 
-    /// Notes an undecodable object of which nothing is cached. Pushes the Services to plan.
+    /// Records an undecodable object of which no earlier state is cached. Pushes the Services to plan.
     pub fn unreadable(
         &mut self,
         input: Input,
@@ -255,7 +254,7 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // A pod that is new after startup has no endpoints to keep: slices that show its name show an earlier pod.
+            // A pod that first appears after startup has no endpoints to keep: slices with its name show an earlier pod.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -272,7 +271,7 @@ impl Controller {
         self.foreign_change.take()
     }
 
-    /// Returns what to do for a Service.
+    /// Returns the writes and Events that a Service needs now.
     #[must_use]
     pub fn plan(&self, key: &ObjectName, now: Timestamp) -> Planned {
         if !self.is_ready() {
@@ -299,7 +298,7 @@ impl Controller {
         Planned { writes, events, again: None, effect: Some(Box::new(effect)) }
     }
 
-    /// Records a plan, right after it was made.
+    /// Applies the state change of a plan, right after the plan was made.
     pub fn planned(&mut self, key: &ObjectName, effect: Effect, now: Timestamp) {
         let Effect { proposal, hints, held_back, written } = effect;
         self.view.planned(&key.namespace, &key.name, &proposal, hints);
@@ -321,21 +320,21 @@ impl Controller {
         progress.syncs.plan(plan, now);
     }
 
-    /// Counts a write that succeeded.
+    /// Counts a write to a slice that succeeded.
     pub fn written(&self, operation: Operation) {
         if let Some(metrics) = &self.metrics {
             metrics.changed(operation);
         }
     }
 
-    /// Notes a write that failed. Called for each try, after [`Controller::write_ended`].
+    /// Records a failed write for this Service. Called for each attempt, after [`Controller::write_ended`].
     pub fn not_done(&mut self, key: &ObjectName, at: Timestamp) {
         if let Some(begun) = self.progress.get_mut(key).and_then(|progress| progress.syncs.fails()) {
             self.synced(key, SyncResult::Error, at.since(begun.at));
         }
     }
 
-    /// Returns the Event for the first in a row of writes that were rejected or failed otherwise.
+    /// Returns the Event about a write that was rejected or failed. Called for the first failure of a streak.
     pub fn refused(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
@@ -349,7 +348,7 @@ impl Controller {
         Some(failed_to_update(key, &service.metadata.uid, &message))
     }
 
-    /// Ends the sync of a Service that has nothing left to do, except pods that wait for their Node.
+    /// Ends the sync of a Service that has nothing left to write. Pods whose Node is unknown still count as an error.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
@@ -366,7 +365,7 @@ impl Controller {
         self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// Notes that a write is sent. It may start a sync.
+    /// Records that a write to a slice is sent, which may start a sync of the Service.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
         let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
@@ -382,7 +381,7 @@ impl Controller {
         trace!(service = %key, "a sync begins");
     }
 
-    /// Counts a plan of a Service whose writes are all done.
+    /// Counts a plan of a Service whose writes have all succeeded.
     fn completed(&self, key: &ObjectName, plan: &SlicePlan) {
         if let (Some(metrics), Some(known)) = (&self.metrics, self.view.service(&key.namespace, &key.name)) {
             metrics.completed(known.state.service(), &plan.families);
@@ -405,7 +404,7 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), dirty);
     }
 
-    /// Ignores changes while not ready: there is nothing to plan then.
+    /// While the controller is not ready it plans nothing, so changes are ignored: it lists everything when it starts to serve.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, dirty: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;
@@ -426,7 +425,7 @@ fn object_name(namespace: &str, name: &str) -> ObjectName {
     ObjectName::new(namespace, name)
 }
 
-/// Number of cached objects of each kind.
+/// Number of cached objects of each kind, for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
@@ -434,9 +433,9 @@ pub(super) struct Held {
     pub(super) slices: usize,
     pub(super) pods: usize,
     pub(super) nodes: usize,
-    /// Slices whose generation is remembered.
+    /// Number of slices whose generation is remembered.
     pub(super) seen: usize,
-    /// Services with a state of progress.
+    /// Number of Services with a recorded progress.
     pub(super) in_progress: usize,
 }
 

@@ -1,23 +1,23 @@
-//! [`Due`]: time at which a touched Service is planned.
+//! Time at which a Service with a change is planned: [`Due`].
 
 use fleetnet_types::Timestamp;
 use std::time::Duration;
 
-/// Earliest time that was asked for.
+/// Earliest time at which a plan was requested.
 ///
-/// A later request never postpones it: a batch period counts from its first change, and an immediate request does not
-/// wait for a batch.
+/// A later request never postpones it: a batch period counts from its first change, and an immediate request does not wait for
+/// a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due(Option<Timestamp>);
 
 impl Due {
-    /// Asks for a plan at that time or before.
+    /// Requests a plan at this time or before.
     pub(super) fn by(&mut self, at: Timestamp) {
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 
-    /// Returns the time to wait for, or `None` if the plan is due. A wait of more than `longest` was set before the
-    /// clock went back, so it is ignored.
+    /// Returns the time to wait for, or `None` if the plan is due. Ignores a wait of more than `longest`: it was set before the
+    /// clock was set back.
     pub(super) fn waits_until(self, now: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }
@@ -26,7 +26,7 @@ impl Due {
         self.0.is_some()
     }
 
-    /// Clears the request, because a plan covers everything so far.
+    /// Clears the request, because a plan that covers all changes so far was made.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }

@@ -42,7 +42,7 @@ pub struct EndpointFlags {
     pub batch_period: Duration,
 }
 
-/// [`Mode`] as it is written.
+/// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeFlag {
     /// While kube-controller-manager does not.
@@ -54,7 +54,7 @@ pub enum ModeFlag {
 }
 
 impl EndpointFlags {
-    /// Checks the flags. Returns `None` if the controller never serves.
+    /// Checks the flags. Returns `None` if the EndpointSlice controller is off.
     ///
     /// # Errors
     /// Names the first flag that is out of range.
@@ -81,7 +81,7 @@ impl EndpointFlags {
     }
 }
 
-/// Checks a range, with kube-controller-manager's error message.
+/// Checks that a flag's number is in its range, with kube-controller-manager's error message.
 fn within(flag: &str, number: usize, range: &RangeInclusive<usize>) -> Result<(), UsageError> {
     let (bound, wrong) = match number {
         _ if range.contains(&number) => return Ok(()),

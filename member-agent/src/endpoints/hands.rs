@@ -1,12 +1,11 @@
-//! [`Hands`]: tells own writes to this manager's slices from foreign ones.
+//! Tells this agent's own writes to its slices from foreign ones ([`Hands`]).
 //!
-//! A change is our own if the server returned its resourceVersion in the answer to one of our writes. Its content may
-//! differ from the request, because webhooks change it. The watch may be faster than the answer, so a change seen
-//! during a write is judged when that write ends. Only a write of unknown outcome is recognized by its content
-//! ([`Lost`]).
+//! A change is our own if the server returned its resourceVersion in the answer to one of our writes. Its content may differ
+//! from the request, because webhooks change it. The watch may be faster than the answer, so a change seen during a write is
+//! judged when that write ends. Only a write of unknown outcome is recognized by its content ([`Lost`]).
 //!
-//! This runs also while the controller does not serve, because foreign writes then show who makes the slices. For that
-//! it keeps only the generation of each slice. The API server raises the generation with each change of the content.
+//! This runs also while the controller does not serve, because foreign writes then show which controller makes the slices. For
+//! that it keeps only the generation of each slice. The API server raises the generation with each change of the content.
 
 use super::alike::Fingerprint;
 use super::lost::Lost;
@@ -19,49 +18,49 @@ use fleetnet_runtime::{Verb, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Write origins of this manager's slices.
+/// Record from which own and foreign writes to this manager's slices are told apart.
 #[derive(Debug)]
 pub(super) struct Hands {
     manager: Text,
-    /// Last seen generation of each slice of this manager.
+    /// Last seen generation of each slice that carries this manager's name.
     generations: BTreeMap<ObjectName, i64>,
-    /// Own writes by slice, at most one for each.
+    /// Own writes in flight, at most one for each slice.
     underway: BTreeMap<ObjectName, Underway>,
     lost: Lost,
 }
 
-/// Write to a slice.
+/// Own write to a slice that is in flight.
 #[derive(Debug, Default)]
 struct Underway {
     is_delete: bool,
     seen: Vec<Seen>,
 }
 
-/// State of a slice that was seen while a write to it was under way.
+/// State of a slice that a watch showed while a write to it was in flight.
 #[derive(Debug)]
 struct Seen {
     version: u64,
     at: Timestamp,
     content: Fingerprint,
     is_terminating: bool,
-    /// Services that the change touches.
+    /// Services that the changed slice belongs to.
     touched: Touched,
 }
 
-/// Origin of the state of a slice.
+/// Writer of the present state of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hand {
-    /// No write to its content, or another manager's slice.
+    /// No write to its content was made, or the slice belongs to another manager.
     Nobodys,
-    /// Own write.
+    /// This process wrote it.
     Ours,
-    /// Foreign write.
+    /// Another writer wrote it.
     Anothers,
-    /// Unknown until the write that is under way ends.
+    /// Not known until the write in flight ends.
     NotKnownYet,
 }
 
-/// Verdict on a change that was seen while a write was under way.
+/// Verdict on a change that was seen while a write was in flight: own or foreign.
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) is_ours: bool,
@@ -71,18 +70,18 @@ pub(super) struct Judged {
 }
 
 impl Hands {
-    /// Creates the record for the slices of this manager.
+    /// Returns an empty record for the slices of this manager.
     pub(super) fn new(manager: Text) -> Self {
         Self { manager, generations: BTreeMap::new(), underway: BTreeMap::new(), lost: Lost::default() }
     }
 
-    /// Notes that a write to a slice is sent.
+    /// Records that a write to a slice is sent.
     pub(super) fn begin(&mut self, slice: &ObjectName, operation: Operation) {
         let is_delete = operation == Operation::Delete;
         self.underway.insert(slice.clone(), Underway { is_delete, seen: Vec::new() });
     }
 
-    /// Notes the end of a write and judges the changes that were seen meanwhile.
+    /// Records the end of a write, and judges the changes that the watch showed meanwhile.
     pub(super) fn end(&mut self, slice: &ObjectName, verb: &Verb, end: WriteEnd, at: Timestamp) -> Vec<Judged> {
         if end == WriteEnd::Unknown {
             self.lost.note(slice, writes::asked(verb).map(|asked| Fingerprint::of(&asked)), at);
@@ -97,7 +96,7 @@ impl Hands {
         seen.into_iter().map(judge).collect()
     }
 
-    /// Returns the origin of a slice's state. `touched` is kept until the write that is under way ends.
+    /// Returns the writer of a slice's new state. If only the end of a write in flight can tell, keeps `touched` until then.
     pub(super) fn sees(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> Hand {
         let metadata = &slice.metadata;
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);
@@ -121,7 +120,7 @@ impl Hands {
         if self.lost.has(&name) && self.lost.sees(&name, content(), at) { Hand::Ours } else { Hand::Anothers }
     }
 
-    /// Notes that a slice is gone. True if our own write deleted it.
+    /// Records that a slice is gone. True if our own write deleted it.
     pub(super) fn sees_gone(&mut self, name: &ObjectName, at: Timestamp) -> bool {
         self.generations.remove(name);
         self.underway.get(name).is_some_and(|underway| underway.is_delete) || self.lost.sees(name, None, at)

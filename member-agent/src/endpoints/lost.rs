@@ -1,18 +1,18 @@
-//! [`Lost`]: contents of writes whose outcome is unknown.
+//! Contents of own writes whose outcome is unknown ([`Lost`]).
 //!
-//! Neither the write nor the read after it was answered. If the server carried the write out, a watch or a list shows
-//! its content later. That content then identifies the change as our own.
+//! Neither the write nor the GET after it was answered. If the server executed the write, a watch or a list shows its content
+//! later. That content then identifies the change as our own.
 
 use super::alike::Fingerprint;
 use crate::limits::{LOST_WRITE_AGE, LOST_WRITES_PER_SLICE};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::BTreeMap;
 
-/// Writes that may have been carried out and were not seen yet.
+/// Own writes that may have been executed and were not seen yet, by slice.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     writes: BTreeMap<ObjectName, Vec<Write>>,
-    /// Time of the last removal of old writes.
+    /// Time at which old writes were last removed.
     tidied: Timestamp,
 }
 
@@ -22,11 +22,11 @@ struct Write {
     content: Content,
 }
 
-/// Content that a write asked for; `None` for a delete.
+/// Fingerprint of the content that a write asked for; `None` for a delete.
 pub(super) type Content = Option<Fingerprint>;
 
 impl Lost {
-    /// Notes a write of unknown outcome.
+    /// Records an own write of unknown outcome.
     pub(super) fn note(&mut self, slice: &ObjectName, content: Content, at: Timestamp) {
         self.tidy(at);
         let writes = self.writes.entry(slice.clone()).or_default();
@@ -41,7 +41,7 @@ impl Lost {
         self.writes.contains_key(slice)
     }
 
-    /// Compares a seen state with the lost writes. True if one of them asked for it; that write and those before it
+    /// Compares a slice's new state with the recorded writes. True if one of them asked for it; that write and those before it
     /// are then forgotten.
     pub(super) fn sees(&mut self, slice: &ObjectName, content: Content, at: Timestamp) -> bool {
         let Some(writes) = self.writes.get_mut(slice) else { return false };
@@ -66,7 +66,8 @@ impl Lost {
     }
 }
 
-/// True if a write is recent. A time far in the future was noted before the clock went back, so its age is unknown.
+/// True if a write is recent. A time far in the future dates from before the clock was set back, so the age of that write is
+/// unknown.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= LOST_WRITE_AGE && at.since(now) <= LOST_WRITE_AGE
 }

@@ -1,8 +1,8 @@
 //! Names of new slices.
 //!
-//! A name is a function of known data, so a second try meets the slice of the first. With `generateName`, a create
-//! whose answer was lost could not be found, and a second try would make another slice. The names look like those of
-//! the API server.
+//! A name is a function of known data, so a second create after a lost answer meets the slice of the first. With
+//! `generateName`, the agent could not find that slice, and would make another one. The names look like those of the API
+//! server.
 
 use crate::limits::{NAME_PREFIX_CHARS_MAX, NAME_SUFFIX_CHARS};
 use endpointslice::Text;
@@ -10,11 +10,11 @@ use fnv::FnvHasher;
 use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 
-/// Characters of the API server's suffixes. Without vowels they form no words.
+/// Characters of the API server's random suffixes: without vowels, so that they form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns names that start with `beginning` and are not taken, without repeats and always in the same order. `seed`
-/// is the purpose of the slices: another purpose gives other names.
+/// Returns names that start with `beginning` and are not taken, without repeats and always in the same order. `seed` is the
+/// purpose of the slice: another purpose gives other names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
     let mut given: BTreeSet<Text> = BTreeSet::new();
@@ -22,7 +22,7 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && given.insert(name.clone()))
 }
 
-/// FNV-1a, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. A name must stay the same in later versions.
+/// FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a repeat. Later versions must give the same names.
 fn hash(seed: &str, attempt: u64) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(seed.as_bytes());

@@ -1,4 +1,4 @@
-//! [`Serving`]: the controller together with the decision if it serves.
+//! EndpointSlice controller together with the decision whether it serves: [`Serving`].
 
 use super::controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
 use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
@@ -16,20 +16,20 @@ use tracing::{info, warn};
 /// Settings of the EndpointSlice controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Mode of serving. The agent leaves the controller out if it is [`Mode::Off`].
+    /// Mode of serving (auto, on or off). With [`Mode::Off`] the agent has no controller.
     pub mode: Mode,
     /// Time without activity of another controller before this one serves, in [`Mode::Auto`].
     pub takeover_after: Duration,
-    /// Name of the manager, size of slices and other rules.
+    /// Name of the manager, size of slices and other rules of the `endpointslice` library.
     pub config: Config,
-    /// Time at which Services are planned.
+    /// Delays between changes of pods and writes.
     pub timing: Timing,
-    /// Limit of writes under way at once.
+    /// Limit of writes in flight at once.
     pub concurrent_syncs: usize,
 }
 
 impl Settings {
-    /// Settings with the defaults of the flags.
+    /// Returns settings with this mode and the defaults of the flags.
     #[must_use]
     pub fn with_mode(mode: Mode) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// Decision to serve or not, and the observations that are left after it.
+/// Decision whether to serve, and the observations that remain after it.
 #[derive(Clone, Debug)]
 pub struct Decided {
     takeover: Takeover,
@@ -50,7 +50,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Time to decide again.
+    /// Returns the time to decide again.
     #[must_use]
     pub const fn again(&self) -> Option<Timestamp> {
         self.decision.again
@@ -63,15 +63,15 @@ pub struct Serving {
     takeover: Takeover,
     decision: Option<Decision>,
     concurrent_syncs: usize,
-    /// True once this replica leads. Before that, foreign writes to slices may be the leader's.
+    /// True once this replica leads. Before that, the leading replica may have made the foreign writes that it sees.
     leads: bool,
-    /// True if something was seen that may change the decision.
+    /// True if something was observed that may change the decision.
     has_news: bool,
     is_serving: IntGauge,
 }
 
 impl Serving {
-    /// Creates a controller with an empty view.
+    /// Returns a controller with an empty view.
     ///
     /// # Errors
     /// If the registry has its metrics already.
@@ -93,63 +93,63 @@ impl Serving {
         })
     }
 
-    /// True if this input is watched.
+    /// True if the controller needs a watch of this input.
     #[must_use]
     pub fn wants(&self, input: Input) -> bool {
         self.controller.wants(input)
     }
 
-    /// Relist epoch of an input: it grows when the input must be listed again.
+    /// Relist epoch of an input. Grows when the input must be listed again.
     #[must_use]
     pub const fn reading(&self, input: Input) -> u64 {
         self.controller.reading(input)
     }
 
-    /// Notes that an input was listed again. Pushes the Services to plan.
+    /// Records that an input was listed again. Pushes the Services to plan.
     pub fn read_anew(&mut self, input: Input, dirty: &mut Vec<ObjectName>) {
         self.controller.read_anew(input, dirty);
     }
 
-    /// True if kube-controller-manager's Lease is watched.
+    /// True if the agent needs a watch of kube-controller-manager's Lease.
     #[must_use]
     pub const fn wants_lease(&self) -> bool {
         self.takeover.wants_lease()
     }
 
-    /// Limit of writes under way at once.
+    /// Limit of writes in flight at once.
     #[must_use]
     pub const fn concurrent_syncs(&self) -> usize {
         self.concurrent_syncs
     }
 
-    /// True if something since the last call may change the decision.
+    /// True if something was observed since the last call that may change the decision.
     pub fn has_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// Notes that this replica leads: its plans are carried out from now on.
+    /// Records that this replica leads: its plans are carried out from now on.
     pub fn leads(&mut self, at: Timestamp) {
         self.leads = true;
         self.takeover.leads(at);
     }
 
-    /// Corrects stored times after the wall clock was set by so many microseconds.
+    /// Moves stored times by a step of the wall clock, in microseconds.
     pub fn clock_set(&mut self, microseconds: i64) {
         self.takeover.clock_set(microseconds);
     }
 
-    /// Applies a new or changed object. Pushes the Services to plan.
+    /// Stores a new or changed object. Pushes the Services to plan.
     pub fn apply(&mut self, object: Object, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.apply(object, at, dirty);
         self.look_for_signs();
     }
 
-    /// Notes that a write for a Service is sent.
+    /// Records that a write for a Service is sent.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.controller.write_begun(service, slice, receipt);
     }
 
-    /// Notes the end of a write. Pushes the Services to plan.
+    /// Records the end of a write. Pushes the Services to plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.write_ended(write, at, dirty);
         self.look_for_signs();
@@ -167,7 +167,7 @@ impl Serving {
         self.controller.remove(input, namespace, name, at, dirty);
     }
 
-    /// Notes an undecodable object. Pushes the Services to plan.
+    /// Records an undecodable object. Pushes the Services to plan.
     pub fn unreadable(
         &mut self,
         input: Input,
@@ -179,7 +179,7 @@ impl Serving {
         self.controller.unreadable(input, namespace, name, at, dirty);
     }
 
-    /// Notes a new watch state of an input. Pushes the Services to plan.
+    /// Records the new watch state of an input. Pushes the Services to plan.
     pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         self.controller.watch_state(input, state, dirty);
         if input == Input::EndpointSlice {
@@ -195,25 +195,25 @@ impl Serving {
         }
     }
 
-    /// Notes a new watch state of kube-controller-manager's Lease.
+    /// Records the new watch state of kube-controller-manager's Lease.
     pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
         self.takeover.lease_view(state, at);
         self.has_news = true;
     }
 
-    /// Notes the state of kube-controller-manager's Lease.
+    /// Records the present content of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
         self.takeover.lease_seen(lease, at);
         self.has_news = true;
     }
 
-    /// Notes that the Lease was deleted.
+    /// Records that kube-controller-manager's Lease was deleted.
     pub fn lease_gone(&mut self, at: Timestamp) {
         self.takeover.lease_gone(at);
         self.has_news = true;
     }
 
-    /// Decides if this agent serves. A replica that does not lead caches nothing for the controller; it lists everything
+    /// Decides whether this agent serves. A replica that does not lead caches nothing for the controller; it lists everything
     /// when it leads.
     #[must_use]
     pub fn decide(&self, now: Timestamp) -> Decided {
@@ -225,7 +225,7 @@ impl Serving {
         Decided { takeover, decision }
     }
 
-    /// Starts or stops serving, as decided.
+    /// Applies a decision: starts or stops serving.
     pub fn decided(&mut self, decided: Decided) {
         let Decided { takeover, decision } = decided;
         self.takeover = takeover;
@@ -237,28 +237,28 @@ impl Serving {
         self.controller.set_serving(decision.serves);
     }
 
-    /// Returns what to do for a Service.
+    /// Returns the writes and Events that a Service needs now.
     #[must_use]
     pub fn plan(&self, service: &ObjectName, now: Timestamp) -> Planned {
         self.controller.plan(service, now)
     }
 
-    /// Records a plan of a Service.
+    /// Applies the state change of a Service's plan.
     pub fn planned(&mut self, service: &ObjectName, effect: Effect, now: Timestamp) {
         self.controller.planned(service, effect, now);
     }
 
-    /// Counts a write that succeeded.
+    /// Counts a write to a slice that succeeded.
     pub fn written(&self, operation: Operation) {
         self.controller.written(operation);
     }
 
-    /// Notes a write that failed. Called for each try.
+    /// Records a failed write for a Service. Called for each attempt.
     pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
         self.controller.not_done(service, at);
     }
 
-    /// Returns the Event for a write that was rejected or failed otherwise.
+    /// Returns the Event about a write that was rejected or failed.
     #[must_use]
     pub fn refused(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         self.controller.refused(service, verb, slice, why)
@@ -290,7 +290,7 @@ mod tests {
 
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-    /// A controller with complete watches that would serve, because no other is active.
+    /// Returns a controller with complete watches that would serve, because no other controller is active.
     fn serving() -> Serving {
         let settings = Settings::with_mode(Mode::Auto);
         let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
@@ -306,7 +306,7 @@ mod tests {
         serving
     }
 
-    /// Decides, starts or stops serving, and returns when to decide again.
+    /// Decides and applies the decision. Returns when to decide again.
     fn decide(serving: &mut Serving, now: Timestamp) -> Option<Timestamp> {
         let decided = serving.decide(now);
         let again = decided.again();

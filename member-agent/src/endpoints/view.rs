@@ -1,8 +1,7 @@
-//! [`View`]: objects that the controller has cached, and the Services that a change touches.
+//! Objects that the EndpointSlice controller has cached, and the Services that a change requeues: [`View`].
 //!
-//! An index of selectors leads from a pod to its Services, and another index from a Node to its pods. So the cost of
-//! an event depends only on the objects that it affects. Each Service has the library's incremental state, which plans
-//! from the changes.
+//! An index of selectors leads from a pod to its Services, and another index from a Node to its pods. So the cost of an event
+//! depends only on the objects that it affects. Each Service has the library's incremental state, which plans from the changes.
 
 mod planning;
 mod unreadable;
@@ -23,41 +22,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::{debug, warn};
 
-/// Kind that the controller watches.
+/// Kind of object that the controller watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Input {
-    /// Services.
     Service,
-    /// Pods.
     Pod,
-    /// Nodes.
     Node,
-    /// EndpointSlices.
     EndpointSlice,
 }
 
 impl Input {
-    /// All inputs. No Service is planned before each of them is complete.
+    /// All kinds that the controller needs. It plans no Service before each of them is completely listed.
     pub const ALL: [Self; 4] = [Self::Service, Self::Pod, Self::Node, Self::EndpointSlice];
 }
 
-/// Object of an input.
+/// Object of a kind that the controller watches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// A Service.
     Service(Service),
-    /// A pod.
     Pod(Pod),
-    /// A Node.
     Node(Node),
-    /// Slice of any manager.
+    /// Slice, also one of another manager.
     EndpointSlice(EndpointSlice),
 }
 
-/// Services, by namespace and name.
+/// Services that a change requeues, by namespace and name.
 pub(super) type Touched = BTreeSet<(Text, Text)>;
 
-/// Cached objects.
+/// Objects that the EndpointSlice controller has cached.
 #[derive(Debug)]
 pub(super) struct View {
     config: Arc<Config>,
@@ -65,12 +57,12 @@ pub(super) struct View {
     zones: NodeZones,
     /// Nodes that exist but are undecodable.
     unreadable_nodes: BTreeSet<Text>,
-    /// Pods on each Node, as namespace and name.
+    /// From each Node to its pods, as namespace and name.
     pods_on: BTreeMap<Text, BTreeSet<(Text, Text)>>,
     namespaces: BTreeMap<Text, Namespace>,
     hints: ServiceHints,
     times: TriggerTimes,
-    /// Changes that a write to the slice is publishing.
+    /// From each slice with a write in flight to the changes that the write publishes.
     sent: BTreeMap<ObjectName, Sent>,
 }
 
@@ -79,22 +71,22 @@ struct Namespace {
     selectors: SelectorIndex,
     services: BTreeMap<Text, Known>,
     pods: BTreeMap<Text, Pod>,
-    /// Pods that exist but are undecodable.
+    /// Pods of this namespace that exist but are undecodable.
     unreadable_pods: BTreeSet<Text>,
-    /// Slices of this manager. A slice of another manager is `None`: only its name matters.
+    /// Slices of this namespace. A slice of another manager is `None`: only its name matters, because it is taken.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
-    /// Slices of this manager, by Service.
+    /// From each Service of this namespace to its slices of this manager.
     slices_of: BTreeMap<Text, BTreeSet<Text>>,
 }
 
-/// Service with the state that its slices are planned from.
+/// Service, with the state from which its slices are planned.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
-    /// Undecodable pods whose endpoints stay as the slices have them.
+    /// Undecodable pods of the Service, whose endpoints stay as the slices show them.
     kept: BTreeSet<Text>,
-    /// True once the trigger times of its pods are recorded.
+    /// True once the trigger times of the Service's pods are recorded.
     is_timed: bool,
 }
 
@@ -125,18 +117,18 @@ impl View {
         self.namespaces.iter().flat_map(|(namespace, held)| held.services.keys().map(move |name| (namespace, name)))
     }
 
-    /// True if a slice of this name exists, of any manager.
+    /// True if a slice with this name exists, of any manager.
     pub(super) fn has_slice(&self, namespace: &str, name: &str) -> bool {
         self.namespaces.get(namespace).is_some_and(|held| held.slices.contains_key(name))
     }
 
-    /// True if this is a slice of an address type that the Service does not have.
+    /// True if this slice has an address type that the Service does not have.
     pub(super) fn is_unsupported(&self, service: &Service, slice: &str) -> bool {
         let held = self.namespaces.get(&*service.metadata.namespace).and_then(|held| held.slices.get(slice)?.as_ref());
         held.is_some_and(|slice| families(service).iter().all(|family| family.address_type() != slice.address_type))
     }
 
-    /// Applies a Service. True if it is new or changed in a field that plans read.
+    /// Stores a Service. True if it is new or changed in a field that plans read.
     pub(super) fn set_service(&mut self, service: Service) -> bool {
         let (space, name) = (service.metadata.namespace.clone(), service.metadata.name.clone());
         let held = self.namespaces.entry(space).or_default();
@@ -181,7 +173,7 @@ impl View {
         self.tidy(namespace);
     }
 
-    /// Applies a new or changed pod. Returns the Services to plan.
+    /// Stores a new or changed pod. Returns the Services to plan.
     pub(super) fn set_pod(&mut self, pod: Pod) -> Touched {
         let (space, name) = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
         let held = self.namespaces.entry(space.clone()).or_default();
@@ -235,8 +227,8 @@ impl View {
         services.into_iter().map(|service| (space.clone(), service)).collect()
     }
 
-    /// Applies a new or changed Node. Returns the Services whose endpoints it affects. With `with_hints` it adds those
-    /// whose hints it affects. Before all inputs are complete there are no hints.
+    /// Stores a new or changed Node. Returns the Services whose endpoints it affects. `with_hints` adds those whose hints it
+    /// affects: before all kinds are listed there are no hints.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
         self.unreadable_nodes.remove(&*name);
@@ -269,7 +261,7 @@ impl View {
         touched
     }
 
-    /// Computes the shares of the zones again and returns the Services whose hints are affected.
+    /// Computes each zone's share of endpoints again. Returns the Services whose hints change.
     pub(super) fn share_anew(&mut self) -> Touched {
         let services = self.hints.set_nodes(self.nodes.values());
         let services = services.into_iter().map(|ServiceName { namespace, name }| (namespace, name));
@@ -280,8 +272,7 @@ impl View {
             .collect()
     }
 
-    /// Applies a new or changed slice. If its content changed, returns the Services that it belongs to now and did
-    /// before.
+    /// Stores a new or changed slice. If its content changed, returns the Services that it belongs to now and did before.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
@@ -313,7 +304,7 @@ impl View {
         touched
     }
 
-    /// Notes that the name of an undecodable slice is taken.
+    /// Records that an undecodable slice has this name, so that no new slice gets it.
     pub(super) fn note_slice(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().slices.entry(name.into()).or_default();
     }
@@ -331,7 +322,7 @@ impl View {
         touched
     }
 
-    /// Number of Services, slices, pods and Nodes.
+    /// Returns the numbers of cached Services, slices, pods and Nodes.
     #[cfg(test)]
     pub(super) fn held(&self) -> [usize; 4] {
         let sum = |count: fn(&Namespace) -> usize| self.namespaces.values().map(count).sum();
@@ -398,7 +389,7 @@ fn service_of(slice: &EndpointSlice) -> Option<Text> {
     }
 }
 
-/// Warns if the label of a slice names another Service than before. Both Services are planned.
+/// Warns if a slice's label names another Service than before. Both Services are planned.
 fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     let service = |slice: &EndpointSlice| slice.metadata.labels.get(LABEL_SERVICE_NAME).cloned().unwrap_or_default();
     let (before, after) = (service(old), service(new));
@@ -408,7 +399,7 @@ fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     }
 }
 
-/// True if a pod that had an address before it had a Node has a Node now: its endpoint waited for the Node.
+/// True if a pod that had an address but no Node has a Node now: only now can its endpoint be published.
 fn is_bound_late(old: &Pod, new: &Pod) -> bool {
     old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }

@@ -1,8 +1,8 @@
-//! Conversion of the library's plan to requests of the engine, one phase at a time.
+//! Conversion of a plan of the `endpointslice` library to requests of the engine, one phase at a time.
 //!
-//! The engine runs the writes of one plan concurrently. Upstream works in order for each address type: creates, then
-//! updates, then deletes, and nothing more after a failure. So each plan here has one phase, and its outcome leads to
-//! the next plan. No endpoint is removed before its replacement is written.
+//! The engine runs the writes of one plan concurrently. Upstream works in order for each address type: creates, then updates,
+//! then deletes, and nothing more after a failure. So each plan here has one phase, and its outcome leads to the next plan. No
+//! endpoint is removed before its replacement is written.
 
 use super::alike::reads_the_same;
 use super::names;
@@ -25,29 +25,29 @@ pub struct SliceWrite {
     pub namespace: Text,
     /// The slice's name.
     pub name: Text,
-    /// Request with its precondition.
+    /// Request for the engine, with its precondition.
     pub verb: Verb,
-    /// Data that comes back with the write.
+    /// Data that the engine returns when the write has succeeded.
     pub receipt: SliceReceipt,
 }
 
-/// Data about a write, used while it is under way and when it has succeeded.
+/// Data about a write, used while it is in flight and when it has succeeded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceReceipt {
-    /// Operation, for the metric of changes.
+    /// Operation (create, update or delete), for the metric of changes.
     pub operation: Operation,
-    /// Pods whose endpoints it writes.
+    /// Pods whose endpoints the write contains.
     pub pods: Arc<[Text]>,
 }
 
-/// Writes of the next phase.
+/// Writes of the next phase of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// Returns the next phase of each address type. Without one, it deletes the slices of address types that the Service
-/// no longer has. `uid` is the Service's; `is_taken` tells if a slice of that name exists.
+/// Returns the next phase of each address type. If there is none, returns deletes of the slices whose address type the Service
+/// no longer has. `uid` is the Service's; `is_taken` is true for names of existing slices.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();
     for FamilyPlan { draft, .. } in &plan.families {
@@ -64,21 +64,21 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
     phase
 }
 
-/// Returns the slices whose deletion waits until other slices of the same address type are written.
+/// Returns the slices of a plan whose deletion waits until other slices of the same address type are written.
 pub(super) fn held_back(plan: &Plan) -> BTreeSet<Text> {
     let is_held = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
     let deletes = plan.families.iter().filter(is_held).flat_map(|family| &family.draft.deletes);
     deletes.map(|slice| slice.metadata.name.clone()).collect()
 }
 
-/// True if the next phase writes everything that a plan adds and changes.
+/// True if the next phase contains all creates and updates of the plan.
 pub(super) fn is_all_but_deletes(plan: &Plan) -> bool {
     let is_all =
         |family: &FamilyPlan| family.draft.creates.is_empty() && family.draft.updates.len() <= WRITES_PER_PHASE;
     plan.families.iter().all(is_all)
 }
 
-/// True if another phase follows the next one when that succeeds.
+/// True if another phase follows when the next one has succeeded.
 pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
     let is_more = |FamilyPlan { draft, .. }: &FamilyPlan| {
         let phases = [!draft.creates.is_empty(), !draft.updates.is_empty(), !draft.deletes.is_empty()];
@@ -88,7 +88,7 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 }
 
 impl Phase {
-    /// Adds deletes that need not wait, because the writes they waited for were in an earlier plan.
+    /// Adds deletes that an earlier plan held back, because the writes that they waited for have succeeded.
     pub(super) fn delete_also(&mut self, plan: &Plan, names: &BTreeSet<Text>) {
         let deletes = plan.families.iter().flat_map(|family| &family.draft.deletes);
         deletes.filter(|slice| names.contains(&slice.metadata.name)).for_each(|slice| self.delete(slice));
@@ -96,7 +96,7 @@ impl Phase {
 
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
-        // All slices of a Service have the same name prefix.
+        // The slices of a Service share a name prefix; `free` gives each its own suffix.
         for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(WRITES_PER_PHASE) {
             let mut slice = slice.clone();
             slice.metadata.name = name;
@@ -105,8 +105,8 @@ impl Phase {
         }
     }
 
-    /// Adds updates; returns false if there is none. Of two possible placeholders, each plan turns one into the other
-    /// until the other is gone. An update without effect is skipped, so that it does not delay the delete.
+    /// Adds updates to the phase; returns false if there is none. Skips an update without effect, so that it does not delay a
+    /// delete: with two possible placeholders, each plan turns one into the other until one is gone.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -115,7 +115,7 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // A resourceVersion that is no number is no valid precondition. With 0, the engine reads the slice again.
+        // A resourceVersion that is not a number cannot be a precondition. With 0, the engine reads the slice again.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         let body = replacement(update);
         self.add(&update.before, Verb::Replace { resource_version, body }, receipt(Operation::Update, &update.after));
@@ -136,7 +136,7 @@ fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
     SliceReceipt { operation, pods: pods_of(written).cloned().collect() }
 }
 
-/// Returns the slice that a write asks for; `None` for a delete.
+/// Returns the slice that a write would create or store; `None` for a delete.
 pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     match verb {
         Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
@@ -146,7 +146,7 @@ pub(super) fn asked(verb: &Verb) -> Option<EndpointSlice> {
     }
 }
 
-/// Returns the body of an update. It keeps foreign metadata and leaves out what the API server alone decides.
+/// Returns the body of an update. It keeps foreign metadata and omits fields that only the API server sets.
 fn replacement(update: &Update) -> Value {
     let mut slice = update.after.clone();
     slice.metadata.uid = update.before.metadata.uid.clone();

@@ -35,7 +35,8 @@ impl Captured {
     /// Starts to capture this thread's log lines. `verbosity` is that of `--v`, and `own_crates` are the crates whose levels it
     /// raises.
     ///
-    /// # Panics If a name of a crate is malformed.
+    /// # Panics
+    /// If a name of a crate is malformed.
     #[must_use]
     pub fn at(verbosity: u8, own_crates: &[&str]) -> Self {
         SECOND.get_or_init(|| Dispatch::new(Registry::default()));

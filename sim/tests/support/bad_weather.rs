@@ -49,7 +49,8 @@ impl Weather {
 
     /// Checks that each kind of fault has happened to at least that many writes.
     ///
-    /// # Errors Names the counts if one has not.
+    /// # Errors
+    /// Names the counts if one has not.
     pub(crate) fn befell(&self, least: usize) -> anyhow::Result<()> {
         let counts = self.0.lock().counts;
         anyhow::ensure!(counts.iter().all(|count| *count >= least), "{BEFALLS:?}: {counts:?}, not {least} of each");

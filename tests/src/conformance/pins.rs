@@ -46,7 +46,8 @@ fn file(table: &str) -> PathBuf {
 
 /// Compares the differences in the marked steps of a table with its file.
 ///
-/// # Errors If they are not the same; the error shows both and says how to renew the file.
+/// # Errors
+/// If they are not the same; the error shows both and says how to renew the file.
 pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let now: BTreeMap<String, String> = marks.iter().map(|mark| (title(mark), shown(mark))).collect();
     if std::env::var_os(RENEW_VARIABLE).is_some() {
@@ -69,7 +70,8 @@ pub fn check(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
 
 /// Compares memkube's answers to the marked steps with the file, without a real server.
 ///
-/// # Errors If a value is not the one of the file, or a step is not in it.
+/// # Errors
+/// If a value is not the one of the file, or a step is not in it.
 pub fn check_ours(table: &str, marks: &[Mark]) -> anyhow::Result<()> {
     let pinned = entries(&read(table)?);
     let mut changed = Vec::new();

@@ -64,7 +64,8 @@ struct Player<'a> {
 
 /// Plays a case. The namespace is created first, and its answer is left out.
 ///
-/// # Errors If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
+/// # Errors
+/// If the namespace cannot be created. Other calls without an answer get the code [`NO_ANSWER`].
 pub async fn play(client: &Client, case: &Case) -> anyhow::Result<Played> {
     let mut player = Player { client, namespace: &case.namespace, kept: BTreeMap::new(), watches: BTreeMap::new() };
     let namespace = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", case.namespace);

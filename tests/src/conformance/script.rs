@@ -86,7 +86,8 @@ pub struct Call {
 impl Call {
     /// A request of a verb of the table.
     ///
-    /// # Errors If there is no such verb.
+    /// # Errors
+    /// If there is no such verb.
     pub fn new(verb: &str, path: &str, body: &str) -> anyhow::Result<Self> {
         let (method, content_type) = match verb {
             "GET" | "AWAIT" | "WATCH" | "OPEN" => ("GET", ""),
@@ -128,7 +129,8 @@ pub fn written_out(text: &str, namespace: &str) -> String {
 
 /// Parses the cases of a theme.
 ///
-/// # Errors If a line is malformed.
+/// # Errors
+/// If a line is malformed.
 pub fn parse(theme: &str, text: &str) -> anyhow::Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {

@@ -161,7 +161,8 @@ async fn start(kind: Kind) -> anyhow::Result<ControlPlane> {
 
 /// True if the metrics of an agent say that it makes the slices of its cluster now.
 ///
-/// # Errors If the metrics do not say.
+/// # Errors
+/// If the metrics do not say.
 pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
     let (_, metrics) = agent.get("/metrics").await?;
     let said = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_endpointslices_serving "));

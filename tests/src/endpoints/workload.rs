@@ -189,7 +189,8 @@ impl Workload {
 
     /// The only slice of a Service.
     ///
-    /// # Errors If there is none or more than one.
+    /// # Errors
+    /// If there is none or more than one.
     pub async fn slice(&self, service: &str) -> anyhow::Result<EndpointSlice> {
         let mut slices = self.slices(service).await?;
         let slice = slices.pop().filter(|_| slices.is_empty());

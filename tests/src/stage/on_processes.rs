@@ -95,7 +95,8 @@ impl OnProcesses {
 
     /// Stops the agent of a place as an operator does.
     ///
-    /// # Errors If none runs, or it ends with an error.
+    /// # Errors
+    /// If none runs, or it ends with an error.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         let agent = self.agents.remove(&place).context("an agent runs there")?;
         let ended = agent.terminate().await?;

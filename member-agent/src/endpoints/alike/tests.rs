@@ -1,11 +1,11 @@
-//! Tests of the changes that need a new plan.
+//! Tests of which changes of an object need a new plan.
 
 use super::*;
 use endpointslice::model::{EndpointPort, Hints, OwnerReference, TargetRef};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Returns a slice with one endpoint of pod1.
+/// Returns a slice with one endpoint, for the pod pod1.
 fn slice() -> EndpointSlice {
     let target = TargetRef { name: "pod1".into(), uid: "uid-1".into(), ..TargetRef::default() };
     let endpoint = Endpoint {
@@ -30,7 +30,7 @@ fn of_target(change: impl Fn(&mut TargetRef)) -> EndpointSlice {
     of_endpoint(|endpoint| endpoint.target_ref.iter_mut().for_each(|target| change(Arc::make_mut(target))))
 }
 
-/// Returns slices that differ from the first one and from each other.
+/// Returns slices that differ from [`slice`]'s and from each other, each in one field.
 fn different() -> Vec<EndpointSlice> {
     let mut two = slice();
     two.endpoints.push(two.endpoints[0].clone());

@@ -1,4 +1,4 @@
-//! Events about a Service, with the texts of kube-controller-manager.
+//! Events about a Service, with the messages of kube-controller-manager.
 
 use super::object_name;
 use super::progress::Progress;
@@ -8,7 +8,7 @@ use endpointslice::plan::Plan as SlicePlan;
 use fleetnet_runtime::Severity;
 use fleetnet_types::ObjectName;
 
-/// Kubernetes Event about a Service, from [`Controller::COMPONENT`].
+/// Kubernetes Event about a Service, reported by [`Controller::COMPONENT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceEvent {
     /// Service that the Event is about.
@@ -17,13 +17,13 @@ pub struct ServiceEvent {
     pub uid: Text,
     /// Severity: Normal or Warning.
     pub severity: Severity,
-    /// Reason, as in kube-controller-manager.
+    /// Reason of the Event, as in kube-controller-manager.
     pub reason: &'static str,
-    /// Message, as in kube-controller-manager.
+    /// Message of the Event, as in kube-controller-manager.
     pub message: String,
 }
 
-/// Returns the Event for the errors of a plan that the plan before it did not have.
+/// Returns the Event about a plan's errors that the previous plan of the Service did not have.
 pub(super) fn errors_event(
     progress: &Progress,
     plan: &SlicePlan,

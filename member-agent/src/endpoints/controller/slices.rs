@@ -1,4 +1,4 @@
-//! Reaction to changes of slices, by own and by foreign writes.
+//! Reaction of the controller to changes of slices, by its own and by foreign writes.
 
 use super::super::hands::{Hand, Judged};
 use super::super::view::{Input, Touched};
@@ -10,14 +10,14 @@ use fleetnet_runtime::{Verb, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
 
-/// Write that has ended.
+/// Write to a slice that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// Service that it was planned for.
+    /// Service that the write was planned for.
     pub service: &'a ObjectName,
     /// Slice that was written.
     pub slice: &'a ObjectName,
-    /// Request that was sent.
+    /// Operation of the request that was sent.
     pub verb: &'a Verb,
     /// Outcome of the write.
     pub end: WriteEnd,
@@ -36,7 +36,7 @@ impl Controller {
         }
     }
 
-    /// Notes a foreign write to a slice. The deletion of a slice does not show which controller is active: the garbage
+    /// Records a foreign write to a slice as a sign of another active controller. A deletion is no such sign: the garbage
     /// collector and people also delete slices.
     fn note_sign(&mut self, is_terminating: bool, at: Timestamp) {
         let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
@@ -45,14 +45,14 @@ impl Controller {
         }
     }
 
-    /// Notes that a write for a Service is sent.
+    /// Records that a write for a Service is sent.
     pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         self.hands.begin(slice, receipt.operation);
         self.view.write_begun(service, slice, receipt);
         self.sync(service, slice);
     }
 
-    /// Notes the end of a write for a Service, after the object in its answer was applied. Pushes the Services to
+    /// Records the end of a write for a Service, after the object in the server's answer was stored. Pushes the Services to
     /// plan.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
@@ -82,8 +82,8 @@ impl Controller {
         }
     }
 
-    /// Plans the next phase after an own write at once, unless another change has already set a time. Foreign writes
-    /// are planned after a delay.
+    /// Sets the time of the next plan after a slice changed. After an own write it is now, unless another change has already
+    /// set a time. After a foreign write there is a delay.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, dirty: &mut Vec<ObjectName>) {
         if !is_own {
             let by = at + self.timing.foreign_change_delay();

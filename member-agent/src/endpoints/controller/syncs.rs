@@ -1,54 +1,53 @@
-//! [`Syncs`]: limits of the syncs of a Service, for the metrics.
+//! Start and end of each sync of a Service, for the metrics ([`Syncs`]).
 //!
-//! kube-controller-manager finishes one plan before it makes the next. Here a Service is planned while writes are
-//! under way. So for these metrics, a sync is the writes of one plan and of the plans that follow it without another
-//! change.
+//! kube-controller-manager finishes one plan before it makes the next. Here a Service is planned while writes are in flight. So
+//! for these metrics, a sync is the writes of one plan and of the plans that follow it without another change.
 
 use endpointslice::plan::Plan;
 use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Syncs of one Service.
+/// Syncs of one Service, for the metrics.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
-    /// Latest plan with writes, until its first write is sent.
+    /// Latest plan with writes, kept until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// True if the latest plan with a sent write started the current sync.
+    /// True if the latest plan of which a write was sent started the current sync.
     is_first: bool,
-    /// True if something else than slices has changed since the current sync started.
+    /// True if a Service, pod or Node has changed since the current sync started.
     has_news: bool,
-    /// Slices with a write under way.
+    /// Slices with a write in flight.
     under_way: BTreeSet<Arc<str>>,
 }
 
-/// Sync that has not ended.
+/// Sync that has not ended yet.
 #[derive(Debug)]
 struct Sync {
     begun: Begun,
-    /// Slices that its first plan writes and whose writes have not ended.
+    /// Slices that the sync's first plan writes and whose writes have not ended.
     outstanding: BTreeSet<Arc<str>>,
 }
 
-/// Start of a sync.
+/// First plan of a sync, with its time.
 #[derive(Debug)]
 pub(super) struct Begun {
-    /// First plan of the sync.
+    /// Plan that started the sync.
     pub(super) first: Plan,
     pub(super) at: Timestamp,
 }
 
-/// Sync that starts.
+/// Sync that starts, and the one that ends with it.
 #[derive(Debug)]
 pub(super) struct Opened<'a> {
-    /// Previous sync, if it had no failure.
+    /// Previous sync, if it ended without a failure.
     pub(super) over: Option<Begun>,
     pub(super) now: &'a Begun,
 }
 
 impl Syncs {
-    /// Notes a plan with writes. It may start no sync, because the engine may hold its writes back.
+    /// Records a plan with writes. The sync starts only when a write is sent, because the engine may hold the writes back.
     pub(super) fn plan(&mut self, first: Plan, at: Timestamp) {
         self.planned = Some(Begun { first, at });
     }
@@ -57,7 +56,7 @@ impl Syncs {
         self.has_news = true;
     }
 
-    /// Notes that a write to this slice is sent.
+    /// Records that a write to this slice is sent. Returns the sync that starts with it, if any.
     pub(super) fn begin(&mut self, slice: &Arc<str>) -> Option<Opened<'_>> {
         self.under_way.insert(Arc::clone(slice));
         let Some(begun) = self.planned.take() else {
@@ -77,7 +76,7 @@ impl Syncs {
         Some(Opened { over, now })
     }
 
-    /// Notes the end of a write to this slice.
+    /// Records the end of a write to this slice.
     pub(super) fn ended(&mut self, slice: &str) {
         self.under_way.remove(slice);
         if let Some(sync) = &mut self.current {
@@ -85,17 +84,17 @@ impl Syncs {
         }
     }
 
-    /// Notes a failed write and returns the sync that it ends, if any. Other writes of that sync have failed with it.
+    /// Records a failed write and returns the sync that fails with it, if any. Later failures of the same sync return `None`.
     pub(super) fn fails(&mut self) -> Option<Begun> {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// True if a plan with nothing left to do ends a sync. A write that is under way may still fail.
+    /// True if a plan with nothing left to do ends the sync. False while a write is in flight, because it may fail.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Ends and returns the current sync, if it had writes.
+    /// Ends the current sync and returns it, if it had writes.
     pub(super) fn end(&mut self) -> Option<Begun> {
         self.planned = None;
         self.current.take().map(|sync| sync.begun)

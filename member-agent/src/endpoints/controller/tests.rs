@@ -1,4 +1,4 @@
-//! Tests of the controller in a simulated cluster: its reactions and their timing.
+//! Tests of the EndpointSlice controller in a simulated cluster: its reactions and their timing.
 
 mod bad_input;
 mod batching;

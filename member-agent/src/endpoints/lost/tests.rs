@@ -11,7 +11,7 @@ fn name() -> ObjectName {
     ObjectName::new("testing", "web-1")
 }
 
-/// Returns the content of a slice with that many endpoints.
+/// Returns the content of a slice with this many endpoints.
 fn says(endpoints: usize) -> Content {
     let endpoints = vec![Endpoint::default(); endpoints];
     Some(Fingerprint::of(&EndpointSlice { endpoints, ..EndpointSlice::default() }))

@@ -1,4 +1,4 @@
-//! Plans of Services from the view, and the outcome of their writes.
+//! Plans Services from the view, and records the outcome of their writes.
 
 use super::super::writes::{Operation, SliceReceipt};
 use super::{Known, Namespace, View};
@@ -10,13 +10,13 @@ use fleetnet_runtime::Verb;
 use fleetnet_types::ObjectName;
 use std::sync::Arc;
 
-/// Plan of a Service, and what it changes in the view once it is recorded.
+/// Plan of a Service, and the change that it makes to the view when it is recorded.
 #[derive(Debug)]
 pub(in super::super) struct Draft {
     pub(in super::super) proposal: Proposal,
-    /// State of the Service's hints after the plan.
+    /// State of the Service's topology hints after the plan.
     pub(in super::super) hints: ServiceHints,
-    /// Changes of its hints.
+    /// Changes of the Service's topology hints, to report as Events.
     pub(in super::super) events: Vec<HintEvent>,
 }
 
@@ -34,7 +34,7 @@ impl Known {
 }
 
 impl View {
-    /// Plans a Service. The plan carries the time of the oldest change that its writes publish for the first time.
+    /// Plans a Service. The plan has the time of the oldest change that its writes publish for the first time.
     pub(in super::super) fn plan(&self, namespace: &str, name: &str) -> Option<Draft> {
         let held = self.namespaces.get(namespace)?;
         let known = held.services.get(name)?;
@@ -53,7 +53,7 @@ impl View {
         Some(Draft { proposal, hints, events })
     }
 
-    /// Records a plan of a Service. The view is the same as when the plan was made.
+    /// Stores the result of a Service's plan. The view must not have changed since the plan was made.
     pub(in super::super) fn planned(&mut self, namespace: &str, name: &str, proposal: &Proposal, hints: ServiceHints) {
         let Some(held) = self.namespaces.get_mut(namespace) else { return };
         let Namespace { services, pods, .. } = held;
@@ -69,7 +69,7 @@ impl View {
         self.hints.record(namespace, name, hints);
     }
 
-    /// Notes that a write is sent: it is publishing its changes.
+    /// Records that a write is sent, with the changes that it publishes.
     pub(in super::super) fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
         if receipt.operation != Operation::Delete {
             let sent = self.times.send(&service.namespace, &service.name, Arc::clone(&receipt.pods));
@@ -77,15 +77,15 @@ impl View {
         }
     }
 
-    /// Notes the end of a write.
+    /// Records the end of a write.
     pub(in super::super) fn write_ended(&mut self, service: &ObjectName, slice: &ObjectName, is_done: bool) {
         if let Some(sent) = self.sent.remove(slice) {
             self.times.ended(&service.namespace, &service.name, sent, is_done);
         }
     }
 
-    /// Attributes additional labels of a written slice to webhooks. From then on, such labels are foreign on every
-    /// slice, as annotations are.
+    /// Compares a written slice with the request, and attributes labels that it has in addition to webhooks. From then on, such
+    /// labels are left alone on every slice, as annotations are.
     pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
         let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
         let Some(held) =

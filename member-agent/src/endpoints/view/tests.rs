@@ -1,4 +1,4 @@
-//! Tests of what the view caches. The controller's tests cover its answers.
+//! Tests of what the view caches. The controller's tests cover which Services it requeues.
 
 use super::*;
 use endpointslice::TextMap;

@@ -11,18 +11,18 @@ use endpointslice::names::LABEL_ZONE;
 use std::collections::BTreeSet;
 
 impl View {
-    /// Notes an undecodable pod.
+    /// Records an undecodable pod.
     pub(in super::super) fn note_pod(&mut self, namespace: &str, name: &str) {
         self.namespaces.entry(namespace.into()).or_default().unreadable_pods.insert(name.into());
     }
 
-    /// Notes an undecodable Node.
+    /// Records an undecodable Node.
     pub(in super::super) fn note_node(&mut self, name: &str) {
         self.unreadable_nodes.insert(name.into());
     }
 
-    /// Takes over the state of undecodable objects from the slices, once all inputs are complete. Returns the Services
-    /// whose endpoints this changes.
+    /// Takes the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all kinds are listed.
+    /// Returns the Services whose endpoints this changes.
     pub(in super::super) fn keep_unreadable(&mut self) -> Touched {
         let mut touched = Touched::new();
         for name in self.unreadable_nodes.clone() {
@@ -39,7 +39,7 @@ impl View {
         touched
     }
 
-    /// Returns the zone of a Node according to endpoints on it.
+    /// Returns the zone of a Node, as endpoints in slices show it.
     fn shown_zone(&self, node: &str) -> Option<Text> {
         let slices = self.namespaces.values().flat_map(|held| held.slices.values().flatten());
         let mut endpoints = slices.flat_map(|slice| &slice.endpoints);
@@ -48,7 +48,7 @@ impl View {
 }
 
 impl Namespace {
-    /// Forgets an undecodable pod that is decodable now, or gone. Returns the Services that kept its endpoints.
+    /// Forgets an undecodable pod that now decodes, or is gone. Returns the Services that kept its endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.unreadable_pods.remove(pod) {
             return BTreeSet::new();
@@ -64,7 +64,7 @@ impl Namespace {
 }
 
 impl Known {
-    /// Keeps the endpoints of these pods as the slices have them.
+    /// Keeps the endpoints of these undecodable pods as the slices show them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
             if self.state.keep_pod(pod) {

@@ -1,4 +1,4 @@
-//! Tests of malformed input: it is used as far as possible, and does not stop other endpoints from being published.
+//! Tests of malformed objects: the controller uses their valid parts, and still publishes other endpoints.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, named_port, node, pod, port, service, slice,
@@ -9,7 +9,7 @@ use endpointslice::model::ClusterIpFamily::{self, IPv4, IPv6};
 use endpointslice::model::{Pod, Service};
 use serde_json::json;
 
-/// Checks what is published for a dual-stack Service with the valid pod 1 and the bad pod.
+/// Checks the published endpoints of a dual-stack Service with the valid pod 1 and the pod `bad`.
 #[track_caller]
 fn check(bad: Pod, expected: &[&str]) {
     let mut world = World::new();
@@ -124,7 +124,7 @@ fn a_selector_that_changes_under_way_takes_the_other_pods() {
     assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
 }
 
-/// Changes a Service to `other` and back. Returns what is published for `other`, and at the end.
+/// Changes a Service to `other` and back. Returns the endpoints published for `other`, and those at the end.
 fn there_and_back(other: Service) -> (Vec<String>, Vec<String>) {
     let mut world = World::new();
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]).opening("http", 8080));
@@ -268,7 +268,7 @@ fn a_service_that_is_made_anew_under_its_name_gets_slices_of_its_own() {
         assert_eq!(world.take_done(), [Create, Delete], "the garbage collector has not come by yet");
         assert_eq!(world.endpoints_of("web").len(), 2);
     }
-    // The garbage collector deletes the slice before the next Service of that name appears.
+    // The garbage collector deletes the slice before a new Service of the same name appears.
     world.remove_service("web");
     world.delete_slice(&world.only_slice_of("web").metadata.name);
     world.set(service("web").with_uid("the-last"));

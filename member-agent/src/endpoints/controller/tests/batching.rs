@@ -1,4 +1,4 @@
-//! Tests of how changes of pods are gathered. Time is simulated.
+//! Tests of how changes of pods are gathered into one write. Time is simulated.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{MILLISECOND, NOON, SECOND, World};
@@ -9,7 +9,7 @@ use endpointslice::model::Pod;
 use fleetnet_types::Timestamp;
 use std::time::Duration;
 
-/// Returns a settled Service of ten pods with this batch period.
+/// Returns a cluster with this batch period and a settled Service of ten pods.
 fn world(batch_period: Duration) -> World {
     let mut world = World::with(Config::default(), Timing { batch_period, ..Timing::default() });
     world.set(service("web"));
@@ -19,8 +19,8 @@ fn world(batch_period: Duration) -> World {
     world
 }
 
-/// Checks when writes happen if `event` hits pods 0, 1 and 2. Each delay counts in milliseconds from the event before
-/// it.
+/// Applies `event` to pods 0, 1 and 2, and checks when writes happen. Each delay counts in milliseconds from the previous
+/// event.
 #[track_caller]
 fn check(batch_period: Duration, event: impl Fn(&mut World, usize), delays: [u32; 3], expected_milliseconds: &[u128]) {
     let mut world = world(batch_period);

@@ -1,4 +1,4 @@
-//! Builders of test objects with usual values; a test names only what matters.
+//! Builders of test objects with default values, so that a test states only the fields that matter.
 
 use crate::endpoints::Object;
 use endpointslice::model::{
@@ -9,7 +9,7 @@ use endpointslice::names;
 use endpointslice::{Text, TextMap};
 use std::sync::Arc;
 
-/// Namespace of all objects.
+/// Namespace of all test objects.
 pub(crate) const NAMESPACE: &str = "testing";
 /// Creation time of the Services.
 pub(crate) const CREATED: &str = "2026-01-01T00:00:00Z";
@@ -43,7 +43,7 @@ pub(crate) fn named_port(name: &str, target: &str) -> ServicePort {
     ServicePort { target_port: TargetPort::Name(target.into()), ..port(name, 0) }
 }
 
-/// Builder methods for objects with metadata.
+/// Builder methods for objects of any kind.
 pub(crate) trait Build: Sized {
     fn metadata_mut(&mut self) -> &mut Metadata;
 
@@ -221,7 +221,7 @@ pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     node
 }
 
-/// Returns an IPv4 slice as kube-controller-manager makes it for the Service's numeric ports, without endpoints.
+/// Returns an IPv4 slice without endpoints, as kube-controller-manager makes it for the Service's numeric ports.
 pub(crate) fn slice(name: &str, service: &Service) -> EndpointSlice {
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
         name: Some(port.name.clone()),
@@ -264,7 +264,7 @@ pub(crate) trait BuildSlice: Sized {
 }
 
 impl BuildSlice for EndpointSlice {
-    /// Adds endpoints of these pods, all on Nodes without a zone.
+    /// Adds endpoints for these pods, all on Nodes without a zone.
     fn holding<const N: usize>(mut self, pods: [&Pod; N]) -> Self {
         self.endpoints = pods.into_iter().map(endpoint).collect();
         self

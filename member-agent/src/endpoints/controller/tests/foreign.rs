@@ -1,4 +1,4 @@
-//! Tests of own and foreign writes: the delays after them, and which of them show another active controller.
+//! Tests of own and foreign writes: the delays after them, and which foreign writes show that another controller is active.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
@@ -9,7 +9,7 @@ use endpointslice::names::LABEL_MANAGED_BY;
 use fleetnet_types::Timestamp;
 use serde_json::{Value, json};
 
-/// Returns a settled Service of two pods.
+/// Returns a cluster with a settled Service of two pods.
 fn world() -> World {
     let mut world = World::new();
     world.set(service("web"));
@@ -19,7 +19,7 @@ fn world() -> World {
     world
 }
 
-/// Returns the time of the last foreign write that the controller saw after `happening`.
+/// Runs `happening`. Returns the time of the last foreign write that the controller saw, if any.
 fn sign_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
     let mut world = world();
     assert_eq!(world.controller.take_foreign_change(), None);
@@ -138,7 +138,8 @@ fn what_was_asked_for_long_ago_is_anothers_doing_when_it_comes() {
     assert_eq!(world.controller.take_foreign_change(), Some(world.now));
 }
 
-/// Lets another writer undo each of our writes for some seconds. Returns the number of our writes.
+/// Plays another writer that undoes each write of the controller for some seconds. Returns the number of the controller's
+/// writes.
 fn fight(world: &mut World, seconds: u32) -> usize {
     for _ in 0..seconds * 20 {
         let name = world.only_slice_of("web").metadata.name;
@@ -157,8 +158,8 @@ fn a_fight_costs_a_write_a_second() {
 
 #[test]
 fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
-    // The controller sees the foreign write before the answer to ours, which is older. It plans as after any foreign
-    // write.
+    // The watch shows the foreign write before the controller gets the answer to its own earlier write. The controller plans as
+    // after any foreign write.
     let mut world = world();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();

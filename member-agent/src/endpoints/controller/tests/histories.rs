@@ -1,8 +1,8 @@
-//! Random histories. Pods, Nodes and Services come, go and change. Writes fail, come late or lose their answer.
+//! Random histories of a cluster. Pods, Nodes and Services come, go and change. Writes fail, come late or lose their answer.
 //! Watches lag, clocks step, processes restart, serving starts and stops, and slices are edited by hand.
 //!
-//! At the end everything is published correctly and nothing is left to do. On the way, no own write removes an
-//! endpoint that should exist, and no own write counts as foreign.
+//! At the end everything is published correctly and nothing is left to do. On the way, no own write removes an endpoint that
+//! should exist, and no own write counts as foreign.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, NAMESPACE, named_port, node, pod, port, service};
 use super::model;
@@ -19,7 +19,7 @@ use std::time::Duration;
 const PODS: usize = 9;
 const SERVICES: [&str; 3] = ["web", "all", "auto"];
 
-/// Random numbers of a seed.
+/// Seeded random numbers.
 #[derive(Clone)]
 struct Dice(fastrand::Rng);
 
@@ -37,11 +37,11 @@ impl Dice {
     }
 }
 
-/// History under way.
+/// Random history in progress.
 struct History {
     world: World,
     dice: Dice,
-    /// True if slices are edited by hand.
+    /// True if this history also edits slices by hand.
     is_spoiled: bool,
     services_made: usize,
     seen: BTreeMap<&'static str, usize>,
@@ -139,7 +139,7 @@ impl History {
         }
     }
 
-    /// Returns the pod with the UID, Node and containers of its cached state; a new pod gets new ones.
+    /// Returns the pod with the UID, Node and containers of its present state. A pod that is new gets new ones.
     fn incarnate(&mut self, mut pod: Pod) -> Pod {
         if let Some(known) = self.world.pods.get(&(NAMESPACE.to_owned(), pod.metadata.name.to_string())) {
             (pod.metadata.uid, pod.spec) = (known.metadata.uid.clone(), known.spec.clone());
@@ -257,7 +257,7 @@ impl History {
         self.world.advance(duration);
     }
 
-    /// Deletes the slices of Services that are gone.
+    /// Plays the garbage collector: deletes the slices of Services that are gone.
     fn collect_garbage(&mut self) {
         let owners: BTreeSet<_> = self.world.services.values().map(|service| service.metadata.uid.clone()).collect();
         for slice in self.world.server.slices() {
@@ -294,7 +294,7 @@ impl History {
         self.world.let_go();
     }
 
-    /// Removes all faults and lets the history settle.
+    /// Ends the history: removes all faults and waits until nothing is left to do.
     fn end(&mut self) {
         let ending: Vec<_> =
             self.world.services.values().filter(|service| service.metadata.is_terminating()).cloned().collect();
@@ -349,7 +349,7 @@ impl History {
 }
 
 impl History {
-    /// Checks that the gauges match the cluster and that each try counts once.
+    /// Checks that the gauges match the cluster and that each attempt was counted once.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of a test")]
     fn compare_metrics(&self) {
         let world = &self.world;
@@ -386,7 +386,7 @@ impl History {
     }
 }
 
-/// Returns a counter; 0 if it has no series yet.
+/// Returns the value of a counter; 0 if it has no series yet.
 fn count(world: &World, metric: &str) -> usize {
     let value = world.metric(metric).unwrap_or_default().to_string();
     value.parse().unwrap_or_else(|error| panic!("{metric} is {value}: {error}"))
@@ -397,14 +397,14 @@ fn double(slice: &mut serde_json::Value) {
     endpoints.extend(endpoints.first().cloned());
 }
 
-/// Returns the endpoints that every Service should have now. A Service that is being deleted is left out: slices that
-/// it loses are not replaced.
+/// Returns the endpoints that all Services should have now. Omits a Service that is being deleted, because slices that it loses
+/// are not replaced.
 fn identities(world: &World) -> BTreeSet<String> {
     let staying = world.services.values().filter(|service| !service.metadata.is_terminating());
     staying.flat_map(|service| model::identities(world, service)).collect()
 }
 
-/// Runs the histories of these seeds and returns what happened in them.
+/// Runs the histories of these seeds. Returns how often each kind of step occurred.
 fn run(seeds: std::ops::Range<u64>) -> BTreeMap<&'static str, usize> {
     let mut seen = BTreeMap::new();
     for seed in seeds {

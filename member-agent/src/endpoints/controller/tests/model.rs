@@ -1,4 +1,4 @@
-//! Oracle of what should be published, independent of the controller: it follows the rules for one pod at a time.
+//! Oracle of the endpoints to publish, independent of the controller: it applies the rules to one pod at a time.
 
 use super::world::World;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
@@ -33,15 +33,15 @@ pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
     endpoints
 }
 
-/// True if a pod of the Service is left out until its Node appears.
+/// True if a pod of the Service is not published until its Node appears.
 pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
     let has_address = |pod: &&Pod| !pod.status.pod_ips.is_empty();
     let mut pods = world.pods.values().filter(|pod| is_eligible(pod, service)).filter(has_address);
     !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
 }
 
-/// Returns the smallest number of slices for the Service: the fewest for each address type and list of ports. An
-/// address type without endpoints has one.
+/// Returns the smallest possible number of slices for the Service: the fewest for each address type and list of ports. An
+/// address type without endpoints needs one slice.
 pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     let max = world.config.max_endpoints_per_slice();
     let slices = families(service).into_iter().map(|family| {
@@ -94,7 +94,7 @@ fn is_eligible(pod: &Pod, service: &Service) -> bool {
         && !pod.status.phase.is_terminal()
 }
 
-/// Returns the addresses that the API accepts, in the form that it prints.
+/// Returns the pod's addresses of a family that the API accepts, in its canonical form.
 fn addresses(pod: &Pod, family: &str) -> Vec<String> {
     let parsed = pod.status.pod_ips.iter().filter_map(|ip| ip.ip.parse::<IpAddr>().ok());
     let usable = parsed.filter(|address| {
@@ -122,12 +122,12 @@ fn ports(pod: &Pod, service: &Service) -> String {
     format!("{ports:?}")
 }
 
-/// Returns the endpoints in slices, in the form of [`identities`].
+/// Returns the endpoints that these slices show, in the form of [`identities`].
 pub(crate) fn shown_identities(slices: &[EndpointSlice]) -> BTreeSet<String> {
     shown(slices).into_iter().map(|(identity, _)| identity).collect()
 }
 
-/// Returns the endpoints in slices, in the form of [`endpoints`].
+/// Returns the endpoints that these slices show, in the form of [`endpoints`].
 pub(crate) fn shown_endpoints(slices: &[EndpointSlice]) -> Vec<String> {
     let mut endpoints: Vec<_> =
         shown(slices).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();

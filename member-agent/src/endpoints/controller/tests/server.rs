@@ -1,5 +1,5 @@
-//! [`Server`]: EndpointSlices of an API server, as a controller sees them: versions, preconditions, merge patches,
-//! validation, finalizers and a watch.
+//! Simulated API server for EndpointSlices ([`Server`]): versions, preconditions, merge patches, validation, finalizers and a
+//! watch.
 
 use crate::endpoints::SliceWrite;
 use endpointslice::model::EndpointSlice;
@@ -11,11 +11,11 @@ use std::net::IpAddr;
 /// Namespace and name.
 type Name = (String, String);
 
-/// Stored slices, and events that the watch has yet to send.
+/// Simulated API server: stored slices, and events that the watch has not sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
     slices: BTreeMap<Name, Value>,
-    /// Decoded form of `slices`.
+    /// Same slices as in `slices`, decoded.
     decoded: BTreeMap<Name, EndpointSlice>,
     pub(crate) version: u64,
     made: u64,
@@ -24,23 +24,23 @@ pub(crate) struct Server {
     pub(crate) webhook: Option<fn(&mut Value)>,
 }
 
-/// Event of a watch.
+/// Event of the simulated watch.
 #[derive(Clone, Debug)]
 pub(crate) enum Watched {
     Applied(Value),
     Deleted { namespace: String, name: String, uid: String, version: u64 },
 }
 
-/// Outcome of a write.
+/// Answer of the simulated server to a write.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Success, with the object after the write.
+    /// Success, with the object as stored.
     Object(Value),
-    /// Success: the object is gone.
+    /// Success: the object is deleted.
     Gone,
-    /// Failed precondition, with the present object if there is one.
+    /// Failed precondition, with the present object if it exists.
     Conflict(Option<Value>),
-    /// Content rejected.
+    /// Rejected for its content, with the message.
     Invalid(String),
 }
 
@@ -94,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Creates a slice as another client.
+    /// Creates a slice as another client does.
     pub(crate) fn make(&mut self, mut slice: Value) -> Value {
         self.made += 1;
         slice["metadata"]["uid"] = json!(format!("slice-{}", self.made));
@@ -103,22 +103,22 @@ impl Server {
         self.store(slice)
     }
 
-    /// Changes a slice as another client.
+    /// Changes a slice as another client does.
     pub(crate) fn edit(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
         let mut slice = self.slices[&(namespace.to_owned(), name.to_owned())].clone();
         change(&mut slice);
         self.store(slice);
     }
 
-    /// Deletes a slice as another client.
+    /// Deletes a slice as another client does.
     pub(crate) fn delete(&mut self, namespace: &str, name: &str) {
         if let Some(slice) = self.slices.get(&(namespace.to_owned(), name.to_owned())) {
             self.end(slice.clone());
         }
     }
 
-    /// Stores a slice. A write without a change makes no version, and a change of metadata other than labels makes no
-    /// generation.
+    /// Stores a slice. As on a real server, a write without a change makes no version, and a change of metadata other than
+    /// labels raises no generation.
     fn store(&mut self, mut slice: Value) -> Value {
         let name = name_of(&slice);
         let old = self.slices.get(&name).cloned().unwrap_or_default();
@@ -170,7 +170,7 @@ pub(crate) fn decoded(slice: &Value) -> EndpointSlice {
     serde_json::from_value(slice.clone()).expect("slices can be read")
 }
 
-/// Returns the object after a PUT: some metadata belongs to the server alone.
+/// Returns the object that a PUT of `body` stores: some metadata cannot be changed by clients.
 fn replaced(held: &Value, body: &Value) -> Value {
     let mut slice = body.clone();
     for field in ["resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"] {
@@ -182,7 +182,7 @@ fn replaced(held: &Value, body: &Value) -> Value {
     slice
 }
 
-/// Validates endpoints as the API server does.
+/// Validates the endpoints of a slice as the API server does.
 fn validated(slice: &Value) -> Result<(), String> {
     let slice = decoded(slice);
     if slice.endpoints.len() > 1_000 {

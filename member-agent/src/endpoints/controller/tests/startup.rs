@@ -1,4 +1,4 @@
-//! Tests of start, restart and times without serving.
+//! Tests of start, restart and periods without serving.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};
@@ -65,7 +65,7 @@ fn nodes_that_are_not_served_any_more_hold_as_they_were_and_pods_on_them_go_on()
     assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
-/// Returns a cluster with a variety of objects.
+/// Returns a cluster with a variety of Services, pods and Nodes.
 fn varied() -> World {
     let mut world = World::with(Config::default().with_max_endpoints_per_slice(4).unwrap(), Timing::default());
     world.set_all([node("node-2", "zone-b", "4"), node("node-3", "zone-c", "4")]);

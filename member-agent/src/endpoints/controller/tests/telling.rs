@@ -1,4 +1,4 @@
-//! Tests of Events and metrics.
+//! Tests of the controller's Events and metrics.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
@@ -63,7 +63,7 @@ fn several_pods_are_told_in_one_event_of_the_service() {
     assert_eq!(world.events.len(), 1);
 }
 
-/// Returns the Events after a rejected write.
+/// Rejects the writes for which `is_refused` is true. Returns the Events that follow.
 fn told_of(is_refused: fn(&SliceWrite) -> bool) -> Vec<String> {
     let mut world = World::new();
     world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
@@ -165,7 +165,7 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// Matches kube-controller-manager, which counts each try as a sync.
+/// As in kube-controller-manager, each attempt counts as a sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();
@@ -218,7 +218,7 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
 }
 
-/// The next pod appears before each write lands.
+/// The next pod appears before each write finishes, so the Service never settles.
 #[test]
 fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
     let mut world = World::new();

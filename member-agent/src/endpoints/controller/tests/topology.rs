@@ -1,4 +1,4 @@
-//! Tests of Nodes and hints: the Services that a change of Nodes touches.
+//! Tests of Nodes and topology hints: which Services a change of Nodes requeues.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, node, pod, service};
 use super::world::{SECOND, World};
@@ -13,7 +13,7 @@ fn unready(mut node: Node) -> Node {
     node
 }
 
-/// Returns a Service with hints, with that many ready pods in zones a, b and c. The Node of each zone has as many CPUs
+/// Returns a Service with topology hints and this many ready pods in zones a, b and c. The Node of each zone has as many CPUs
 /// as pods, so each pod is hinted to its own zone.
 fn hinted(pods: [usize; 3]) -> World {
     let mut world = World::new();
@@ -38,7 +38,7 @@ fn hinted(pods: [usize; 3]) -> World {
     world
 }
 
-/// Checks if these Nodes cause a new plan of the Service. Nodes that its pods run on keep their zones.
+/// Checks whether these Nodes cause a new plan of the Service. Nodes that its pods run on keep their zones.
 #[track_caller]
 fn check(pods: [usize; 3], nodes: Vec<Node>, is_touched: bool) {
     let mut world = hinted(pods);

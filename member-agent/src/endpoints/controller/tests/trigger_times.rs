@@ -1,4 +1,4 @@
-//! Tests of the trigger time of a write: the time of the oldest change that it publishes.
+//! Tests of the trigger-time annotation of a write: the time of the oldest change that the write publishes.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, CREATED, node, pod, service, slice,
@@ -11,7 +11,7 @@ const ONE: &str = "2026-03-01T00:00:01Z";
 const TWO: &str = "2026-03-01T00:00:02.25Z";
 const THREE: &str = "2026-03-01T00:00:03Z";
 
-/// Returns a settled Service of two pods that have been ready for a long time.
+/// Returns a settled Service of two pods that became ready long ago.
 fn world() -> World {
     let mut world = World::new();
     world.set_all([pod(1).changed_at(CREATED), pod(2).changed_at(CREATED)]);
@@ -139,7 +139,7 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
         world.land();
         world.writes_are(|_| Fate::Slow);
         if second > 10 {
-            // The write that has landed was sent before this change.
+            // The write that has finished was sent before this change, so it shows the earlier trigger time.
             assert_eq!(trigger_time(&world), Some(time(second - 1)));
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of what causes a plan of a Service, and what does not.
+//! Tests of which changes cause a plan of a Service, and which do not.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{MILLISECOND, SECOND, World};
@@ -7,7 +7,7 @@ use endpointslice::model::{Node, Phase, Pod, Service};
 use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
 use serde_json::json;
 
-/// Returns a settled cluster: Services web (foo=bar) and shop (foo=shop), pods 1 and 2 of web, pod 3 of shop.
+/// Returns a settled cluster: Service web (selector foo=bar) with pods 1 and 2, Service shop (foo=shop) with pod 3.
 fn world() -> World {
     let mut world = World::new();
     world.set_all([service("web"), service("shop").selecting([("foo", "shop")])]);
@@ -17,7 +17,7 @@ fn world() -> World {
     world
 }
 
-/// Returns the Services that are planned after pod 1 becomes this.
+/// Changes pod 1 to this state. Returns the Services that are planned then.
 fn planned_after(pod: Pod) -> Vec<String> {
     let mut world = world();
     world.set(pod);
@@ -235,7 +235,7 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = json!("7"));
     world.advance(SECOND * 3);
     assert_eq!((world.take_done(), world.plans), (vec![], plans));
-    // The next write uses the version of the foreign write and keeps its annotation.
+    // The next write has the version of the foreign write as its precondition, and keeps the foreign annotation.
     world.set(pod(1).not_ready());
     world.settle();
     assert_eq!(world.take_done(), [Update]);

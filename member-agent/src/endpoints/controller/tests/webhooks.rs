@@ -1,11 +1,11 @@
-//! Tests of webhooks that change what is written: the result counts as an own write and stays as the webhook wants it.
+//! Tests of webhooks that change the written slices: the result counts as an own write, and is not changed back.
 
 use super::builders::{Build as _, BuildPod as _, pod, service};
 use super::world::{Fate, SECOND, World};
 use crate::endpoints::Operation::{Create, Update};
 use serde_json::{Value, json};
 
-/// Labels and annotates every slice.
+/// Webhook that adds a label and an annotation to every slice.
 fn stamp(slice: &mut Value) {
     slice["metadata"]["labels"]["team"] = json!("red");
     slice["metadata"]["annotations"]["example.com/seen"] = json!("yes");

@@ -1,11 +1,11 @@
-//! [`World`]: a cluster with a controller, driven as the engine drives it, in simulated time.
+//! Simulated cluster with an EndpointSlice controller ([`World`]), driven as the engine drives it, in simulated time.
 //!
 //! The world repeats these rules of the engine:
 //!
 //! - An answer is applied before the watch shows it, and only once ([`Versions`]).
 //! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
-//! - A failed write is retried later. A write that was rejected for its content is not sent again unchanged. The
-//!   engine retries it after 10 minutes.
+//! - A failed write is retried later. A write that was rejected for its content is not sent again unchanged. The engine retries
+//!   it after 10 minutes.
 //! - A write that was answered with the cached version is not sent again.
 
 mod engine;
@@ -23,35 +23,35 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Start time of the tests.
+/// Simulated time at which the tests start.
 pub(crate) const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
 pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// Back-off of a write that failed.
+/// Simulated wait before a failed write is retried.
 const BACK_OFF: Duration = Duration::from_millis(20);
-/// Minimum delay of the next plan that a plan asks for.
+/// Shortest delay before a plan that asks for it is made again, as in the engine.
 const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Limit of plans until the cluster settles.
+/// Number of plans after which a cluster that does not settle fails the test.
 const MOST_STEPS: usize = 20_000;
 
-/// Outcome of a write that is sent.
+/// Result of a write that the controller sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Carried out and answered.
+    /// The server executes the write and answers.
     Done,
-    /// Lost before it reaches the server.
+    /// The write is lost before it reaches the server.
     Failed,
-    /// Carried out, but the answer is lost.
+    /// The server executes the write, but its answer is lost.
     Unanswered,
-    /// Under way until [`World::land`].
+    /// The write stays in flight until [`World::land`].
     Slow,
-    /// Rejected for its content.
+    /// The server rejects the write for its content.
     Refused,
-    /// Carried out, but answered only at [`World::land`]: the watch is faster.
+    /// The server executes the write, but answers only at [`World::land`]: the watch shows the change earlier.
     AnsweredLate,
 }
 
-/// Write that succeeded.
+/// Write that succeeded, for tests to inspect.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) operation: Operation,
@@ -59,14 +59,14 @@ pub(crate) struct Done {
     pub(crate) after: Option<EndpointSlice>,
 }
 
-/// Counts that the metrics must match, since the process started.
+/// Counts since the process started, to compare with the controller's metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counted {
-    /// Plans with nothing left to do.
+    /// Number of plans with nothing left to do.
     pub(crate) rests: usize,
-    /// Failed tries, and plans with nothing left to do except pods without a Node.
+    /// Number of failed attempts, and of plans with nothing left to do except pods without a Node.
     pub(crate) errors: usize,
-    /// Writes that were answered as successful.
+    /// Operations of writes that were answered as successful.
     pub(crate) changes: Vec<Operation>,
 }
 
@@ -74,20 +74,20 @@ struct Flight {
     key: ObjectName,
     write: SliceWrite,
     fate: Fate,
-    /// Answer on its way, if the write was carried out.
+    /// Answer that has not arrived yet. `None` if the server did not execute the write.
     answer: Option<Answer>,
-    /// True if the Service is still the one that it was planned for, and serving has not stopped since.
+    /// True if the Service is still the one that the write was planned for, and the controller has served all the time since.
     is_current: bool,
-    /// Note that the test took when the write was planned.
+    /// Note that the test took of the cluster when the write was planned.
     note: BTreeSet<String>,
 }
 
-/// Check of a write: gets the note of its plan, and the slices before and after it.
+/// Check that a test makes of each write, from the note taken at its plan and the slices before and after it.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
-/// Function that takes a note of the world when a write is planned.
+/// Function that takes a note of the cluster when a write is planned, for the [`Guard`].
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
 
-/// Cluster and its controller.
+/// Simulated cluster with an EndpointSlice controller.
 pub(crate) struct World {
     pub(crate) controller: Controller,
     pub(crate) now: Timestamp,
@@ -95,7 +95,7 @@ pub(crate) struct World {
     pub(crate) services: BTreeMap<(String, String), Service>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) nodes: BTreeMap<String, Node>,
-    /// Names of pods and Nodes that fail to decode when they are listed.
+    /// Names of pods and Nodes that are undecodable when they are listed.
     pub(crate) unreadable: BTreeSet<&'static str>,
     pub(crate) events: Vec<ServiceEvent>,
     pub(crate) done: Vec<Done>,
@@ -104,9 +104,10 @@ pub(crate) struct World {
     pub(crate) config: Config,
     timing: Timing,
     serves: bool,
-    /// Inputs that the engine has reported as complete. Nodes whose watch is lost later stay usable.
+    /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed. Nodes stay usable even if
+    /// their watch is lost later.
     complete: BTreeSet<Input>,
-    /// Relist epoch of each input, and the inputs to list again.
+    /// Last relist epoch of each input, and the inputs that must be listed again.
     readings: BTreeMap<Input, u64>,
     retold: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
@@ -115,9 +116,9 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
-    /// Content and error of the latest failed write of each slice, until a write succeeds.
+    /// Content hash and error of the latest failed write of each slice, until a write to it succeeds.
     failing: BTreeMap<ObjectName, (u64, String)>,
-    /// Services with a write sent since their last failure, or since nothing was left to do.
+    /// Services of which a write was sent since their last failure, or since nothing was left to do.
     tries: BTreeSet<ObjectName>,
     pub(crate) counted: Counted,
     flights: VecDeque<Flight>,
@@ -126,7 +127,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a cluster with the Node node-1, without a zone, and a controller that serves and is ready.
+    /// Returns a cluster with the Node node-1, which has no zone, and a controller that serves and is ready.
     pub(crate) fn new() -> Self {
         Self::with(Config::default(), Timing::default())
     }
@@ -139,7 +140,7 @@ impl World {
         world
     }
 
-    /// Creates a controller with an empty cache that does not serve.
+    /// Returns a cluster whose controller has an empty cache and does not serve.
     pub(crate) fn unready(config: Config, timing: Timing) -> Self {
         let (controller, registry) = controller(&config, timing);
         Self {
@@ -175,7 +176,7 @@ impl World {
         }
     }
 
-    /// Applies a Service, pod or Node.
+    /// Creates or changes a Service, pod or Node, and shows it to the controller.
     pub(crate) fn set(&mut self, object: impl Into<Object>) {
         let object = object.into();
         let full = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
@@ -228,39 +229,39 @@ impl World {
         }
     }
 
-    /// Creates a slice as another client. The controller sees it when the world settles.
+    /// Creates a slice as another client does. The controller sees it in the next [`World::settle`].
     pub(crate) fn make_slice(&mut self, slice: &EndpointSlice) {
         self.server.make(serde_json::to_value(slice).expect("slices can be written"));
     }
 
-    /// Changes a slice as another client.
+    /// Changes a slice as another client does.
     pub(crate) fn edit_slice(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         self.server.edit(NAMESPACE, name, change);
     }
 
-    /// Deletes a slice as another client.
+    /// Deletes a slice as another client does.
     pub(crate) fn delete_slice(&mut self, name: &str) {
         self.server.delete(NAMESPACE, name);
     }
 
-    /// Sets the outcome of writes from now on.
+    /// Sets the result of each write from now on.
     pub(crate) fn writes_are(&mut self, fate: impl FnMut(&SliceWrite) -> Fate + 'static) {
         self.fates = Box::new(fate);
     }
 
-    /// Lets rejected writes be tried again.
+    /// Allows the engine to retry writes that were rejected.
     pub(crate) fn pardon(&mut self) {
         self.troubles.retain(|(_, until)| until.is_some());
         let services = self.services.values().map(|service| &service.metadata);
         self.dirty.extend(services.map(|metadata| ObjectName::new(&*metadata.namespace, &*metadata.name)));
     }
 
-    /// Installs a webhook that changes each written slice.
+    /// Installs a webhook that changes each slice that is written.
     pub(crate) fn webhook(&mut self, webhook: fn(&mut Value)) {
         self.server.webhook = Some(webhook);
     }
 
-    /// Clears the notes of writes under way. Foreign writes have changed their slices, so guards cannot judge them.
+    /// Clears the notes of writes in flight. After foreign writes to their slices, a [`Guard`] cannot judge them.
     pub(crate) fn let_go(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }
@@ -269,12 +270,12 @@ impl World {
         self.guard = Some((note, guard));
     }
 
-    /// Pauses or resumes the watch of slices. Answers to writes still arrive.
+    /// Pauses or resumes the watch of slices. Answers to the controller's writes still arrive.
     pub(crate) fn hold_watch(&mut self, is_held: bool) {
         self.watch_is_held = is_held;
     }
 
-    /// Runs everything that can happen without time passing.
+    /// Runs everything that is due now, without letting time pass.
     pub(crate) fn settle(&mut self) {
         for _ in 0..MOST_STEPS {
             if !self.watch_is_held
@@ -293,7 +294,7 @@ impl World {
         panic!("it does not settle: {:?}", self.done.iter().rev().take(4).collect::<Vec<_>>());
     }
 
-    /// Lets the writes under way arrive.
+    /// Delivers the answers of all writes in flight.
     pub(crate) fn land(&mut self) {
         for flight in &mut self.flights {
             flight.fate = Fate::Done;
@@ -301,7 +302,7 @@ impl World {
         self.settle();
     }
 
-    /// Lets time pass, with all timers in order.
+    /// Advances the simulated time, and runs all timers in order.
     pub(crate) fn advance(&mut self, duration: Duration) {
         let until = self.now + duration;
         self.settle();

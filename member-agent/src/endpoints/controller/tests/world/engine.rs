@@ -1,4 +1,4 @@
-//! Simulation of the engine: it applies changes, plans, writes and handles the outcome.
+//! Simulated engine: shows changes to the controller, plans, executes writes and reports their outcome.
 
 use super::super::model;
 use super::super::server::{Answer, Watched, decoded};
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// Fails a write, to be retried.
+    /// Fails a write, which is retried later.
     fn fail(&mut self, key: &ObjectName, write: SliceWrite, why: &str) {
         self.not_done(key);
         self.tell(key, &write, why);
@@ -208,13 +208,13 @@ impl World {
         self.retries.insert(key.clone(), until);
     }
 
-    /// Reports each failure to the controller. The first failure after a write was sent counts as an error of a sync.
+    /// Reports a failed attempt to the controller. The first failure after a write was sent counts as a failed sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
         self.controller.not_done(key, self.now);
     }
 
-    /// Emits an Event for the first failure in a row, and for one with another content or error.
+    /// Emits the Event for the first failure in a row, and for a failure with other content or another error.
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// Counts a plan with nothing to do: it ends a sync, unless a write is still under way.
+    /// Counts a plan with nothing to do: it ends a sync, unless a write is still in flight.
     fn count_rest(&mut self, key: &ObjectName) {
         let name = (key.namespace.to_string(), key.name.to_string());
         let Some(service) = self.services.get(&name).filter(|_| self.controller.is_ready()) else { return };
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// Replaces the process with a new one that has an empty memory.
+    /// Replaces the agent's process by a new one with empty memory.
     pub(crate) fn restart(&mut self) {
         let serves = std::mem::take(&mut self.serves);
         self.complete.clear();
@@ -261,7 +261,7 @@ impl World {
         }
     }
 
-    /// Lists what is watched also while it does not serve.
+    /// Lists the inputs that the controller watches even while it does not serve.
     pub(super) fn list_always_watched(&mut self) {
         self.list(Input::EndpointSlice);
         self.list(Input::Service);
@@ -302,14 +302,14 @@ impl World {
         self.take_in(news);
     }
 
-    /// Starts to serve, with nothing listed yet.
+    /// Starts to serve, before anything is listed.
     pub(crate) fn begin_to_serve(&mut self) {
         self.serves = true;
         self.controller.set_serving(true);
         self.follow_reading();
     }
 
-    /// Starts or stops serving, together with the watches that the controller wants for it.
+    /// Starts or stops serving, with the watches that the controller then needs.
     pub(crate) fn serve(&mut self, serves: bool) {
         let was_serving = std::mem::replace(&mut self.serves, serves);
         if serves != was_serving {
@@ -353,7 +353,7 @@ impl World {
     }
 }
 
-/// Returns a hash of what a write asks for, without its precondition.
+/// Returns a hash of a write's content, without its precondition.
 fn content(write: &SliceWrite) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &write.verb {

@@ -1,4 +1,4 @@
-//! Queries for tests.
+//! Queries of the simulated cluster for tests.
 
 use super::World;
 use crate::endpoints::Operation;
@@ -6,18 +6,18 @@ use endpointslice::model::{Endpoint, EndpointSlice};
 use endpointslice::{Text, names};
 
 impl World {
-    /// Returns the keys that wait for a plan.
+    /// Returns the Services that wait for a plan.
     pub(crate) fn dirty(&self) -> Vec<String> {
         self.dirty.iter().map(|key| key.name.to_string()).collect()
     }
 
-    /// Returns the slices of a Service with a write under way.
+    /// Returns the slices of a Service that have a write in flight.
     pub(crate) fn flights_of(&self, service: &str) -> Vec<String> {
         let flights = self.flights.iter().filter(|flight| *flight.key.name == *service);
         flights.map(|flight| flight.write.name.to_string()).collect()
     }
 
-    /// Returns the operations since the last call, in order.
+    /// Returns the operations of the writes executed since the last call, in order.
     pub(crate) fn take_done(&mut self) -> Vec<Operation> {
         std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
     }
@@ -30,7 +30,7 @@ impl World {
             .collect()
     }
 
-    /// Returns this manager's slices of a Service by name, without those being deleted.
+    /// Returns this controller's slices of a Service by name, without those being deleted.
     pub(crate) fn slices_of(&self, service: &str) -> Vec<EndpointSlice> {
         let slices = self.server.slices().into_iter();
         slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
@@ -43,8 +43,8 @@ impl World {
         slices.remove(0)
     }
 
-    /// Returns the endpoints of a Service in the order of their pods: address type, pod and addresses. It adds
-    /// `serving` or `terminating` where `ready` does not imply them.
+    /// Returns the published endpoints of a Service in the order of their pods: address type, pod and addresses, plus `serving`
+    /// or `terminating` where `ready` does not imply them.
     pub(crate) fn endpoints_of(&self, service: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for slice in self.slices_of(service) {
@@ -54,7 +54,7 @@ impl World {
         lines
     }
 
-    /// True if nothing is under way, backing off or delayed.
+    /// True if no write is in flight, no retry waits and no plan is delayed.
     pub(crate) fn is_settled(&self) -> bool {
         let is_held_back = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
         let is_quiet = self.dirty.is_empty() && self.flights.is_empty() && !is_held_back;
