@@ -15,7 +15,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Returns the address type of slices of this family.
+    /// Returns the address type that slices of this family have.
     #[must_use]
     pub const fn address_type(self) -> AddressType {
         match self {
@@ -25,7 +25,7 @@ impl Family {
     }
 }
 
-/// Reason why an address is not valid in a slice.
+/// Reason why an address is not valid in an EndpointSlice.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum BadAddress {
     /// The text is not an IP address.
@@ -34,13 +34,13 @@ pub enum BadAddress {
     Forbidden,
 }
 
-/// Returns the family and the canonical form of `text` (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Text that is
+/// Returns the family and the canonical form of an address (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Text that is
 /// canonical already, as nearly always, is returned without a copy.
 ///
 /// # Errors
-/// Returns the reason why the address is not valid in a slice.
+/// Returns the reason why the address is not valid in an EndpointSlice.
 pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
-    // The standard library parses only canonical IPv4 addresses.
+    // The standard library parses only canonical IPv4 addresses, so this one needs no new text.
     if let Ok(address) = text.parse() {
         return if is_forbidden_v4(address) { Err(BadAddress::Forbidden) } else { Ok((Family::V4, text.clone())) };
     }
@@ -52,7 +52,7 @@ pub fn canonical(text: &Text) -> Result<(Family, Text), BadAddress> {
     }
 }
 
-/// Returns the family of `text`, if it is an address.
+/// Returns the address family of `text`, or `None` if it is not an address.
 #[must_use]
 pub fn family(text: &str) -> Option<Family> {
     Some(if parse(text)?.is_ipv4() { Family::V4 } else { Family::V6 })
@@ -66,7 +66,8 @@ fn parse(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Parses `010.001.002.003` as decimal, like Kubernetes. Old network plugins report such addresses.
+/// Parses an IPv4 address with leading zeros (`010.001.002.003`) as decimal, like Kubernetes. Old network plugins report such
+/// addresses.
 fn with_leading_zeros(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];
@@ -85,7 +86,7 @@ fn is_forbidden_v6(address: Ipv6Addr) -> bool {
     address.is_unspecified() || address.is_loopback() || address.is_unicast_link_local() || address.is_multicast()
 }
 
-/// Returns `address` as text, without an allocation if `given` is equal.
+/// Returns `address` as text. Reuses `given` without an allocation if it is equal.
 fn printed(address: Ipv6Addr, given: &Text) -> Text {
     let mut rest = Matching(given);
     if write!(rest, "{address}").is_ok() && rest.0.is_empty() {
@@ -94,7 +95,7 @@ fn printed(address: Ipv6Addr, given: &Text) -> Text {
     address.to_string().into()
 }
 
-/// Consumes the written text from the beginning of a text, and fails if they differ.
+/// Writer that compares what is written with the beginning of a text, and fails if they differ.
 struct Matching<'a>(&'a str);
 
 impl std::fmt::Write for Matching<'_> {

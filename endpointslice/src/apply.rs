@@ -1,4 +1,4 @@
-//! Application of a plan.
+//! Application of a plan: the writes of its slices.
 //!
 //! ```text
 //!  each address type:  creates ─► updates ─► deletes       a phase begins when the one before it went well
@@ -20,19 +20,19 @@ use thiserror::Error;
 
 /// Writer of slices: an API server's client, or memory in a test.
 pub trait SliceWriter: Sync {
-    /// Error of a write that failed.
+    /// Error of a failed write.
     type Error: std::error::Error + Send + 'static;
 
-    /// Creates `slice`, which has `generateName` instead of a name, and returns the stored object.
+    /// Creates `slice`, which has `generateName` instead of a name. Returns the object as stored.
     fn create(&self, slice: &EndpointSlice) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Updates the slice to the content of `update` and returns the stored object.
+    /// Updates a slice to the content of `update`. Returns the object as stored.
     ///
     /// Either send [`Update::merge_patch`], which leaves alone what others wrote on the slice meanwhile, or replace the slice
     /// with [`Update::after`].
     fn update(&self, update: &Update) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Deletes `slice` with its UID as the precondition. The writer decides if it is an error that the slice is gone already.
+    /// Deletes `slice` with its UID as the precondition. The writer decides whether a slice that is already gone is an error.
     fn delete(&self, slice: &EndpointSlice) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// True if a create failed because its namespace is being deleted (cause `NamespaceTerminating`). Nothing can be created in
@@ -43,13 +43,13 @@ pub trait SliceWriter: Sync {
 /// Result of applying a plan.
 #[derive(Debug)]
 pub struct Applied<E> {
-    /// The writes that were made.
+    /// Writes that succeeded.
     pub written: Vec<Written>,
-    /// Address types for which every write succeeded.
+    /// Address types of which every write succeeded.
     pub completed: Vec<AddressType>,
-    /// True if the application stopped because the namespace is being deleted. This is not an error.
+    /// True if [`apply`] stopped because the namespace is being deleted. This is not an error.
     pub namespace_terminating: bool,
-    /// The writes that failed.
+    /// Writes that failed.
     pub errors: Vec<ApplyError<E>>,
 }
 
@@ -59,26 +59,26 @@ impl<E> Default for Applied<E> {
     }
 }
 
-/// A write that was made.
+/// Write that succeeded.
 #[derive(Clone, Debug)]
 pub enum Written {
-    /// A slice was created; what was stored.
+    /// A slice was created; the value is the stored slice.
     Created(EndpointSlice),
-    /// A slice was updated; what was stored.
+    /// A slice was updated; the value is the stored slice.
     Updated(EndpointSlice),
-    /// A slice was deleted; what it was.
+    /// A slice was deleted; the value is the slice as it was.
     Deleted(Arc<EndpointSlice>),
 }
 
-/// Write that failed. The texts are those of kube-controller-manager, because people search for them in Events.
+/// Failed write. The messages are those of kube-controller-manager, because people search for them in Events.
 #[derive(Debug, Error)]
 pub enum ApplyError<E> {
     /// A slice could not be created.
     #[error("failed to create EndpointSlice for Service {}/{}: {cause}", service.namespace, service.name)]
     Create {
-        /// The Service.
+        /// Service that the slice was planned for.
         service: ServiceName,
-        /// Error of the writer.
+        /// Error of the [`SliceWriter`].
         cause: E,
     },
     /// A slice could not be updated.
@@ -86,9 +86,9 @@ pub enum ApplyError<E> {
     Update {
         /// Name of the slice.
         slice: crate::Text,
-        /// The Service.
+        /// Service of the slice.
         service: ServiceName,
-        /// Error of the writer.
+        /// Error of the [`SliceWriter`].
         cause: E,
     },
     /// A slice could not be deleted.
@@ -96,9 +96,9 @@ pub enum ApplyError<E> {
     Delete {
         /// Name of the slice.
         slice: crate::Text,
-        /// The Service.
+        /// Service of the slice.
         service: ServiceName,
-        /// Error of the writer.
+        /// Error of the [`SliceWriter`].
         cause: E,
     },
     /// A slice of an address type that the Service no longer has could not be deleted.
@@ -106,9 +106,9 @@ pub enum ApplyError<E> {
     DeleteUnsupported {
         /// Name of the slice.
         slice: crate::Text,
-        /// The Service.
+        /// Service of the slice.
         service: ServiceName,
-        /// Error of the writer.
+        /// Error of the [`SliceWriter`].
         cause: E,
     },
 }
@@ -128,14 +128,15 @@ impl<E> Applied<E> {
     }
 }
 
-/// Applies `plan`, with at most `parallelism` writes of each address type at once.
+/// Writes `plan` through `writer`, with at most `parallelism` writes of each address type at once.
 pub async fn apply<W: SliceWriter>(plan: &Plan, writer: &W, parallelism: NonZeroUsize) -> Applied<W::Error> {
     let run = Run { service: &plan.service, writer, parallelism: parallelism.get() };
     let mut applied = Applied::default();
     for family in join_all(plan.families.iter().map(|family| run.family(&family.draft))).await {
         applied.absorb(family);
     }
-    // Consumers may have only the slices of the other address type until the new slices exist.
+    // Slices of address types that the Service no longer has are deleted last: until the new slices exist, clients may need the
+    // old ones.
     if applied.is_success() && !applied.namespace_terminating {
         applied.absorb(run.unsupported(&plan.unsupported).await);
     }

@@ -1,4 +1,5 @@
-//! [`Backend`]: an address that serves a Service, of a pod or of anything else.
+//! Backend of a Service ([`Backend`]): the addresses, conditions and ports of a pod, or of anything else that serves the
+//! Service.
 
 mod pods;
 
@@ -12,7 +13,7 @@ use crate::text::Text;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Backend of a Service. Controllers whose backends are not pods construct these themselves.
+/// Backend of a Service, from which an endpoint is made. Controllers whose backends are not pods construct these themselves.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Backend {
     /// IPv4 addresses in canonical form ([`crate::address::canonical`]).
@@ -27,15 +28,15 @@ pub struct Backend {
     pub target_ref: Option<Arc<TargetRef>>,
     /// Node that the backend runs on.
     pub node_name: Option<Text>,
-    /// Zone of that Node.
+    /// Zone of the backend's Node.
     pub zone: Option<Text>,
-    /// Ports that the backend serves. Comparing is faster for backends that share one list.
+    /// Ports that the backend serves. Backends that serve the same ports should share one list, which makes comparisons fast.
     pub ports: PortList,
 }
 
 impl Backend {
-    /// Returns the backend that an endpoint of `family` in a slice with these ports describes. Used when nothing else is known of
-    /// the backend.
+    /// Returns the backend that an endpoint describes, in a slice of `family` with these ports. Used when nothing else is known
+    /// of the backend.
     #[must_use]
     pub fn of_endpoint(endpoint: &Endpoint, family: Family, ports: &[EndpointPort]) -> Self {
         let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: _ } = endpoint.clone();
@@ -46,7 +47,7 @@ impl Backend {
         Self { ipv4, ipv6, conditions, hostname, target_ref, node_name, zone, ports: ports.into() }
     }
 
-    /// Addresses of `family`.
+    /// Returns the backend's addresses of `family`.
     #[must_use]
     pub const fn addresses(&self, family: Family) -> &Addresses {
         match family {
@@ -70,7 +71,7 @@ impl Backend {
         })
     }
 
-    /// Returns the key of the endpoint for slices of `family` without constructing the endpoint.
+    /// Returns the key of the backend's endpoint for slices of `family`, without constructing the endpoint.
     #[must_use]
     pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
         let addresses = self.addresses(family);
@@ -78,7 +79,7 @@ impl Backend {
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
-    /// True if `endpoint`, which has the same key, can stay as it is ([`Item::stands_for`]).
+    /// True if `endpoint`, which has the same key, needs no change to show this backend ([`Item::stands_for`]).
     #[must_use]
     pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
         endpoint.conditions == self.conditions
@@ -121,7 +122,7 @@ impl PartialEq for EndpointKey<'_> {
 impl Eq for EndpointKey<'_> {}
 
 impl EndpointKey<'_> {
-    /// Hostname, and namespace and name of the target. An absent field counts as empty.
+    /// Returns the hostname, and the namespace and name of the target. An absent field counts as empty.
     fn names(&self) -> [Option<&Text>; 3] {
         let target = self.target;
         let names = [target.map(|it| &it.name), self.hostname, target.map(|it| &it.namespace)];
@@ -130,7 +131,7 @@ impl EndpointKey<'_> {
 }
 
 impl Hash for EndpointKey<'_> {
-    /// Hashes only the fields that distinguish nearly all endpoints. Equality compares the rest.
+    /// Hashes only the fields that distinguish nearly all endpoints; equality compares all fields.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.target.map_or("", |target| &target.name).as_bytes());
         state.write_usize(self.addresses.len());
@@ -160,8 +161,8 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
-    /// The fields of the key are equal already, so they are not compared. Hints are decided later. The target's resourceVersion
-    /// changes with everything about the target, so it is not compared either.
+    /// Compares the rest of the endpoint: its key is equal already. Ignores hints, which are set later, and the target's
+    /// resourceVersion, which changes with everything about the target.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name

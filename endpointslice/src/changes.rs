@@ -1,4 +1,4 @@
-//! Services to plan again after an event.
+//! Services whose slices must be planned again after an event.
 
 use crate::model::{EndpointSlice, Pod};
 use crate::names::LABEL_SERVICE_NAME;
@@ -7,18 +7,19 @@ use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// Changes of a pod that are relevant to slices.
+/// Changes of a pod that slices depend on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PodChange {
-    /// Endpoint: addresses, readiness, deletion, or that the pod has ended (upstream ignores the last).
+    /// True if the pod's endpoint changed: addresses, readiness, deletion, or the end of the pod (kube-controller-manager
+    /// ignores the last).
     pub endpoint: bool,
-    /// Labels, hostname or subdomain: other Services may select the pod now.
+    /// True if the pod's labels, hostname or subdomain changed, so that other Services may select it.
     pub labels: bool,
 }
 
 impl PodChange {
-    /// Returns the changes from `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not move between
-    /// Nodes, and every other field is compared itself.
+    /// Returns the changes from pod `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not move
+    /// between Nodes, and every other field is compared itself.
     #[must_use]
     pub fn between(old: &Pod, new: &Pod) -> Self {
         let endpoint = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
@@ -31,7 +32,7 @@ impl PodChange {
         Self { endpoint, labels }
     }
 
-    /// Returns the Services to plan again, of those that selected the old pod and those that select the new pod.
+    /// Returns the Services to plan again. `old` selected the pod before the change, `new` select it now.
     #[must_use]
     pub fn services(self, old: BTreeSet<Text>, new: BTreeSet<Text>) -> BTreeSet<Text> {
         match self {
@@ -51,7 +52,7 @@ impl ServiceName {
     /// Returns the Service that `slice` belongs to.
     ///
     /// # Errors
-    /// Returns an error if the slice has no service-name label, or an empty one.
+    /// If the slice has no service-name label, or an empty one.
     pub fn of_slice(slice: &EndpointSlice) -> Result<Self, NoServiceName> {
         let name = slice.metadata.labels.get(LABEL_SERVICE_NAME).and_then(Text::non_empty).ok_or(NoServiceName)?;
         Ok(Self { namespace: slice.metadata.namespace.clone(), name: name.clone() })

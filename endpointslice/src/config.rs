@@ -1,4 +1,4 @@
-//! [`Config`]: settings that may differ between controllers.
+//! Settings in which controllers that use this library may differ ([`Config`]).
 
 use crate::limits::{LABEL_VALUE_BYTES_MAX, MAX_ENDPOINTS_DEFAULT, MAX_ENDPOINTS_RANGE};
 use crate::names::CONTROLLER_NAME;
@@ -6,21 +6,21 @@ use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// Settings of a controller. The defaults are those of kube-controller-manager 1.35, with one exception: metadata that others
-/// wrote on a slice survives when the slice is recycled.
+/// Settings of a controller. The defaults are those of kube-controller-manager 1.35, with one exception: other writers'
+/// metadata on a slice survives when the slice is recycled.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     controller_name: Text,
     max_endpoints_per_slice: usize,
-    /// Slices of a Service without endpoints.
+    /// Slices to keep for a Service without endpoints.
     pub placeholder: Placeholder,
-    /// True to reuse a slice that would be deleted for one that would be created: one write instead of two.
+    /// True to recycle: reuse a slice that would be deleted for one that would be created, which is one write instead of two.
     pub recycle: bool,
-    /// True to keep the annotations and finalizers of others on a slice that is recycled. Upstream loses them
+    /// True to keep other writers' annotations and finalizers on a slice that is recycled. kube-controller-manager loses them
     /// (kubernetes/kubernetes #108267).
     pub keep_foreign_metadata: bool,
-    /// Labels that others add to slices of this controller, for example a hook. They are neither removed nor counted as a
-    /// difference, unless the Service has them too.
+    /// Labels that other writers add to slices of this controller, for example a hook. The plan neither removes them nor counts
+    /// them as a difference, unless the Service has them too.
     pub foreign_labels: BTreeSet<Text>,
     /// True to repair the headless label of a slice when nothing else changes.
     pub repair_headless_label: bool,
@@ -28,47 +28,47 @@ pub struct Config {
     pub clean_up_without_selector: bool,
     /// True to remove the slices of a Service that became an ExternalName.
     pub clean_up_external_name: bool,
-    /// True to leave out pods that lack a port which the Service names. Otherwise they are in a slice with fewer ports
-    /// (kubernetes/ingress-nginx #9141).
+    /// True to publish no endpoint for a pod that lacks a port which the Service names. Otherwise the pod is in a slice with
+    /// fewer ports (kubernetes/ingress-nginx #9141).
     pub leave_out_pods_without_named_port: bool,
-    /// Owner of the hints.
+    /// Writer of the hints: this library or somebody else.
     pub hints: HintPolicy,
 }
 
-/// Slices of a Service without endpoints.
+/// Slices to keep for a Service without endpoints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Placeholder {
-    /// One slice of each address type, without ports and endpoints: consumers see that the Service was processed.
+    /// One slice of each address type, without ports and endpoints. It shows consumers that the Service was processed.
     Always,
     /// No slice.
     Never,
 }
 
-/// Owner of the hints.
+/// Writer of the endpoints' hints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HintPolicy {
-    /// This library: hints that the Service does not ask for are removed.
+    /// This library sets the hints, and removes hints that the Service does not ask for.
     Managed,
-    /// Somebody else: new endpoints have no hints, and hints alone never cause a write.
+    /// Somebody else sets the hints. New endpoints have none, and a difference in hints alone never causes a write.
     Ignored,
 }
 
 /// Invalid value for a [`Config`].
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum ConfigError {
-    /// A limit that the API or the algorithm does not support.
+    /// The limit of endpoints per slice is outside of what the API supports.
     #[error("a slice may be limited to 1 to 1000 endpoints, not to {0}")]
     MaxEndpoints(usize),
-    /// A name that is not valid as the managed-by label.
+    /// The controller's name is not valid as a label value.
     #[error("`{0}` cannot be the name of a controller: it must be a label value of 1 to 63 letters")]
     ControllerName(Text),
 }
 
 impl Config {
-    /// Returns the settings of the controller that puts `controller_name` in the managed-by label, with all defaults.
+    /// Returns default settings for a controller that puts `controller_name` in the managed-by label.
     ///
     /// # Errors
-    /// Returns an error if the name is empty or not a valid label value.
+    /// If the name is empty or not a valid label value.
     pub fn new(controller_name: impl Into<Text>) -> Result<Self, ConfigError> {
         let controller_name = controller_name.into();
         if !is_label_value(&controller_name) {
@@ -77,10 +77,10 @@ impl Config {
         Ok(Self { controller_name, ..Self::default() })
     }
 
-    /// Limits slices to `endpoints` endpoints.
+    /// Limits slices to this number of endpoints.
     ///
     /// # Errors
-    /// Returns an error if the limit is not in [`MAX_ENDPOINTS_RANGE`].
+    /// If the limit is not in [`MAX_ENDPOINTS_RANGE`].
     pub fn with_max_endpoints_per_slice(mut self, endpoints: usize) -> Result<Self, ConfigError> {
         if !MAX_ENDPOINTS_RANGE.contains(&endpoints) {
             return Err(ConfigError::MaxEndpoints(endpoints));
@@ -89,13 +89,13 @@ impl Config {
         Ok(self)
     }
 
-    /// Value of the managed-by label.
+    /// Returns the value of the managed-by label.
     #[must_use]
     pub const fn controller_name(&self) -> &Text {
         &self.controller_name
     }
 
-    /// Largest number of endpoints of a slice. A slice that already has more keeps them.
+    /// Returns the largest number of endpoints of a slice. A slice that already has more keeps them.
     #[must_use]
     pub const fn max_endpoints_per_slice(&self) -> usize {
         self.max_endpoints_per_slice

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
 
-/// Text shared by many objects; "" if absent.
+/// Returns a text that many objects share; "" if it is absent.
 fn shared(text: Option<&String>) -> Text {
     text.map_or_else(Text::default, |text| Text::shared(text))
 }
@@ -37,7 +37,7 @@ fn time(time: Option<&Time>) -> Option<Timestamp> {
     time.map(|Time(time)| *time)
 }
 
-/// Fields of a condition that matter: type, status, and time of the last change.
+/// Fields of a condition that conversions read: type, status, and time of the last change.
 type Condition<'a> = (&'a str, &'a str, Option<&'a Time>);
 
 fn readiness<'a>(conditions: impl Iterator<Item = Condition<'a>>) -> Readiness {

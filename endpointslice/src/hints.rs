@@ -28,18 +28,18 @@ use crate::names::{ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE};
 use crate::plan::{AssignHints, Draft, ServiceName};
 use crate::text::Text;
 
-/// Hints in the way that the Service asks for; none if it does not ask.
+/// Hints in the way that each Service asks for; none for a Service that does not ask.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
-    /// Hints by the shares of zones. If this is `None`, the annotation value `Auto` turns off all hints, including those of a
-    /// traffic distribution.
+    /// Hints by zone shares (KEP-2433). If this is `None`, the annotation value `Auto` turns off all hints, including those of
+    /// a traffic distribution.
     pub topology: Option<Topology>,
-    /// Hints by the place of each endpoint.
+    /// Hints for each endpoint's own zone or Node.
     pub traffic_distribution: TrafficDistribution,
 }
 
 impl ServiceHints {
-    /// Supports both ways. Zones have no shares before [`Topology::set_nodes`].
+    /// Returns hints that support both ways. Zones have no shares before [`Topology::set_nodes`].
     #[must_use]
     pub fn new() -> Self {
         Self { topology: Some(Topology::default()), ..Self::default() }
@@ -58,14 +58,14 @@ impl ServiceHints {
         }
     }
 
-    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    /// Returns a copy with the state of one Service only, to plan that Service without changing `self`.
     #[must_use]
     pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
         let topology = self.topology.as_ref().map(|topology| topology.for_service(namespace, service));
         Self { topology, traffic_distribution: self.traffic_distribution.clone() }
     }
 
-    /// Records the state of a Service in a copy that was planned with.
+    /// Takes over the state of a Service from `planned`, a copy that the Service was planned with.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { topology, traffic_distribution } = planned;
         if let (Some(topology), Some(planned)) = (&mut self.topology, topology) {
@@ -74,7 +74,7 @@ impl ServiceHints {
         self.traffic_distribution = traffic_distribution;
     }
 
-    /// Returns the changes of hints since the last call.
+    /// Removes and returns the changes of hints since the last call.
     pub fn take_events(&mut self) -> Vec<HintEvent> {
         self.topology.as_mut().map(Topology::take_events).unwrap_or_default()
     }
@@ -91,13 +91,13 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// The share of a zone is a part of all endpoints, so its hints depend on all slices.
+    /// False for topology hints: a zone's share is a part of all endpoints, so its hints depend on all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }
 }
 
-/// True if `service` asks for hints by the shares of zones, with the value `Auto` or `auto`. The annotation's old name has
+/// True if the annotation of `service` asks for topology hints, with the value `Auto` or `auto`. The annotation's old name has
 /// priority over its new one, also with a value that turns hints off.
 #[must_use]
 pub fn is_topology_aware(service: &Service) -> bool {
@@ -106,7 +106,7 @@ pub fn is_topology_aware(service: &Service) -> bool {
     mode.is_some_and(|mode| matches!(mode.as_str(), "Auto" | "auto"))
 }
 
-/// Removes all hints.
+/// Removes all hints from a draft.
 pub(crate) fn strip(draft: &mut Draft) {
     for slice in draft.written_mut() {
         for endpoint in &mut slice.endpoints {

@@ -40,32 +40,32 @@ use keys::PortKeys;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// State of one Service from which its slices are planned change by change.
+/// State of one Service, from which its slices are planned change by change.
 #[derive(Debug)]
 pub struct Incremental {
     service: Arc<Service>,
     config: Arc<Config>,
     pods: HashMap<Text, KnownPod>,
-    /// Pods that are left out, or of which an address is left out.
+    /// Pods for which no endpoint is made, or of which one address is omitted.
     skipped: BTreeSet<Text>,
-    /// One instance of each list of ports, so that equal lists are seldom compared.
+    /// Shared lists of ports, so that equal lists are seldom compared item by item.
     keys: PortKeys,
     families: Vec<FamilyState>,
-    /// Slices of address types that the Service does not have.
+    /// Slices of address types that the Service does not have, by name.
     unsupported: BTreeMap<Text, Arc<EndpointSlice>>,
     full_plans: u64,
 }
 
-/// Plan that is not recorded yet.
+/// Plan that the state has not recorded yet, so it can still be dropped.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The plan.
+    /// Plan to apply.
     pub plan: Plan,
-    /// True if all slices were compared.
+    /// True if all slices of the Service were compared, not only the touched ones.
     is_full: bool,
 }
 
-/// State of a pod.
+/// State of one pod of the Service.
 #[derive(Debug, PartialEq)]
 struct KnownPod {
     backend: Option<Backend>,
@@ -77,7 +77,7 @@ struct KnownPod {
 type Pods = HashMap<Text, KnownPod>;
 
 impl Incremental {
-    /// Returns the state of a Service without pods and slices.
+    /// Returns the state of a Service that has no pods and slices yet.
     #[must_use]
     pub fn new(service: Arc<Service>, config: Arc<Config>) -> Self {
         let families = plan::families(&service).into_iter().map(FamilyState::new).collect();
@@ -93,19 +93,19 @@ impl Incremental {
         }
     }
 
-    /// Service as last set.
+    /// Returns the Service as last set.
     #[must_use]
     pub const fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Number of full plans so far.
+    /// Returns the number of full plans so far, for tests and metrics.
     #[must_use]
     pub const fn full_plans(&self) -> u64 {
         self.full_plans
     }
 
-    /// Sets the changed Service. All of its pods are converted again, and all of its slices compared again.
+    /// Replaces the Service by its new state. All of its pods are converted again, and all of its slices compared again.
     pub fn set_service<'a>(
         &mut self,
         service: Arc<Service>,
@@ -122,13 +122,13 @@ impl Incremental {
         }
     }
 
-    /// Sets a configuration with more labels of others. `config` may differ only in [`Config::foreign_labels`], which must
-    /// contain all previous ones.
+    /// Sets a configuration with additional labels of other writers. `config` may differ only in [`Config::foreign_labels`],
+    /// which must contain all previous ones.
     pub fn set_foreign_labels(&mut self, config: Arc<Config>) {
         self.config = config;
     }
 
-    /// Sets a pod that the Service selects: a new or changed pod, or one whose Node changed.
+    /// Sets the state of a pod that the Service selects. Call this for a new or changed pod, and when its Node changed.
     pub fn set_pod(&mut self, pod: &Pod, nodes: &NodeZones) {
         let service = Arc::clone(&self.service);
         let mut backends = PodBackends::new(&service, nodes, &self.config);
@@ -138,7 +138,7 @@ impl Incremental {
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
-    /// Keeps the endpoints of a pod that cannot be decoded as slices have them, until the pod is set or removed. Returns true if
+    /// Keeps the endpoints of an undecodable pod as the slices show them, until the pod is set or removed. Returns true if
     /// there are any.
     pub fn keep_pod(&mut self, name: &Text) -> bool {
         let mut shown = self.families.iter().filter_map(|family| family.shown(name));
@@ -180,7 +180,7 @@ impl Incremental {
         }
     }
 
-    /// Sets a slice that is new or changed, by this controller or another. A slice that is being deleted, or that this controller
+    /// Sets the state of a slice that is new or changed, by any writer. A slice that is being deleted, or that this controller
     /// does not manage, counts as removed.
     pub fn set_slice(&mut self, slice: Arc<EndpointSlice>) {
         let name = &slice.metadata.name;
@@ -219,7 +219,7 @@ impl Incremental {
         self.unsupported.remove(name);
     }
 
-    /// Slices as last set, sorted by name.
+    /// Returns the slices as last set, sorted by name.
     #[must_use]
     pub fn slices(&self) -> Vec<Arc<EndpointSlice>> {
         let mut slices: Vec<_> = self.families.iter().flat_map(FamilyState::slices).cloned().collect();
@@ -228,14 +228,14 @@ impl Incremental {
         slices
     }
 
-    /// Returns the plan that [`crate::plan_pods`] would return.
+    /// Returns the same plan as [`crate::plan_pods`], and records it.
     pub fn plan(&mut self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
         let proposal = self.propose(trigger_time, hints);
         self.accept(&proposal);
         proposal.plan
     }
 
-    /// Returns the plan that [`Self::plan`] returns and records nothing.
+    /// Returns the same plan as [`Self::plan`] without recording it.
     pub fn propose(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Proposal {
         let mut leave = LeaveHints;
         let hints = plan::in_charge(&self.config, hints, &mut leave);
@@ -249,7 +249,7 @@ impl Incremental {
         Proposal { plan, is_full }
     }
 
-    /// Records a proposal for the present state, so that the next plan does not compare the same slices again.
+    /// Records a proposal, so that the next plan does not compare the same slices again. The state must not have changed since.
     pub fn accept(&mut self, proposal: &Proposal) {
         if proposal.is_full {
             self.full_plans += 1;
@@ -260,7 +260,7 @@ impl Incremental {
         }
     }
 
-    /// Returns the plan for touched slices and endpoints, or `None` if a full plan is needed.
+    /// Returns the plan for the touched slices and for endpoints without a slice, or `None` if a full plan is needed.
     fn plan_touched(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);
@@ -298,7 +298,7 @@ impl Incremental {
     }
 }
 
-/// True if two slices are known to be equal: a repeated watch event of the cached version.
+/// True if both slices have the same version: the watch event repeats the cached state.
 fn is_same_version(held: &Arc<EndpointSlice>, slice: &Arc<EndpointSlice>) -> bool {
     let (one, other) = (&held.metadata, &slice.metadata);
     Arc::ptr_eq(held, slice)

@@ -176,7 +176,7 @@ pub use template::SliceTemplate;
 pub use text::Text;
 pub use text_map::TextMap;
 
-/// Compiles the example of the README.
+/// Holder of the README's example, so that doc tests compile it.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -37,9 +37,9 @@ const PREFIX: &str = "endpoint_slice_controller";
 /// Settings that may differ between controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MetricsOptions {
-    /// Counting of Services with two address types.
+    /// Which address types of a dual-stack Service the gauges count.
     pub dual_stack: DualStackCount,
-    /// True if topology-aware hints are supported. If false, every change counts as made without them.
+    /// True if the controller supports topology hints. If false, every change counts as made without them.
     pub topology_hints: bool,
 }
 
@@ -49,17 +49,17 @@ impl Default for MetricsOptions {
     }
 }
 
-/// Counting of endpoints and slices of a Service with two address types.
+/// Which address types of a dual-stack Service the gauges of endpoints and slices count.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DualStackCount {
     /// Count both address types.
     #[default]
     Both,
-    /// Count only the last address type, as upstream does (kubernetes/kubernetes #126004).
+    /// Count only the last address type, as kube-controller-manager does (kubernetes/kubernetes #126004).
     Last,
 }
 
-/// Kind of write of a slice.
+/// Operation on a slice, for the metric of changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Operation {
     /// The slice was created.
@@ -80,19 +80,19 @@ impl Operation {
     }
 }
 
-/// Result of a sync.
+/// Result of a sync: the plan of a Service and its writes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SyncResult {
     /// All writes succeeded, or none was needed.
     Success,
-    /// Nothing was planned, because the cache lacks an own write.
+    /// Nothing was planned, because the cache does not show an own write yet.
     Stale,
-    /// A write failed, or a pod had to be left out for now.
+    /// A write failed, or a pod could not be published yet.
     Error,
 }
 
 impl SyncResult {
-    /// Value of the label `result`.
+    /// Returns the value of the label `result`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl SyncResult {
     }
 }
 
-/// Metrics of one controller.
+/// Metrics of one EndpointSlice controller.
 #[derive(Debug)]
 pub struct Metrics {
     options: MetricsOptions,
@@ -123,7 +123,7 @@ impl Metrics {
     /// Creates the metrics and registers them.
     ///
     /// # Errors
-    /// Returns an error if the registry already has one of their names, for example of a second controller.
+    /// If the registry already has one of their names, for example of a second controller.
     pub fn new(registry: &Registry, config: &Config, options: MetricsOptions) -> Result<Self, Error> {
         let metrics = Self {
             options,
@@ -179,7 +179,7 @@ impl Metrics {
         ]
     }
 
-    /// Records that a Service was planned. Call this before the plan is applied, because the plan counts also if a write fails.
+    /// Records that a Service was planned. Call this before the plan is applied, because the plan also counts if a write fails.
     pub fn planned(&mut self, service: &Service, plan: &Plan) {
         self.sync_begun(plan);
         self.counted(service, plan);
@@ -187,7 +187,8 @@ impl Metrics {
 
     /// Records that a sync begins with this plan.
     ///
-    /// For controllers that make a new plan before the last one is fully applied. They call [`Metrics::counted`] for every plan.
+    /// For controllers that make a new plan before the last one is fully applied. They call [`Metrics::counted`] for every
+    /// plan.
     pub fn sync_begun(&self, plan: &Plan) {
         for FamilyPlan { stats, .. } in &plan.families {
             self.endpoints_added.observe(stats.added as f64);
@@ -195,7 +196,7 @@ impl Metrics {
         }
     }
 
-    /// Sets the gauges to the state of a Service after this plan is applied.
+    /// Sets the gauges to the state that a Service has after this plan.
     pub fn counted(&mut self, service: &Service, plan: &Plan) {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
         let counted = match self.options.dual_stack {
@@ -222,7 +223,7 @@ impl Metrics {
         self.completed(service, plan.families.iter().filter(is_complete));
     }
 
-    /// Records a write of a slice, for controllers that do not use the feature `apply`.
+    /// Records one write of a slice, for controllers that do not use the feature `apply`.
     pub fn changed(&self, operation: Operation) {
         self.changes.with_label_values(&[operation.as_str()]).inc();
     }
@@ -233,13 +234,13 @@ impl Metrics {
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
         for FamilyPlan { draft, suppressed_creates, .. } in families {
-            // Upstream also counts the slices that it does not create because the Service is being deleted.
+            // kube-controller-manager also counts the slices that it does not create because the Service is being deleted.
             let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
             self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);
         }
     }
 
-    /// Records the end of a sync.
+    /// Records the end of a sync and its result.
     pub fn synced(&self, result: SyncResult) {
         self.syncs.with_label_values(&[result.as_str()]).inc();
     }
@@ -261,7 +262,7 @@ impl Metrics {
     }
 }
 
-/// Traffic distribution that the Service's hints follow, if any.
+/// Returns the traffic distribution that the Service's hints follow, if any.
 fn traffic_distribution(service: &Service) -> Option<&Text> {
     let is_followed = Preference::of(service).is_some() && !is_topology_aware(service);
     service.spec.traffic_distribution.as_ref().filter(|_| is_followed)
@@ -279,7 +280,7 @@ fn histogram_opts(name: &str, help: &str) -> HistogramOpts {
     HistogramOpts::new(format!("{PREFIX}_{name}"), format!("[ALPHA] {help}"))
 }
 
-/// Histogram with buckets 2, 4, 8 and so on to 32768.
+/// Returns a histogram with buckets 2, 4, 8 and so on to 32768.
 fn added_or_removed(name: &str, help: &str) -> Result<Histogram, Error> {
     Histogram::with_opts(histogram_opts(name, help).buckets(exponential_buckets(2.0, 2.0, 15)?))
 }

@@ -1,4 +1,5 @@
-//! Relevant fields of EndpointSlices and of the Kubernetes objects that they are made from, cheap to clone.
+//! Model of EndpointSlices and of the Kubernetes objects that they are made from: only the fields that this library reads,
+//! cheap to clone.
 //!
 //! Each type deserializes from the JSON of the API server, for example of a watch. Other fields are skipped and take no memory.
 //! Null, absent and empty are equal where the API treats them as equal. Every value that the API server may store is accepted.

@@ -1,4 +1,4 @@
-//! [`NodeZones`]: known Nodes and their zones.
+//! Known Nodes of a cluster and their zones: [`NodeZones`].
 
 use crate::model::Node;
 use crate::text::Text;
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct NodeZones(HashMap<Text, Option<Text>>);
 
-/// Node that exists.
+/// Node that is known to exist.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KnownNode<'a> {
     /// Zone of the Node, if it has one.
@@ -16,19 +16,19 @@ pub struct KnownNode<'a> {
 }
 
 impl NodeZones {
-    /// Returns the Node of that name.
+    /// Returns the Node with this name, if it is known.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<KnownNode<'_>> {
         self.0.get(name).map(|zone| KnownNode { zone: zone.as_ref() })
     }
 
-    /// Records `node`. Returns true if endpoints may change: the Node is new, or its zone changed.
+    /// Records `node`. Returns true if endpoints may change, because the Node is new or its zone changed.
     pub fn insert(&mut self, node: &Node) -> bool {
         let zone = node.zone().cloned();
         self.0.insert(node.metadata.name.clone(), zone.clone()) != Some(zone)
     }
 
-    /// Forgets the Node of that name. Returns true if it was known.
+    /// Forgets the Node with this name. Returns true if it was known.
     pub fn remove(&mut self, name: &str) -> bool {
         self.0.remove(name).is_some()
     }

@@ -14,9 +14,9 @@
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher as _, Hash};
 
-/// Content of a bucket.
+/// Item that is packed into buckets, such as an endpoint of a slice.
 pub trait Item: Clone {
-    /// Identity of an item. It borrows from the item to avoid allocations.
+    /// Identity of an item. Borrows from the item to avoid allocations.
     type Key<'a>: Eq + Hash
     where
         Self: 'a;
@@ -24,21 +24,22 @@ pub trait Item: Clone {
     /// Returns the identity of the item.
     fn key(&self) -> Self::Key<'_>;
 
-    /// True if a bucket that has `self` can stay as it is when `wanted`, an item of the same key, should be there.
+    /// True if a bucket that contains `self` needs no change to contain `wanted`, an item with the same key.
     fn stands_for(&self, wanted: &Self) -> bool;
 }
 
-/// Existing bucket.
+/// Existing bucket, such as a slice.
 #[derive(Debug)]
 pub struct Bucket<'a, I> {
-    /// Items of the bucket.
+    /// Items in the bucket now.
     pub items: &'a [I],
-    /// True if the bucket must be written, even with the same items.
+    /// True if the bucket must be written even if its items stay the same.
     pub must_change: bool,
 }
 
 impl<I> Bucket<'_, I> {
-    /// Returns the fate of the bucket. `touched` says if its items change, `kept` returns the items that it should have then.
+    /// Decides what happens to the bucket. `touched` is true if its items change; `kept` returns the items that it should have
+    /// then.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
         if !touched && !self.must_change {
             return Fate::Unchanged;
@@ -48,37 +49,37 @@ impl<I> Bucket<'_, I> {
     }
 }
 
-/// Result for an existing bucket.
+/// Result of packing for an existing bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Fate<I> {
     /// The bucket stays as it is.
     Unchanged,
-    /// The bucket should have these items.
+    /// The bucket must be written with these items.
     Changed(Vec<I>),
-    /// None of the items is needed any more.
+    /// The bucket has no item that is still needed.
     Emptied,
 }
 
-/// Changes that put every item in a bucket.
+/// Result of packing: the changes after which every item is in a bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Packing<I> {
-    /// Fate of each bucket, in the order of the input.
+    /// Result for each bucket, in the order of the input.
     pub fates: Vec<Fate<I>>,
-    /// New buckets.
+    /// Items of each new bucket.
     pub created: Vec<Vec<I>>,
-    /// Number of items that were in no bucket.
+    /// Number of items that were in no bucket before.
     pub added: usize,
     /// Number of items removed from buckets.
     pub removed: usize,
-    /// Number of items, each key counted once.
+    /// Number of distinct items to pack.
     pub wanted: usize,
 }
 
-/// Packs `wanted` into `buckets` of at most `max` items. A bucket that has more keeps them. Of items with the same key the last
-/// counts.
+/// Packs the items `wanted` into `buckets` of at most `max` items. A bucket that has more keeps them. Of items with the same
+/// key the last counts.
 ///
 /// # Panics
-/// Panics if `max` is 0, because no bucket could have an item.
+/// If `max` is 0, because no bucket could have an item.
 #[must_use]
 pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> Packing<I> {
     assert!(max > 0, "a bucket that holds nothing");
@@ -91,7 +92,7 @@ pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> P
     Packing { fates, created, added, removed, wanted: count }
 }
 
-/// Step 1: items stay where they are.
+/// Step 1: items stay in the bucket where they are.
 fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate<I>>, usize) {
     let mut removed = 0;
     let mut kept = Vec::new();
@@ -111,7 +112,7 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
     (fates.collect(), removed)
 }
 
-/// Steps 2 and 3: fills buckets that change anyway, then at most one other, then new ones.
+/// Steps 2 and 3: puts the remaining items into buckets that change anyway, then into at most one other, then into new ones.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],
@@ -149,7 +150,7 @@ fn fullest_first<I>(fates: &mut [Fate<I>]) -> Vec<&mut Vec<I>> {
     changed
 }
 
-/// Returns the unchanged bucket with the least room among those that fit all remaining items.
+/// Returns the unchanged bucket with the least room among those that have room for all remaining items.
 fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize, max: usize) -> Option<usize> {
     let unchanged = fates.iter().zip(buckets).enumerate().filter(|(_, (fate, _))| matches!(fate, Fate::Unchanged));
     let fitting = unchanged.filter_map(|(index, (_, bucket))| {
@@ -159,7 +160,7 @@ fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize,
     fitting.min().map(|(_, index)| index)
 }
 
-/// Items that should be in buckets, by key.
+/// Items to pack, by key.
 struct Wanted<I> {
     items: Vec<I>,
     taken: Vec<bool>,
@@ -186,7 +187,7 @@ impl<I: Item> Wanted<I> {
         Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
-    /// Takes the wanted item of the same key, unless another bucket has it already.
+    /// Takes the wanted item with the same key, unless another bucket has taken it already.
     fn take(&mut self, item: &I) -> Option<usize> {
         let key = item.key();
         let hash = self.hasher.hash_one(&key);
@@ -202,7 +203,7 @@ impl<I: Item> Wanted<I> {
     }
 }
 
-/// Returns `items` without repetitions. `again` has pairs of the first and a later position. The last item moves to the first
+/// Removes repeated items. `again` has pairs of a key's first and later position. The last item with the key moves to the first
 /// position.
 fn without_repetition<I: Clone>(mut items: Vec<I>, again: &[(usize, usize)]) -> Vec<I> {
     for &(first, later) in again {

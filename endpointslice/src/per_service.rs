@@ -1,4 +1,4 @@
-//! [`PerService`]: values by Service.
+//! Map from Services to values: [`PerService`].
 
 use crate::text::Text;
 use std::collections::BTreeMap;
@@ -39,12 +39,12 @@ impl<T> PerService<T> {
         removed
     }
 
-    /// Namespace, name and value of each Service.
+    /// Returns namespace, name and value of each Service.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Text, &Text, &T)> {
         self.0.iter().flat_map(|(namespace, names)| names.iter().map(move |(name, value)| (namespace, name, value)))
     }
 
-    /// Keeps the values for which `keep` returns true, given namespace, name and value.
+    /// Keeps only the values for which `keep` returns true. Its arguments are namespace, name and value.
     #[cfg(feature = "apply")]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Text, &Text, &mut T) -> bool) {
         self.0.retain(|namespace, names| {

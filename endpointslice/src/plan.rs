@@ -39,13 +39,13 @@ use thiserror::Error;
 /// Input of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'a> {
-    /// The Service.
+    /// Service whose slices are planned.
     pub service: &'a Service,
-    /// Existing slices. Those of other managers and Services, and those that are being deleted, are ignored
+    /// Existing slices. The plan ignores those of other managers and Services, and those that are being deleted
     /// (kubernetes/kubernetes #108267), so extra slices do no harm.
     pub existing: &'a [Arc<EndpointSlice>],
-    /// Time of the change that this plan publishes. `None` removes the annotation from every slice that is written
-    /// (kubernetes/kubernetes #74294).
+    /// Time of the change that this plan publishes, for the trigger-time annotation. `None` removes the annotation from every
+    /// slice that is written (kubernetes/kubernetes #74294).
     pub trigger_time: Option<Timestamp>,
     /// Settings of the controller.
     pub config: &'a Config,
@@ -54,13 +54,13 @@ pub struct PlanRequest<'a> {
 /// Changes that bring the slices of one Service up to date.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The Service.
+    /// Service whose slices are planned.
     pub service: ServiceName,
     /// Changes by address type. The address types are independent of each other.
     pub families: Vec<FamilyPlan>,
     /// Slices of address types that the Service no longer has. They are deleted after all families succeeded.
     pub unsupported: Vec<Arc<EndpointSlice>>,
-    /// Pods and addresses that were left out.
+    /// Pods and addresses for which no endpoint is made.
     pub skipped: Vec<Skipped>,
     /// Writes that a hook removed.
     #[cfg(feature = "apply")]
@@ -79,37 +79,37 @@ pub struct ServiceName {
 /// Changes of the slices of one address type.
 #[derive(Clone, Debug, Default)]
 pub struct FamilyPlan {
-    /// Creates, updates and deletes in the order of application, and unchanged slices.
+    /// Creates, updates and deletes in the order in which they are applied, and unchanged slices.
     pub draft: Draft,
     /// Number of slices that are not created because the Service is being deleted (kubernetes/kubernetes #91287).
     pub suppressed_creates: usize,
-    /// Figures of the plan.
+    /// Numbers for metrics.
     pub stats: Stats,
 }
 
-/// Figures of the plan of one address type.
+/// Numbers about the plan of one address type, for metrics.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
-    /// Endpoints that were in no slice.
+    /// Number of endpoints that were in no slice before.
     pub added: usize,
-    /// Endpoints that left slices whose ports are still served.
+    /// Number of endpoints removed from slices whose ports are still served.
     pub removed: usize,
-    /// Figures after the plan, by ports.
+    /// Numbers after the plan, for each list of ports.
     pub groups: Vec<GroupStats>,
 }
 
-/// Figures of the slices of one list of ports.
+/// Numbers about the slices of one list of ports.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GroupStats {
-    /// Ports, in the order of the first slice or backend.
+    /// List of ports, in the order of the first slice or backend.
     pub ports: Arc<[EndpointPort]>,
-    /// Number of endpoints that there should be.
+    /// Number of endpoints that these slices should have.
     pub endpoints: usize,
     /// Number of slices, including a placeholder.
     pub slices: usize,
 }
 
-/// Number of writes.
+/// Numbers of writes in a plan.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WriteCounts {
     /// Slices to create.
@@ -120,10 +120,10 @@ pub struct WriteCounts {
     pub deletes: usize,
 }
 
-/// Problem of a plan. Apply the plan anyway, and plan again later.
+/// Problem that a plan could not solve. Apply the plan anyway, and plan again later.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub enum PlanError {
-    /// A pod is left out until its Node is known.
+    /// A pod is not published because its Node is not known.
     #[error("skipping Pod {pod} for Service {namespace}/{service}: Node {node} Not Found")]
     NodeMissing {
         /// Name of the pod.
@@ -189,7 +189,7 @@ pub fn plan_pods<'a>(
     plan
 }
 
-/// Returns the owner of the hints under this configuration.
+/// Returns what sets the hints under this configuration: `hints`, or nothing.
 pub(crate) fn in_charge<'a>(
     config: &Config,
     hints: &'a mut dyn AssignHints,
@@ -201,7 +201,7 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` if slices of `service` are made from pods. Otherwise returns true if the existing ones are removed.
+/// Returns `None` if slices of `service` are made from pods. Otherwise returns true if its existing slices must be removed.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     if service.spec.is_external_name() {
         Some(config.clean_up_external_name)
@@ -212,8 +212,8 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// Returns the plan of a Service whose slices are not made from pods. The plan is empty, or removes every slice that this
-/// controller manages for it.
+/// Returns the plan of a Service whose slices are not made from pods: empty, or with the removal (`clean_up`) of every slice
+/// that this controller manages for it.
 pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     if !clean_up {
         return Plan::nothing(request.service);
@@ -223,8 +223,8 @@ pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
 }
 
-/// Returns the address families of a Service, in its order of preference: the declared ones, else the family of its address,
-/// else both.
+/// Returns the address families of a Service, in its order of preference: the declared ones, or else the family of its cluster
+/// IP, or else both.
 #[must_use]
 pub fn families(service: &Service) -> Vec<Family> {
     let mut families = Vec::with_capacity(2);
@@ -254,13 +254,13 @@ impl Plan {
         Self { service, ..Self::default() }
     }
 
-    /// True if there is nothing to write.
+    /// True if the plan has no writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts() == WriteCounts::default()
     }
 
-    /// Returns the number of writes.
+    /// Returns the numbers of writes in the plan.
     #[must_use]
     pub fn counts(&self) -> WriteCounts {
         let mut counts = WriteCounts { deletes: self.unsupported.len(), ..WriteCounts::default() };
@@ -272,13 +272,13 @@ impl Plan {
         counts
     }
 
-    /// Sets the time of the change that this plan publishes, for callers that know it only after planning
+    /// Sets the trigger time of the slices that are written, for callers that know it only after planning
     /// ([`crate::trigger::TriggerTimes::planned`]).
     pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
         self.families.iter_mut().for_each(|family| family.draft.set_trigger_time(time));
     }
 
-    /// Problems for which the Service must be planned again.
+    /// Returns the problems for which the Service must be planned again.
     pub fn errors(&self) -> impl Iterator<Item = PlanError> {
         self.skipped.iter().filter_map(|skipped| match &skipped.reason {
             SkipReason::NodeMissing(node) => Some(PlanError::NodeMissing {

@@ -4,12 +4,12 @@ use crate::model::{ContainerPort, EndpointPort, Pod, Service, ServicePort, Targe
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// List of ports that endpoints share.
+/// List of ports that several endpoints share.
 pub type PortList = Arc<[EndpointPort]>;
 
-/// Identity of a list of ports. The order does not matter, and an absent list equals an empty one.
+/// Identity of a list of ports: the order does not matter, and an absent list equals an empty one.
 ///
-/// On slices of kube-controller-manager the order is that of a hash, and no ports are null (kubernetes/kubernetes #133474).
+/// On slices of kube-controller-manager the order is that of a hash, and an empty list is null (kubernetes/kubernetes #133474).
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialOrd)]
 #[expect(clippy::derived_hash_with_manual_eq, reason = "one list is equal to itself without a look at it")]
 pub struct PortKey(PortList);
@@ -21,12 +21,12 @@ impl PartialEq for PortKey {
 }
 
 impl PortKey {
-    /// True if another reference to this list exists.
+    /// True if this list is referenced elsewhere too.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// True if both are the same allocation.
+    /// True if both refer to the same allocation.
     #[cfg(test)]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -47,11 +47,11 @@ impl From<&[EndpointPort]> for PortKey {
     }
 }
 
-/// Resolver of the ports of pods for one Service. Pods with the same port numbers share one list.
+/// Resolver of the ports that pods serve for one Service. Pods with the same port numbers share one list.
 #[derive(Debug)]
 pub(crate) struct PortResolver<'a> {
     ports: &'a [ServicePort],
-    /// List of every pod, if no port is found by name.
+    /// List of ports that every pod serves, if the Service names no port of a container.
     fixed: Option<PortList>,
     known: HashMap<Vec<Option<i32>>, PortList>,
     last: (Vec<Option<i32>>, Option<PortList>),
@@ -66,7 +66,7 @@ impl<'a> PortResolver<'a> {
         Self { ports, fixed, known: HashMap::new(), last: (Vec::new(), None), numbers: Vec::new() }
     }
 
-    /// Returns the ports that `pod` serves. A named port that the pod lacks is left out, which [`Self::is_complete`] detects.
+    /// Returns the ports that `pod` serves. Omits a named port that the pod lacks, which [`Self::is_complete`] detects.
     pub(crate) fn resolve(&mut self, pod: &Pod) -> PortList {
         if let Some(fixed) = &self.fixed {
             return Arc::clone(fixed);
@@ -85,13 +85,13 @@ impl<'a> PortResolver<'a> {
         found
     }
 
-    /// True if `list`, a result of [`Self::resolve`], has all ports of the Service.
+    /// True if `list`, which [`Self::resolve`] returned, has all ports of the Service.
     pub(crate) fn is_complete(&self, list: &PortList) -> bool {
         list.len() == self.ports.len()
     }
 }
 
-/// Returns the number of `port` at `pod`.
+/// Returns the number that `port` of a Service has at `pod`.
 ///
 /// A named port is searched by name and protocol in containers, then in sidecars (init containers that always restart,
 /// KEP-753). The first match counts.

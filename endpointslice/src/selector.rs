@@ -1,4 +1,4 @@
-//! Matching of Services and pods by selector.
+//! Matching of pods to Services by selector.
 
 use crate::text::Text;
 use crate::text_map::TextMap;
@@ -12,9 +12,10 @@ pub fn selects(selector: &TextMap, labels: &TextMap) -> bool {
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Index of the selectors of one namespace. A lookup costs in proportion to the matches, not to the number of selectors.
+/// Index of the selectors of one namespace's Services. A lookup costs in proportion to the matches, not to the number of
+/// selectors.
 ///
-/// Each selector is indexed under one of its labels: the one with the fewest other selectors.
+/// Each selector is indexed under one of its labels: the one that the fewest other selectors are indexed under.
 #[derive(Clone, Debug, Default)]
 pub struct SelectorIndex {
     selectors: HashMap<Text, TextMap>,
@@ -22,7 +23,7 @@ pub struct SelectorIndex {
 }
 
 impl SelectorIndex {
-    /// Sets the selector of a Service and replaces its previous one.
+    /// Sets the selector of a Service, or replaces it.
     pub fn insert(&mut self, service: &Text, selector: &TextMap) {
         self.remove(service);
         let Some((key, value)) = selector.iter().min_by_key(|(key, value)| self.under(key, value)) else { return };

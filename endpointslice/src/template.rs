@@ -1,4 +1,4 @@
-//! [`SliceTemplate`]: common properties of all slices of one Service.
+//! Properties that all slices of one Service share: [`SliceTemplate`].
 
 use crate::config::{Config, Placeholder};
 use crate::model::{AddressType, EndpointSlice, Metadata, OwnerReference, Service};
@@ -7,7 +7,7 @@ use crate::ports::PortList;
 use crate::text::Text;
 use crate::text_map::TextMap;
 
-/// Common properties of all slices of one Service: labels, owner, and prefix of names.
+/// Properties that all slices of one Service share: labels, owner, and prefix of names.
 #[derive(Clone, Debug)]
 pub struct SliceTemplate<'a> {
     config: &'a Config,
@@ -18,7 +18,7 @@ pub struct SliceTemplate<'a> {
 }
 
 impl<'a> SliceTemplate<'a> {
-    /// Returns the template for slices of `service`.
+    /// Returns the template for the slices of `service`.
     #[must_use]
     pub fn new(service: &Service, config: &'a Config) -> Self {
         let Metadata { name, namespace, uid, .. } = &service.metadata;
@@ -34,14 +34,14 @@ impl<'a> SliceTemplate<'a> {
         Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
     }
 
-    /// Labels of a new slice: those of the Service, and those that identify Service and manager. Reserved labels of the Service
-    /// itself are ignored.
+    /// Returns the labels of a new slice: those of the Service, and those that identify Service and manager. Reserved labels of
+    /// the Service itself are ignored.
     #[must_use]
     pub const fn labels(&self) -> &TextMap {
         &self.labels
     }
 
-    /// Returns the desired labels of `slice`, including those of others.
+    /// Returns the labels that an existing slice should have, including those of other writers.
     #[must_use]
     pub fn labels_for(&self, slice: &EndpointSlice) -> TextMap {
         let mut labels = self.labels.clone();
@@ -53,8 +53,8 @@ impl<'a> SliceTemplate<'a> {
         labels
     }
 
-    /// True if `slice` must be written for its labels alone. As upstream, a wrong headless label is not enough unless
-    /// [`Config::repair_headless_label`] is set.
+    /// True if `slice` must be written for its labels alone. As in kube-controller-manager, a wrong headless label is not
+    /// enough unless [`Config::repair_headless_label`] is set.
     #[must_use]
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
@@ -80,7 +80,7 @@ impl<'a> SliceTemplate<'a> {
         owners.any(|owner| owner.uid == *uid && owner.kind == *kind && owner.api_version == *api_version)
     }
 
-    /// Returns a new slice without endpoints.
+    /// Returns a new slice without endpoints, with these ports.
     #[must_use]
     pub fn slice(&self, address_type: AddressType, ports: &PortList) -> EndpointSlice {
         let metadata = Metadata {
@@ -93,12 +93,12 @@ impl<'a> SliceTemplate<'a> {
         EndpointSlice { metadata, address_type, endpoints: Vec::new(), ports: ports.to_vec() }
     }
 
-    /// True if a Service without endpoints has a slice.
+    /// True if a Service without endpoints must have a placeholder slice.
     pub(crate) fn placeholders_are_wanted(&self) -> bool {
         self.config.placeholder == Placeholder::Always
     }
 
-    /// True if `slice` equals the slice of a Service without endpoints. Name, annotations and owners do not matter.
+    /// True if `slice` equals the placeholder of a Service without endpoints. Name, annotations and owners do not matter.
     #[must_use]
     pub fn is_placeholder(&self, slice: &EndpointSlice) -> bool {
         slice.endpoints.is_empty()
@@ -119,7 +119,7 @@ fn labels(service: &Service, config: &Config) -> TextMap {
     labels
 }
 
-/// Prefix of slice names: `<service>-`, or `<service>` if the former is not a valid prefix.
+/// Returns the prefix of slice names: `<service>-`, or `<service>` if the former is not a valid prefix.
 fn generate_name(service: &Text) -> Text {
     let begins_a_name = |prefix: &str| {
         prefix.len() <= 253

@@ -1,4 +1,4 @@
-//! [`Text`]: string that many objects share.
+//! String that many objects share: [`Text`].
 //!
 //! The name of a Node is also in every pod on it and in every endpoint of these pods; cloning a slice clones pointers. Two
 //! texts of one allocation are equal without comparing bytes, the usual case when nothing changed.
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// Returns `text`, in the allocation of an equal text that this thread requested recently.
+    /// Returns `text`. Reuses the allocation of an equal text that this thread requested recently.
     ///
     /// For texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. This saves memory and makes
     /// comparisons of separately decoded objects faster.
@@ -35,7 +35,7 @@ impl Text {
         &self.0
     }
 
-    /// Returns `None` for "": in most fields of Kubernetes "" and absence are equal.
+    /// Returns the text, or `None` if it is empty: in most fields of Kubernetes "" and absence are equal.
     #[must_use]
     pub fn non_empty(&self) -> Option<&Self> {
         (!self.0.is_empty()).then_some(self)
@@ -46,7 +46,7 @@ thread_local! {
     static RECENT: RefCell<Recent> = RefCell::new(Recent::new());
 }
 
-/// Recently requested texts. Each has the one position that its hash determines, and a newer text replaces it.
+/// Cache of recently requested texts. A text's hash gives its one position, where a newer text replaces it.
 struct Recent {
     texts: Box<[Text]>,
     hasher: DefaultHashBuilder,
@@ -185,7 +185,7 @@ pub(crate) fn shared_option<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     Ok(text.map(|SharedText(text)| text))
 }
 
-/// Text that occurs in many objects.
+/// Text that occurs in many objects, deserialized with [`Text::shared`].
 pub(crate) struct SharedText(pub(crate) Text);
 
 impl<'de> Deserialize<'de> for SharedText {
@@ -210,7 +210,7 @@ impl<'de> Deserialize<'de> for SharedText {
     }
 }
 
-/// Accepts null as "" and a number as its digits, so every stored object can be decoded.
+/// Deserializer of a text that accepts null as "" and a number as its digits, so that every stored object can be decoded.
 struct TextVisitor;
 
 impl Visitor<'_> for TextVisitor {

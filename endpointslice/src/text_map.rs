@@ -1,12 +1,11 @@
-//! [`TextMap`]: labels and annotations, as a sorted list.
+//! Labels and annotations, as a sorted list: [`TextMap`].
 
 use crate::text::{SharedText, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// Map from text to text, sorted by key. It has one allocation; a tree would have a node of 11 entries for the two labels of a
-/// pod.
+/// Map from text to text, sorted by key. One allocation: a tree would take a node of 11 entries for the two labels of a pod.
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TextMap(Vec<(Text, Text)>);
 
@@ -69,7 +68,7 @@ impl TextMap {
 }
 
 impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for TextMap {
-    /// A repeated key gets the later value.
+    /// Collects pairs into a map. A repeated key gets the later value.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut map = Self::new();
         for (key, value) in pairs {

@@ -46,21 +46,22 @@ use crate::text::Text;
 use std::borrow::Borrow;
 use tracked::Tracked;
 
-/// Slice writes of one process that its watch has not shown yet.
+/// Writes of slices by one process that its watch has not shown yet.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTracker {
     services: PerService<Tracked>,
     eras: u64,
 }
 
-/// Announced write. It ends with [`SliceTracker::stored`], [`SliceTracker::removed`] or [`SliceTracker::failed`]; call the last
-/// also for a write that is given up.
+/// Write that was announced and has no answer yet. It ends with [`SliceTracker::stored`], [`SliceTracker::removed`] or
+/// [`SliceTracker::failed`]; call the last also for a write that is given up.
 #[derive(Debug)]
 #[must_use = "a write that is never settled keeps foreign changes of the Service's slices from being told"]
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// Era of the Service. Answers of this write are ignored if the Service was forgotten or recreated meanwhile.
+    /// Number of the Service's state when the write was announced. If the Service was forgotten or created again meanwhile, the
+    /// answer is ignored.
     era: u64,
     kind: Kind,
 }
@@ -73,14 +74,14 @@ enum Kind {
 }
 
 impl SliceTracker {
-    /// Announces that a slice of `service` will be created.
+    /// Announces that a slice of `service` is going to be created.
     pub fn begin_create(&mut self, service: &Service) -> PendingWrite {
         let (tracked, write) = self.begin(service, Kind::Create);
         tracked.creates += 1;
         write
     }
 
-    /// Announces that `slice`, in the version of the plan, will be updated.
+    /// Announces that `slice`, in the version that was planned with, is going to be updated.
     pub fn begin_update(&mut self, service: &Service, slice: &EndpointSlice) -> PendingWrite {
         let (uid, generation) = (slice.metadata.uid.clone(), slice.metadata.generation);
         let (tracked, write) = self.begin(service, Kind::Update { uid: uid.clone(), generation });
@@ -88,7 +89,7 @@ impl SliceTracker {
         write
     }
 
-    /// Announces that `slice` will be deleted.
+    /// Announces that `slice` is going to be deleted.
     pub fn begin_delete(&mut self, service: &Service, slice: &EndpointSlice) -> PendingWrite {
         let (uid, generation) = (slice.metadata.uid.clone(), slice.metadata.generation);
         let (tracked, write) = self.begin(service, Kind::Delete { uid: uid.clone() });
@@ -109,30 +110,30 @@ impl SliceTracker {
         (tracked, write)
     }
 
-    /// Settles a create or update that the API server answered with `slice`.
+    /// Ends a create or update that the API server answered with `slice`.
     ///
-    /// Returns true if somebody else wrote to slices of the Service meanwhile, so that the Service must be planned again.
+    /// Returns true if another writer wrote to slices of the Service meanwhile, so that the Service must be planned again.
     #[must_use]
     pub fn stored(&mut self, write: PendingWrite, slice: &EndpointSlice) -> bool {
         self.settle(&write, |tracked| {
             tracked.record(slice);
-            // Every write that changes something increases the generation by one. A larger increase means that somebody else
+            // Every write that changes something increases the generation by one. A larger increase means that another writer
             // wrote too.
             matches!(write.kind, Kind::Update { generation, .. } if slice.metadata.generation > generation + 1)
         })
     }
 
-    /// Settles a delete that the API server accepted, and that the watch will show. Returns true in the same case as
+    /// Ends a delete that the API server accepted, and that the watch will show. Returns true in the same case as
     /// [`Self::stored`].
     ///
     /// If the API server answered that the slice does not exist, call [`Self::failed`]: no event may follow.
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
-        // The deletion is expected since its announcement; the watch may have shown it already.
+        // Nothing to record: the deletion is expected since it was announced, and the watch may have shown it already.
         self.settle(&write, |_| false)
     }
 
-    /// Settles a write that failed, was given up, or found no slice to delete or update. Returns true in the same case as
+    /// Ends a write that failed, was given up, or found no slice to delete or update. Returns true in the same case as
     /// [`Self::stored`].
     #[must_use]
     pub fn failed(&mut self, write: PendingWrite) -> bool {
@@ -163,8 +164,8 @@ impl SliceTracker {
         overtaken || found
     }
 
-    /// Handles a watch event of `slice`, new or changed. Returns true if its Service must be planned again, because the change is
-    /// not known to be an own write.
+    /// Handles a watch event about a new or changed slice. Returns true if its Service must be planned again, because the
+    /// change is not known to be an own write.
     ///
     /// If a pending write may have made the change, the answer to that write decides.
     #[must_use]
@@ -172,8 +173,8 @@ impl SliceTracker {
         self.of_mut(slice).is_none_or(|tracked| tracked.changed(slice))
     }
 
-    /// Handles a deletion that the watch shows. Returns true if the Service must be planned again, because this process did not
-    /// delete `slice`.
+    /// Handles a watch event about a deleted slice. Returns true if its Service must be planned again, because this process did
+    /// not delete the slice.
     #[must_use]
     pub fn deleted(&mut self, slice: &EndpointSlice) -> bool {
         let Some(service) = slice.metadata.labels.get(LABEL_SERVICE_NAME) else { return true };
@@ -186,9 +187,10 @@ impl SliceTracker {
         !was_expected
     }
 
-    /// True if a cache with these slices of `service` lacks an own write. Include slices that are being deleted.
+    /// True if a cache that has these slices of `service` does not show an own write yet. `slices` must include those that are
+    /// being deleted.
     ///
-    /// Plan such a Service when the cache has caught up: ask again at each event of its slices.
+    /// Do not plan such a Service until the cache has caught up: ask again at each event of its slices.
     #[must_use]
     pub fn is_stale<S: Borrow<EndpointSlice>>(&self, service: &Service, slices: impl IntoIterator<Item = S>) -> bool {
         let metadata = &service.metadata;
@@ -226,7 +228,7 @@ impl SliceTracker {
         self.services.remove(namespace, service);
     }
 
-    /// True if the tracker has no state.
+    /// True if the tracker has no state of any Service.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -238,7 +240,8 @@ impl SliceTracker {
     }
 }
 
-/// Resource versions of one resource can be ordered as numbers (KEP-5504). Versions that are not numbers are not compared.
+/// Parses a resourceVersion as a number: those of one kind can be ordered (KEP-5504). `None` for others, which are not
+/// compared.
 fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

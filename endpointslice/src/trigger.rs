@@ -37,7 +37,7 @@ use hashbrown::HashMap;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Times of the changes that slices do not show yet, by Service.
+/// Times of changes that slices do not show yet, by Service.
 #[derive(Clone, Debug, Default)]
 pub struct TriggerTimes {
     services: PerService<Seen>,
@@ -46,24 +46,24 @@ pub struct TriggerTimes {
 /// State of one Service.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// UID of the Service. A recreated Service of the same name starts with new state.
+    /// UID of the Service. A Service that was created again under the same name starts with new state.
     uid: Text,
     created: Option<Timestamp>,
-    /// Time of the last change of readiness, by pod. Pods without such a time are absent.
+    /// Time of each pod's last change of readiness. Pods without such a time are absent.
     pods: HashMap<Text, LastChange>,
-    /// Number of the last call with all pods.
+    /// Number of the last call that listed all pods.
     round: u32,
-    /// Time of the Service's creation, until a slice without endpoints publishes it. Slices with endpoints get it from the first
-    /// pods.
+    /// Creation time of the Service, until a slice without endpoints publishes it. Slices with endpoints get their time from
+    /// the first pods.
     service: Option<Timestamp>,
-    /// Earliest change of each pod that is neither published nor in a pending write.
+    /// For each pod, the time of its earliest change that is neither published nor in a pending write.
     waiting: HashMap<Text, Timestamp>,
-    /// Pods of each pending write. If such a write fails, its times wait again, so a plan must not forget the pods' later
+    /// Pods of each pending write. If the write fails, their changes wait again, so a plan must not forget the pods' later
     /// changes.
     underway: Vec<Arc<[Text]>>,
 }
 
-/// Pending write, with the times that it publishes.
+/// Pending write, with the times of the changes that it publishes.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     service: Option<Timestamp>,
@@ -74,15 +74,15 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct LastChange {
     at: Timestamp,
-    /// Number of the last call with all pods that contained the pod.
+    /// Number of the last call that listed all pods with this pod among them.
     round: u32,
 }
 
 impl TriggerTimes {
-    /// Records a Service and all pods that it selects, including ended ones. Returns the time of the earliest change that is not
-    /// published yet, if any has a time.
+    /// Records a Service and all pods that it selects, including ended ones. Returns the time of the earliest change that is
+    /// not published yet, if any has a time.
     ///
-    /// For a Service seen for the first time this is its creation, independent of its pods.
+    /// For a Service seen for the first time this is its creation time, independent of its pods.
     pub fn observe<'a>(&mut self, service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Timestamp> {
         let metadata = &service.metadata;
         let seen = self.services.get_or_default(&metadata.namespace, &metadata.name);
@@ -104,7 +104,7 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records one pod of a Service whose other pods are unchanged, and returns the same as [`Self::observe`].
+    /// Records one pod of a Service whose other pods are unchanged. Returns the same as [`Self::observe`].
     ///
     /// For callers that plan the change of one pod without listing the others. A Service that was never observed has no time.
     pub fn observe_pod(&mut self, namespace: &str, service: &str, pod: &Pod) -> Option<Timestamp> {
@@ -114,7 +114,7 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records that a Service lost one pod, and returns the same as [`Self::observe`]. A deletion itself has no time, and a later
+    /// Records that a Service lost one pod. Returns the same as [`Self::observe`]. A deletion itself has no time, and a later
     /// pod of that name starts with new state.
     pub fn observe_removal(&mut self, namespace: &str, service: &str, pod: &str) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
@@ -123,7 +123,7 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records that every change so far is published or needed no write.
+    /// Records that all changes of a Service so far are published or needed no write.
     pub fn published(&mut self, namespace: &str, service: &str) {
         if let Some(seen) = self.services.get_mut(namespace, service) {
             seen.service = None;
@@ -131,7 +131,8 @@ impl TriggerTimes {
         }
     }
 
-    /// Records a plan over everything observed. Returns the time of the oldest change that its writes publish for the first time.
+    /// Records a plan that covers everything observed. Returns the time of the oldest change that its writes publish for the
+    /// first time.
     ///
     /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node. Times of all
     /// other pods are dropped, because their changes are published or need no write.
@@ -151,7 +152,7 @@ impl TriggerTimes {
         time
     }
 
-    /// Returns the time of the oldest change that the writes of a plan publish for the first time. Records nothing.
+    /// Returns the time of the oldest change that the writes of a plan publish for the first time, without recording the plan.
     #[must_use]
     pub fn oldest(&self, plan: &Plan) -> Option<Timestamp> {
         let seen = self.services.get(&plan.service.namespace, &plan.service.name)?;
@@ -159,7 +160,7 @@ impl TriggerTimes {
         written(plan).flat_map(pods_of).filter_map(|pod| seen.waiting.get(pod)).copied().chain(service).min()
     }
 
-    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    /// Returns a copy with the state of one Service only, to plan that Service without changing `self`.
     #[must_use]
     pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
         let mut times = Self::default();
@@ -169,8 +170,8 @@ impl TriggerTimes {
         times
     }
 
-    /// Records that a write of a slice with endpoints of these pods ([`pods_of`]) is sent. Its changes no longer count for later
-    /// plans.
+    /// Records that a write of a slice with endpoints of these pods ([`pods_of`]) is sent. Their changes no longer count for
+    /// later plans.
     pub fn send(&mut self, namespace: &str, service: &str, pods: Arc<[Text]>) -> Sent {
         let Some(seen) = self.services.get_mut(namespace, service) else { return Sent::default() };
         let times = pods.iter().filter_map(|pod| seen.waiting.remove_entry(pod)).collect();
@@ -178,7 +179,7 @@ impl TriggerTimes {
         Sent { times, service: seen.service.take_if(|_| pods.is_empty()), pods }
     }
 
-    /// Records the end of that write. If `is_done` is false, its changes wait to be published again.
+    /// Records the end of a write. If `is_done` is false, its changes wait to be published again.
     pub fn ended(&mut self, namespace: &str, service: &str, sent: Sent, is_done: bool) {
         let Some(seen) = self.services.get_mut(namespace, service) else { return };
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
@@ -195,7 +196,7 @@ impl TriggerTimes {
         self.services.remove(namespace, service);
     }
 
-    /// True if no Service is recorded.
+    /// True if no Service has recorded times.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -203,7 +204,7 @@ impl TriggerTimes {
 }
 
 impl Seen {
-    /// Records the last change of the readiness of `pod`. Returns its time if it is later than the recorded one.
+    /// Records a pod's last change of readiness. Returns its time if it is later than the recorded one.
     fn note(&mut self, pod: &Pod) -> Option<Timestamp> {
         let at = pod.status.readiness.since?;
         let round = self.round;
@@ -239,7 +240,7 @@ fn written(plan: &Plan) -> impl Iterator<Item = &EndpointSlice> {
     drafts().flat_map(|draft| &draft.creates).chain(updated)
 }
 
-/// Returns the pods of the endpoints of a slice.
+/// Returns the names of the pods that a slice's endpoints refer to.
 pub fn pods_of(slice: &EndpointSlice) -> impl Iterator<Item = &Text> {
     slice.endpoints.iter().filter_map(|endpoint| endpoint.target_ref.as_ref().map(|target| &target.name))
 }

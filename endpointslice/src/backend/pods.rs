@@ -9,32 +9,32 @@ use crate::ports::PortResolver;
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Pod, or address of a pod, that is left out.
+/// Pod, or one address of a pod, for which no endpoint is made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Skipped {
-    /// Name of the pod, which is in the Service's namespace.
+    /// Name of the pod, in the Service's namespace.
     pub pod: Text,
-    /// Reason for leaving it out.
+    /// Reason why no endpoint is made.
     pub reason: SkipReason,
 }
 
-/// Reason for leaving out a pod or one of its addresses.
+/// Reason why no endpoint is made for a pod or one of its addresses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum SkipReason {
-    /// The pod has ended for good. Such a pod is never published, whichever options the Service sets (kubernetes/kubernetes
+    /// The pod has succeeded or failed and will not run again. No option of the Service publishes it (kubernetes/kubernetes
     /// #110115).
     Ended,
     /// The pod has no address yet.
     NoAddress,
-    /// The pod's Node, and so its zone, is not known. Plan the Service again when that Node appears.
+    /// The pod's Node, and so its zone, is not known. Plan the Service again when the Node with this name appears.
     NodeMissing(Text),
-    /// The address is invalid. Only this address is left out, because the API would reject the whole slice.
+    /// The address is invalid. Only this address is omitted, because the API would reject the whole slice.
     BadAddress(Text, BadAddress),
     /// The pod lacks a port that the Service names, and [`Config::leave_out_pods_without_named_port`] is set.
     NamedPortMissing,
 }
 
-/// True if a pod can be an endpoint: it has not ended and has an address. A pod that is being deleted can be one, and its
+/// True if a pod can be an endpoint: it may still run, and it has an address. A pod that is being deleted can be one, and its
 /// endpoint is marked as terminating (KEP-1672).
 #[must_use]
 pub fn is_eligible(pod: &Pod) -> bool {
@@ -51,7 +51,7 @@ fn why_not_eligible(pod: &Pod) -> Option<SkipReason> {
     }
 }
 
-/// Converter of the pods of one Service to backends.
+/// Converter from the pods of one Service to backends.
 #[derive(Debug)]
 pub struct PodBackends<'a> {
     service: &'a Service,
@@ -69,9 +69,9 @@ impl<'a> PodBackends<'a> {
         Self { service, nodes, leave_out_incomplete, ports: PortResolver::new(service), skipped: Vec::new() }
     }
 
-    /// Returns the backend of `pod`, if it can be one.
+    /// Returns the backend of a pod, or `None` if the pod cannot be one.
     ///
-    /// The backend of a pod whose Node is not known has no addresses, only ports. These keep a slice for the ports.
+    /// The backend of a pod whose Node is not known has ports but no addresses, so that a slice for its ports stays.
     pub fn convert(&mut self, pod: &Pod) -> Option<Backend> {
         if let Some(reason) = why_not_eligible(pod) {
             self.skip(pod, reason);
@@ -101,7 +101,7 @@ impl<'a> PodBackends<'a> {
         })
     }
 
-    /// Pods and addresses that the converter left out.
+    /// Returns the pods and addresses for which the converter made no endpoint.
     #[must_use]
     pub fn into_skipped(self) -> Vec<Skipped> {
         self.skipped
@@ -128,7 +128,7 @@ impl<'a> PodBackends<'a> {
                 Err(why) => self.skip(pod, SkipReason::BadAddress(held.ip.clone(), why)),
             }
         }
-        // Sorted as upstream does, so the order in which the kubelet lists addresses makes no difference.
+        // Sorted as in kube-controller-manager, so that the order in which the kubelet lists addresses makes no difference.
         ipv4.sort_unstable();
         ipv6.sort_unstable();
         (ipv4.into_iter().collect(), ipv6.into_iter().collect())
@@ -152,7 +152,7 @@ fn target(pod: &Pod) -> TargetRef {
     }
 }
 
-/// Hostname of `pod` in `service`. Only the Service that the pod names as its subdomain gives it one.
+/// Returns the hostname of `pod` in `service`. Only the Service that the pod names as its subdomain gives it one.
 fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
     let hostname = pod.spec.hostname.non_empty()?;
     let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;

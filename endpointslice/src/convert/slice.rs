@@ -1,4 +1,4 @@
-//! Conversion of slices in both directions.
+//! Conversion of EndpointSlices from and to k8s-openapi.
 
 use super::{own, shared};
 use crate::model::{
@@ -77,7 +77,7 @@ impl From<&v1::EndpointHints> for Hints {
     }
 }
 
-/// `None` if `text` is empty.
+/// Returns the text, or `None` if it is empty.
 fn some(text: &Text) -> Option<String> {
     text.non_empty().map(ToString::to_string)
 }
@@ -92,7 +92,7 @@ fn list<'a, T: 'a, U>(items: &'a [T], convert: impl Fn(&'a T) -> U) -> Option<Ve
 }
 
 impl From<&EndpointSlice> for v1::EndpointSlice {
-    /// Sets endpoints and ports also when they are empty, because the API requires the list of endpoints.
+    /// Sets the lists of endpoints and ports also when they are empty, because the API requires the list of endpoints.
     fn from(slice: &EndpointSlice) -> Self {
         Self {
             metadata: ObjectMeta::from(&slice.metadata),

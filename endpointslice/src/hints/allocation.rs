@@ -1,4 +1,4 @@
-//! [`Allocation`]: number of endpoints that each zone should have.
+//! Number of endpoints that each zone should have: [`Allocation`].
 //!
 //! Fractions of endpoints are counted in whole units. An endpoint has as many units as the cluster has thousandths of CPUs, so
 //! nothing is rounded before the decision.
@@ -9,28 +9,28 @@ use crate::model::{Endpoint, EndpointSlice};
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// Number of endpoints by zone.
+/// Number of endpoints for each zone.
 pub(super) type Counts = BTreeMap<Text, usize>;
 
 /// Number of endpoints that each zone should have.
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     zones: BTreeMap<Text, Quota>,
-    /// Units of one endpoint.
+    /// Units that one endpoint counts as.
     unit: i128,
 }
 
 /// Number of endpoints that one zone should have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Quota {
-    /// Share of the zone, in units.
+    /// Endpoints that the zone should have by its share of the CPU, in units.
     pub(super) desired: i128,
-    /// Endpoints that remain if every other zone has its minimum.
+    /// Endpoints that are left for the zone if every other zone has its minimum.
     pub(super) maximum: usize,
 }
 
 impl Allocation {
-    /// Divides `endpoints` by the CPU of zones, or returns the reason why that is impossible.
+    /// Divides `endpoints` by the CPU of the zones. Returns the reason if that is impossible.
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, Refusal> {
         let shares = shares.ok_or(Refusal::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
@@ -48,8 +48,8 @@ impl Allocation {
         Ok(Self { zones: quotas.collect(), unit })
     }
 
-    /// Counts the ready endpoints of a slice by the zones of their hints, if the hints can stay. `staying` has the counts of
-    /// slices that stay already.
+    /// Counts the ready endpoints of a slice by the zones of their hints. `None` if the slice needs new hints. `staying` has
+    /// the counts of slices whose hints stay.
     ///
     /// The hints cannot stay in three cases:
     ///
@@ -60,7 +60,7 @@ impl Allocation {
         let mut counts = Counts::new();
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
             let hints = endpoint.hints.as_deref().filter(|hints| !hints.for_zones.is_empty())?;
-            // Hints for a Node come from a traffic distribution that is no longer in use.
+            // A hint for a Node comes from a traffic distribution that the Service no longer asks for.
             if !hints.for_nodes.is_empty() {
                 return None;
             }
@@ -76,7 +76,7 @@ impl Allocation {
         counts.iter().all(fits).then_some(counts)
     }
 
-    /// Returns the transfers between zones, given the number of endpoints of each zone.
+    /// Returns the numbers of endpoints that zones must give to other zones. `counts` has each zone's own endpoints.
     pub(super) fn transfers(&self, counts: &Counts) -> Transfers {
         let surplus = self.zones.iter().map(|(zone, quota)| {
             let count = counts.get(zone).copied().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Allocation {
     }
 }
 
-/// Number of endpoints that zones give and receive, by zone. No zone does both.
+/// Number of endpoints that each zone still gives to or receives from other zones. No zone does both.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Transfers {
     pub(super) giving: Counts,
@@ -94,11 +94,11 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Moves one endpoint at a time from the zone with the largest surplus to the zone with the largest deficit. Among equal
-    /// zones the first by name is taken.
+    /// Balances the zones: moves one endpoint at a time from the zone with the largest surplus to the zone with the largest
+    /// deficit. Among equal zones the first by name is taken.
     ///
-    /// Stops when both are less than a whole endpoint, or one of them is less than half of one. So a zone keeps its own endpoints
-    /// instead of sharing them down to the last fraction.
+    /// Stops when both are less than a whole endpoint, or one of them is less than half of one. So a zone keeps its own
+    /// endpoints instead of sharing them down to the last fraction.
     fn balancing<'a>(surplus: impl Iterator<Item = (&'a Text, i128)>, unit: i128) -> Self {
         let (mut surpluses, mut lacks): (Vec<_>, Vec<_>) = surplus.partition(|(_, surplus)| *surplus > 0);
         for (_, lack) in &mut lacks {
@@ -117,11 +117,11 @@ impl Transfers {
         transfers
     }
 
-    /// Removes one transfer that starts in `zone` and returns its target: the first receiving zone by name that still lacks
+    /// Takes one endpoint of `zone` to give away and returns the zone that receives it: the first by name that still lacks
     /// endpoints.
     ///
-    /// If slices that stay have too many endpoints, not all transfers are possible. The order is random upstream. This order
-    /// leaves most slices unchanged in the next plan.
+    /// If slices that stay have too many endpoints, not all transfers are possible. In kube-controller-manager the order is
+    /// random. This order leaves most slices unchanged in the next plan.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;
         let receiver = self.receiving.keys().next()?.clone();
@@ -130,7 +130,7 @@ impl Transfers {
         Some(receiver)
     }
 
-    /// Passes the ready endpoints that a zone gives away to `rehint`, with their new zone.
+    /// Calls `rehint` for each ready endpoint that a zone gives away, with the zone that receives it.
     pub(super) fn carry_out<'a>(
         mut self,
         endpoints: impl Iterator<Item = &'a mut Endpoint>,
@@ -151,9 +151,9 @@ impl Transfers {
     }
 }
 
-/// First zone with the largest amount, if that amount is positive.
+/// Returns the first zone with the largest amount, if that amount is positive.
 fn most<'a, 'b>(zones: &'b mut [(&'a Text, i128)]) -> Option<&'b mut (&'a Text, i128)> {
-    // `max_by_key` returns the last of equal items.
+    // `max_by_key` returns the last of equal items, so search backwards for the first.
     zones.iter_mut().rev().max_by_key(|(_, amount)| *amount).filter(|(_, amount)| *amount > 0)
 }
 

@@ -1,19 +1,19 @@
-//! [`HintEvent`]: change of the hints of a Service that a user should know.
+//! Change of a Service's hints that a user should know: [`HintEvent`].
 
 use crate::model::AddressType;
 use crate::plan::ServiceName;
 use std::fmt;
 use thiserror::Error;
 
-/// Event for hints that were added or removed. Upstream reports missing hints at every sync, which clusters had to silence
-/// (openshift/kubernetes #1513). Here each event is a change.
+/// Event about hints that a Service got or lost. kube-controller-manager reports missing hints at every sync, which clusters
+/// had to silence (openshift/kubernetes #1513). Here each event is a change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HintEvent {
-    /// The Service.
+    /// Service whose hints changed.
     pub service: ServiceName,
-    /// Address type of the slices. Each address type has hints of its own.
+    /// Address type of the slices: each has hints of its own.
     pub address_type: AddressType,
-    /// Change of the hints.
+    /// Change of the hints of these slices.
     pub change: HintChange,
 }
 
@@ -28,7 +28,7 @@ pub enum HintChange {
     TurnedOff,
 }
 
-/// Reason why a Service that asks for hints does not get them. The texts are those of kube-controller-manager.
+/// Reason why a Service that asks for topology hints does not get them. The messages are those of kube-controller-manager.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum Refusal {
     /// A ready Node has no zone or no CPU, or all ready Nodes are in one zone.
@@ -42,7 +42,7 @@ pub enum Refusal {
         /// Number of zones.
         zones: usize,
     },
-    /// No division of the endpoints avoids that those of one zone get more than 20 % beyond their share.
+    /// In every division of the endpoints, those of one zone get more than 20 % beyond their share.
     #[error(
         "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold \
          ({endpoints} endpoints, {zones} zones)"
@@ -59,23 +59,23 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// True if the reason is the same, with any numbers. So a Service that scales does not emit an event at each step.
+    /// True if both have the same reason, whatever the numbers. So a Service that scales does not emit an event at each step.
     pub(super) fn is_like(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
-/// Value of `type` of an Event in the API.
+/// Type of a Kubernetes Event: Normal or Warning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Severity {
-    /// The change that the user asked for.
+    /// Type `Normal`: the hints are as the user asked.
     Normal,
-    /// A problem for the user to look at.
+    /// Type `Warning`: a problem for the user to look at.
     Warning,
 }
 
 impl Severity {
-    /// Name in the API.
+    /// Returns the type's name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Severity {
 }
 
 impl HintEvent {
-    /// Severity of the event.
+    /// Returns the type of the Kubernetes Event.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self.change {
@@ -95,7 +95,7 @@ impl HintEvent {
         }
     }
 
-    /// Reason of the event, as in kube-controller-manager.
+    /// Returns the reason of the Kubernetes Event, as in kube-controller-manager.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self.change {
@@ -104,7 +104,7 @@ impl HintEvent {
         }
     }
 
-    /// Message of the event, as in kube-controller-manager.
+    /// Returns the message of the Kubernetes Event, as in kube-controller-manager.
     #[must_use]
     pub fn message(&self) -> String {
         self.to_string()

@@ -1,4 +1,4 @@
-//! Small objects for the tests of hints.
+//! Builders of small objects for the tests of hints.
 
 use crate::model::{
     Addresses, Allocatable, Conditions, Endpoint, EndpointSlice, Hints, Metadata, Node, NodeStatus, Readiness, Service,
@@ -7,7 +7,7 @@ use crate::names::LABEL_ZONE;
 use crate::plan::{Draft, Update};
 use std::sync::Arc;
 
-/// Ready Node; "" for no zone.
+/// Returns a ready Node in this zone; "" for no zone.
 pub(super) fn node(zone: &str, cpu: &str) -> Node {
     let mut metadata = Metadata::default();
     if !zone.is_empty() {
@@ -27,12 +27,12 @@ pub(super) fn control_plane(mut node: Node) -> Node {
     node
 }
 
-/// Nodes of zones with these thousandths of a CPU each.
+/// Returns one Node for each zone, with this many thousandths of a CPU.
 pub(super) fn nodes(milli_by_zone: &[(&str, u32)]) -> Vec<Node> {
     milli_by_zone.iter().map(|(zone, milli)| node(zone, &format!("{milli}m"))).collect()
 }
 
-/// Service with this annotation under its old name.
+/// Returns a Service with the topology annotation under its old name.
 pub(super) fn annotated(mode: &str) -> Service {
     let mut service = Service::default();
     service.metadata.namespace = "ns".into();
@@ -49,7 +49,7 @@ pub(super) fn preferring(traffic_distribution: Option<&str>) -> Service {
     service
 }
 
-/// Ready endpoint; "" for no zone.
+/// Returns a ready endpoint in this zone; "" for no zone.
 pub(super) fn in_zone(zone: &str) -> Endpoint {
     Endpoint {
         addresses: Addresses::One("10.1.2.3".into()),
@@ -79,7 +79,7 @@ pub(super) fn slice(endpoints: Vec<Endpoint>) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// Draft of slices to create, to update and to leave unchanged.
+/// Returns a draft with slices to create, to update and to leave unchanged.
 pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, unchanged: Vec<Vec<Endpoint>>) -> Draft {
     Draft {
         creates: creates.into_iter().map(slice).collect(),
@@ -89,7 +89,7 @@ pub(super) fn draft(creates: Vec<Vec<Endpoint>>, updates: Vec<Vec<Endpoint>>, un
     }
 }
 
-/// Hints of an endpoint: zones, and Nodes behind an `@`; `-` for none.
+/// Returns an endpoint's hints as text: zones, and Nodes behind an `@`; `-` for none.
 pub(super) fn shown(endpoint: &Endpoint) -> String {
     let Some(hints) = &endpoint.hints else { return "-".to_owned() };
     let names = |names: &[crate::Text]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>().join("+");
@@ -101,7 +101,7 @@ fn shown_slice(slice: &EndpointSlice) -> String {
     slice.endpoints.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
-/// Hints of slices: created, updated, unchanged.
+/// Returns the hints of a draft's slices as text: created, updated, unchanged.
 pub(super) fn shown_draft(draft: &Draft) -> [Vec<String>; 3] {
     [
         draft.creates.iter().map(shown_slice).collect(),

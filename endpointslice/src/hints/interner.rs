@@ -1,4 +1,4 @@
-//! [`HintInterner`]: one set of hints for all endpoints of a zone, and one for all of a Node.
+//! Cache of hints ([`HintInterner`]): all endpoints of a zone share one set of hints, and so do all of a Node.
 
 use crate::limits::{HINT_NODES_MAX, HINT_ZONES_MAX};
 use crate::model::Hints;
@@ -6,12 +6,12 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Cache that gives endpoints of one place the same hints, so a plan does not allocate hints that an earlier plan made. A clone
-/// shares it until one of the two adds a place.
+/// Cache of hints, so that a plan does not allocate hints that an earlier plan made. A clone shares the cache until one of the
+/// two adds a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: Arc<HashMap<Text, Arc<Hints>>>,
-    /// By Node, and by zone if there is one.
+    /// Hints for each Node, and in it for each zone.
     nodes: Arc<HashMap<Text, Arc<Hints>>>,
 }
 

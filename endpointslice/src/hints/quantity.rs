@@ -1,13 +1,13 @@
 //! Quantities of Kubernetes (`8`, `7910m`, `1.5`, `2k`, `1e3`), parsed exactly.
 //!
-//! Source: `k8s.io/apimachinery/pkg/api/resource`.
+//! By the rules of `k8s.io/apimachinery/pkg/api/resource`.
 
 // no limit: a unit
 const NANO: u128 = 1_000_000_000;
 // no limit: a unit
 const MILLI_IN_NANO: u128 = NANO / 1000;
 
-/// Returns `text` in thousandths, rounded up as upstream does, or `None` if it is negative, too large or not a quantity.
+/// Parses a quantity into thousandths, rounded up as upstream does. `None` if it is negative, too large or not a quantity.
 pub(super) fn milli(text: &str) -> Option<u64> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let digits_end = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
@@ -23,7 +23,7 @@ pub(super) fn milli(text: &str) -> Option<u64> {
     u64::try_from(nano.div_ceil(MILLI_IN_NANO)).ok()
 }
 
-/// Factor and divisor of a suffix.
+/// Returns the factor and the divisor that a suffix stands for.
 fn scale(suffix: &str) -> Option<(u128, u128)> {
     Some(match suffix {
         "" => (1, 1),

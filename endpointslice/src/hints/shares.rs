@@ -1,4 +1,4 @@
-//! [`ZoneShares`]: share of the cluster's CPU that each zone has.
+//! Share of the cluster's CPU that each zone has: [`ZoneShares`].
 
 use super::quantity;
 use crate::model::Node;
@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 /// Share of the cluster's CPU that each zone has. Numbers are whole thousandths, so shares are exact.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ZoneShares {
-    /// Thousandths of a CPU by zone, of at least two zones.
+    /// Thousandths of a CPU in each zone, of at least two zones.
     milli_by_zone: BTreeMap<Text, u64>,
     total_milli: u64,
 }
 
 impl ZoneShares {
-    /// Returns the shares of the zones of `nodes`. Only Nodes count that are ready and not part of the control plane.
+    /// Returns the zone shares of a cluster with these Nodes. Only Nodes count that are ready and not part of the control
+    /// plane.
     ///
     /// Returns `None` if one of them has no zone or no CPU. Returns `None` also if all are in one zone, because hints cannot
     /// change anything then.
@@ -32,19 +33,18 @@ impl ZoneShares {
         (milli_by_zone.len() > 1).then_some(Self { milli_by_zone, total_milli })
     }
 
-    /// Zones by name, with thousandths of a CPU.
+    /// Returns the zones by name, with their thousandths of a CPU.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Text, u64)> {
         self.milli_by_zone.iter().map(|(zone, milli)| (zone, *milli))
     }
 
-    /// Thousandths of a CPU in all zones.
+    /// Returns the thousandths of a CPU in all zones together.
     #[must_use]
     pub const fn total_milli(&self) -> u64 {
         self.total_milli
     }
 
-    /// True if this division of endpoints by zone leaves a zone with too few: its endpoints get more than 20 % beyond their
-    /// share.
+    /// True if a zone has too few of these endpoints: each of its endpoints gets more than 20 % beyond its share.
     #[must_use]
     pub fn overloads(&self, endpoints_by_zone: &BTreeMap<Text, usize>) -> bool {
         let endpoints: usize = endpoints_by_zone.values().sum();
@@ -55,8 +55,8 @@ impl ZoneShares {
     }
 }
 
-/// Returns the smallest number of `endpoints` for a zone with that share, so that none gets more than 20 % beyond its share.
-/// This is the share of the zone divided by 1.2 and rounded up.
+/// Returns the smallest number of `endpoints` for a zone with `milli` of `total_milli` CPU: its share divided by 1.2 and
+/// rounded up. Then none of its endpoints gets more than 20 % beyond its share.
 pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
     let needed = (5 * u128::from(milli) * endpoints as u128).div_ceil(6 * u128::from(total_milli));
     usize::try_from(needed).unwrap_or(usize::MAX)
@@ -74,7 +74,7 @@ mod tests {
 
     type Zones = &'static [(&'static str, u64)];
 
-    /// Upstream's `TestSetNodes`.
+    /// kube-controller-manager's `TestSetNodes`.
     #[test]
     fn the_nine_cases_of_upstream() {
         let (a, b) = (|| node("zone-a", "1000m"), || node("zone-b", "1000m"));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_minimum_is_exact_where_floating_point_is_not() {
-        // A share of 6 divided by 1.2 is 5, not a little more.
+        // Exact arithmetic: a share of 6 divided by 1.2 is 5, not a little more, which would be rounded up to 6.
         assert_eq!(minimum(1, 2, 12), 5);
         assert_eq!(minimum(1, 3, 9), 3);
         assert_eq!(minimum(1, 3, 36), 10);

@@ -1,8 +1,8 @@
-//! Services that ask for hints by the shares of zones.
+//! Tests of Services that ask for topology hints.
 
 use super::*;
 
-/// Upstream's `Test_hintsEnabled`.
+/// kube-controller-manager's `Test_hintsEnabled`.
 #[test]
 fn the_nineteen_cases_of_the_annotation() {
     let (hints, mode) = (ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE);

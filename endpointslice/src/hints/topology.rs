@@ -1,4 +1,4 @@
-//! [`Topology`]: every zone gets endpoints for its share of the cluster's CPU.
+//! Hints by zone shares ([`Topology`]): every zone gets endpoints for its share of the cluster's CPU.
 
 use super::allocation::{Allocation, Counts, add};
 use super::event::{HintChange, HintEvent, Refusal};
@@ -13,10 +13,10 @@ use crate::text::Text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Hints by the shares of zones (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its
-/// share of the cluster's CPU gets some of other zones.
+/// Hints by zone shares (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its share of
+/// the cluster's CPU gets some of other zones.
 ///
-/// If the endpoints cannot be divided well, the Service has no hints at all. Three things differ from upstream:
+/// If the endpoints cannot be divided well, the Service has no hints at all. Three things differ from kube-controller-manager:
 ///
 /// - Events report only changes, for each address type separately.
 /// - A Service whose hints were refused is planned again when Nodes change (kubernetes/kubernetes #114215).
@@ -29,17 +29,17 @@ pub struct Topology {
     events: VecDeque<HintEvent>,
 }
 
-/// State of the hints of one address type.
+/// State of the hints of one address type of a Service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum State {
-    /// Number of ready endpoints by the zone of their hints.
+    /// The Service has hints. The value is the number of ready endpoints hinted to each zone.
     Hinted(Counts),
     Refused(Refusal),
 }
 
 impl Topology {
-    /// Records all Nodes and returns the Services to plan again. These are Services with hints whose zones are overloaded now,
-    /// and Services without hints that may have them now.
+    /// Records all Nodes and returns the Services to plan again: those with hints whose zones are overloaded now, and those
+    /// without hints that may get them now.
     ///
     /// Call this when a Node is added or removed, or changes its readiness, zone, role or CPU.
     #[must_use]
@@ -49,19 +49,19 @@ impl Topology {
         self.shares = shares;
         let must_sync = |state: &State| match state {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
-            // An endpoint has the zone of its Node, also if the Node does not count for the shares.
+            // Any change of a Node may give an endpoint its zone, also of a Node that does not count for the shares.
             State::Refused(why) => has_changed || *why == Refusal::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
         affected.map(|(namespace, name, _)| ServiceName { namespace: namespace.clone(), name: name.clone() }).collect()
     }
 
-    /// Returns the changes of hints since the last call.
+    /// Removes and returns the changes of hints since the last call.
     pub fn take_events(&mut self) -> Vec<HintEvent> {
         self.events.drain(..).collect()
     }
 
-    /// True if `service` has hints of this kind on slices of `address_type`.
+    /// True if the slices of `service` with this address type have topology hints.
     #[must_use]
     pub fn has_hints(&self, service: &Service, address_type: &AddressType) -> bool {
         let states = self.services.get(&service.metadata.namespace, &service.metadata.name);
@@ -73,7 +73,7 @@ impl Topology {
         self.services.remove(namespace, service);
     }
 
-    /// Returns a copy with the state of one Service, to plan it without recording the plan.
+    /// Returns a copy with the state of one Service only, to plan that Service without changing `self`.
     #[must_use]
     pub fn for_service(&self, namespace: &Text, service: &Text) -> Self {
         let mut services = PerService::default();
@@ -84,7 +84,7 @@ impl Topology {
         Self { shares, services, interner, events: VecDeque::new() }
     }
 
-    /// Records the state of a Service in a copy that was planned with.
+    /// Takes over the state of a Service from `planned`, a copy that the Service was planned with.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { mut services, interner, .. } = planned;
         match services.remove(namespace, service) {
@@ -94,13 +94,13 @@ impl Topology {
         self.interner = interner;
     }
 
-    /// True if no Service is recorded.
+    /// True if no Service has recorded hints.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
     }
 
-    /// Records that `service` no longer asks for hints.
+    /// Records that `service` no longer asks for topology hints.
     pub(super) fn turned_off(&mut self, service: &Service, address_type: &AddressType) {
         let metadata = &service.metadata;
         let Some(states) = self.services.get_mut(&metadata.namespace, &metadata.name) else { return };
@@ -139,8 +139,8 @@ impl Topology {
         self.events.push_back(HintEvent { service, address_type: address_type.clone(), change });
     }
 
-    /// Sets the hints of the endpoints of `draft`, or returns the reason why they cannot have any. On an error the caller removes
-    /// the hints that were already set.
+    /// Sets the hints of the endpoints in a draft, or returns the reason why they cannot have any. On an error the caller
+    /// removes the hints that were already set.
     ///
     /// Unchanged slices stay unchanged if their hints are good enough.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, Refusal> {
@@ -168,7 +168,8 @@ impl Topology {
         Ok(counts)
     }
 
-    /// Hints `endpoint` to its own zone. An endpoint that is not ready gets no hints; upstream leaves it the hints that it had.
+    /// Hints an endpoint to its own zone. An endpoint that is not ready gets no hints; kube-controller-manager leaves it the
+    /// hints that it had.
     fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), Refusal> {
         endpoint.hints = None;
         if endpoint.is_ready() {
@@ -181,7 +182,8 @@ impl Topology {
 }
 
 impl AssignHints for Topology {
-    /// Only for a Service that asks for these hints ([`super::is_topology_aware`]), which [`super::ServiceHints`] ensures.
+    /// Called only for a Service that asks for topology hints ([`super::is_topology_aware`]), which [`super::ServiceHints`]
+    /// ensures.
     fn assign(&mut self, service: &Service, draft: &mut Draft) {
         let state = match self.hint(draft) {
             Ok(counts) => State::Hinted(counts),
@@ -194,7 +196,7 @@ impl AssignHints for Topology {
     }
 }
 
-/// Forgets address types that the Service no longer has. `planned` is one that it has.
+/// Forgets the state of address types that the Service no longer has. `planned` is a type that it has.
 fn keep_supported(service: &Service, planned: &AddressType, states: &mut BTreeMap<AddressType, State>) {
     if states.keys().any(|address_type| address_type != planned) {
         let supported = families(service);

@@ -1,4 +1,4 @@
-//! [`TrafficDistribution`]: every endpoint is for clients in its own zone or on its own Node.
+//! Hints by place ([`TrafficDistribution`]): every endpoint is for clients in its own zone or on its own Node.
 
 use super::interner::HintInterner;
 use super::strip;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The hints depend only on the endpoint. An endpoint that is not ready keeps its hints: no client uses them, and its slice is
 /// written again when it becomes ready. Hints are removed if the field has no known value.
 ///
-/// The only state is the hints made so far, so that endpoints of one place share them.
+/// The only state is a cache of hints, so that endpoints of one place share them.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficDistribution {
     interner: HintInterner,
@@ -28,7 +28,7 @@ pub enum Preference {
 }
 
 impl Preference {
-    /// Returns the value of `service`, or `None` if it is absent or unknown.
+    /// Returns the preference of `service`, or `None` if the field is absent or unknown.
     #[must_use]
     pub fn of(service: &Service) -> Option<Self> {
         match service.spec.traffic_distribution.as_deref()? {
@@ -38,12 +38,12 @@ impl Preference {
         }
     }
 
-    /// Returns the zone and the Node of clients that prefer `endpoint`.
+    /// Returns the zone and the Node whose clients should prefer `endpoint`.
     fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 
-    /// True if `endpoint` has the right hints. This is always true for an endpoint that is not ready.
+    /// True if `endpoint` has the hints of this preference. Always true for an endpoint that is not ready.
     fn is_met(self, endpoint: &Endpoint) -> bool {
         if !endpoint.is_ready() {
             return true;

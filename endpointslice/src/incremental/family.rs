@@ -1,4 +1,4 @@
-//! [`FamilyState`]: slices of one address type, and the pods whose endpoints they have.
+//! Slices of one address type of a Service, and the pods whose endpoints they have: [`FamilyState`].
 
 use super::{KnownPod, Pods};
 use crate::address::Family;
@@ -18,30 +18,30 @@ pub(super) struct FamilyState {
     pub(super) family: Family,
     pub(super) groups: BTreeMap<PortKey, Group>,
     slices: BTreeMap<Text, HeldSlice>,
-    /// Slices that have an endpoint of a pod, by pod.
+    /// From each pod to the slices that have an endpoint of it.
     holders: HashMap<Text, Holders>,
-    /// Number of pods with endpoints in several slices.
+    /// Number of pods that have endpoints in several slices.
     multiply_held: usize,
     /// Number of slices that belong to an earlier Service of the same name.
     not_owned: usize,
 }
 
-/// Pods and slices that have the same ports.
+/// Pods and slices of one list of ports.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Ports in the order of the pods.
+    /// Ports of the group, in the order of the pods.
     pub(super) ports: PortList,
     /// Number of pods that serve these ports, with or without an address.
     pub(super) members: usize,
-    /// Number of those pods that have an address.
+    /// Number of those pods that have an address of this type.
     pub(super) endpoints: usize,
-    /// Pods whose endpoint is in no slice of this group.
+    /// Pods whose endpoint is in no slice of this group yet.
     pub(super) unplaced: BTreeSet<Text>,
-    /// Number of slices.
+    /// Number of slices in this group.
     pub(super) slices: usize,
-    /// Slices to compare.
+    /// Slices of this group that must be compared in the next plan.
     pub(super) touched: BTreeSet<Text>,
-    /// All slices, by number of endpoints.
+    /// From each number of endpoints to the slices that have that many.
     by_fill: BTreeMap<usize, BTreeSet<Text>>,
 }
 
@@ -52,7 +52,7 @@ struct HeldSlice {
     owned: bool,
 }
 
-/// Slices that have an endpoint of a pod, usually one.
+/// Slices that have an endpoint of one pod: usually one, which needs no list.
 #[derive(Debug, Default)]
 struct Holders(Option<Text>, Vec<Text>);
 
@@ -102,7 +102,7 @@ impl FamilyState {
         self.slices.get(name).map(|held| &held.slice)
     }
 
-    /// Returns the backend that the pod's endpoint describes, from the first slice that has one.
+    /// Returns the backend as an existing endpoint of the pod describes it, from the first slice that has one.
     pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
         let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
         let mut shown = slices.filter_map(|slice| {
@@ -117,7 +117,7 @@ impl FamilyState {
         self.slices.len()
     }
 
-    /// True if only touched slices and unplaced pods can require a write.
+    /// True if only touched slices and endpoints without a slice can require a write, so that no full plan is needed.
     pub(super) fn is_ordinary(&self, template: &SliceTemplate<'_>) -> bool {
         let served = |group: &Group| group.members > 0 || group.slices == 0;
         self.multiply_held == 0
@@ -125,7 +125,7 @@ impl FamilyState {
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
 
-    /// Returns the only slice, if it is the placeholder that there should be.
+    /// Returns the only slice, if it is the placeholder of a Service without endpoints.
     ///
     /// That is so if no pod has an address of this type, as in a dual-stack Service on a cluster whose pods have one family.
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
@@ -152,7 +152,7 @@ impl FamilyState {
         self.touch_holders(name);
     }
 
-    /// Removes a pod that was added with these values.
+    /// Removes a pod. `backend` and `key` must be those that it was added with.
     pub(super) fn remove_pod(&mut self, name: &Text, backend: &Backend, key: &PortKey) {
         let group = self.group(key);
         group.members -= 1;
@@ -164,7 +164,7 @@ impl FamilyState {
         self.drop_if_unused(key);
     }
 
-    /// Sets a slice that is new or changed.
+    /// Sets the state of a slice that is new or changed.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>, key: &PortKey, owned: bool, pods: &Pods) {
         let old = self.unlink(&slice.metadata.name);
         let name = slice.metadata.name.clone();
@@ -195,7 +195,7 @@ impl FamilyState {
         }
     }
 
-    /// Marks slices as compared: they can stay as they are.
+    /// Marks these slices as compared: they need no write until they are touched again.
     pub(super) fn settle(&mut self, unchanged: &[Arc<EndpointSlice>]) {
         for slice in unchanged {
             let name = &slice.metadata.name;
@@ -207,7 +207,7 @@ impl FamilyState {
         }
     }
 
-    /// Records that a slice has this endpoint. The pod is placed if this is its desired endpoint.
+    /// Records that a slice has this endpoint. If the pod should have it, the pod is placed.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
         let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
@@ -218,7 +218,7 @@ impl FamilyState {
         }
     }
 
-    /// Records that a slice no longer has its former endpoints. Pods that lost their endpoint may be unplaced.
+    /// Records that the endpoints of a slice's former state are gone. Pods whose endpoint that was may be unplaced then.
     fn displace(&mut self, old: &HeldSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
@@ -230,7 +230,7 @@ impl FamilyState {
         self.drop_if_unused(&old.key);
     }
 
-    /// Marks the pod as unplaced if it should be an endpoint and no slice of its group has that endpoint.
+    /// Marks the pod as unplaced if it should have an endpoint and no slice of its group has that endpoint.
     fn place_anew(&mut self, pod: &Text, known: &KnownPod) {
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
         if wanted.is_some_and(|wanted| !self.is_placed(pod, &wanted, &known.key)) {
@@ -238,14 +238,14 @@ impl FamilyState {
         }
     }
 
-    /// True if a slice of the group has the endpoint.
+    /// True if a slice of the group has the pod's desired endpoint.
     fn is_placed(&self, pod: &Text, wanted: &EndpointKey<'_>, key: &PortKey) -> bool {
         let Some(holders) = self.holders.get(pod) else { return false };
         let mut slices = holders.iter().filter_map(|name| self.slices.get(name)).filter(|held| held.key == *key);
         slices.any(|held| held.slice.endpoints.iter().any(|endpoint| endpoint.key() == *wanted))
     }
 
-    /// Marks the slices that have an endpoint of the pod for comparison.
+    /// Touches the slices that have an endpoint of the pod, so that the next plan compares them.
     fn touch_holders(&mut self, pod: &Text) {
         let Some(holders) = self.holders.get(pod) else { return };
         for name in holders.iter() {
@@ -298,15 +298,15 @@ impl FamilyState {
 }
 
 impl Group {
-    /// Returns the slice that becomes fullest with `left` more endpoints, of those with enough room for which `may_open` is true.
-    /// Among several, returns the first by name.
+    /// Returns the slice to add the last `left` endpoints to: the fullest that has room for all of them and for which
+    /// `may_open` is true. Among several, returns the first by name.
     pub(super) fn closest_to_full(&self, left: usize, max: usize, may_open: impl Fn(&Text) -> bool) -> Option<&Text> {
         let levels = self.by_fill.range(..=max.checked_sub(left)?).rev();
         levels.flat_map(|(_, names)| names).find(|name| may_open(name))
     }
 }
 
-/// Name of the pod of an endpoint.
+/// Returns the name of the pod that an endpoint refers to.
 pub(super) fn pod_of(endpoint: &Endpoint) -> Option<&Text> {
     endpoint.target_ref.as_ref().and_then(|target| target.name.non_empty())
 }

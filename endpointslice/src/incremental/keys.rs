@@ -1,20 +1,20 @@
-//! [`PortKeys`]: one instance of each list of ports.
+//! Set of distinct lists of ports ([`PortKeys`]), so that pods and slices with equal lists share one.
 
 use crate::limits::UNUSED_PORT_LISTS;
 use crate::ports::PortKey;
 use std::collections::BTreeSet;
 
-/// Lists of ports of one Service's pods and slices. Unused lists are removed when the set grows, so its size is at most twice
-/// the lists in use plus `UNUSED_PORT_LISTS`.
+/// Lists of ports of one Service's pods and slices, each once. Unused lists are removed when the set grows, so its size is at
+/// most twice the lists in use plus `UNUSED_PORT_LISTS`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
     held: BTreeSet<PortKey>,
-    /// Number of lists in use at the last cleanup.
+    /// Number of lists in use when unused ones were last removed.
     used: usize,
 }
 
 impl PortKeys {
-    /// Returns the shared instance that equals `key`.
+    /// Returns the list of the set that equals `key`. Adds it if it is new.
     pub(super) fn one_of(&mut self, key: PortKey) -> PortKey {
         if let Some(held) = self.held.get(&key) {
             return held.clone();

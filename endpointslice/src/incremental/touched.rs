@@ -1,4 +1,4 @@
-//! Draft for touched slices.
+//! Draft of the changes of touched slices only.
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
@@ -38,7 +38,7 @@ pub(super) fn draft(
     some_remain.then_some((draft, stats))
 }
 
-/// Placement of the endpoints of one group.
+/// Placement of the endpoints of one group of equal ports.
 struct GroupPlan<'a> {
     state: &'a FamilyState,
     pods: &'a Pods,
@@ -81,7 +81,7 @@ impl<'a> GroupPlan<'a> {
         stats.groups.push(GroupStats { ports, endpoints: self.group.endpoints, slices: count });
     }
 
-    /// Returns the fate of a slice if nothing is added to it.
+    /// Returns what happens to a slice if no endpoint is added to it.
     fn fate(&self, slice: &EndpointSlice, removed: &mut usize) -> Fate<Endpoint> {
         let family = self.state.family;
         let mut kept = Vec::with_capacity(slice.endpoints.len());
@@ -99,12 +99,12 @@ impl<'a> GroupPlan<'a> {
         bucket.fate(touched, || kept.into_iter().filter_map(|wanted| wanted.endpoint(family)).collect())
     }
 
-    /// Returns the desired backend of a pod, if the pod belongs to this group.
+    /// Returns the backend of a pod that belongs to this group.
     fn wanted(&self, pod: &str) -> Option<&'a Backend> {
         self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
-    /// Returns the untouched slice that the packer would fill with the rest if it saw all slices.
+    /// Returns the untouched slice to which the packer would add the remaining endpoints if it saw all slices.
     fn to_open(
         &self,
         slices: &[&Arc<EndpointSlice>],

@@ -1,4 +1,4 @@
-//! [`SliceCounts`]: total numbers of endpoints and slices, updated one Service at a time.
+//! Total numbers of endpoints and slices ([`SliceCounts`]), updated one Service at a time.
 
 use crate::config::{Config, Placeholder};
 use crate::per_service::PerService;
@@ -7,39 +7,39 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-/// Total numbers of endpoints and slices, and number of Services by traffic distribution. An update costs as much as its
-/// Service has lists of ports, independent of the number of Services (kubernetes/kubernetes #107091).
+/// Total numbers of endpoints and slices, and the number of Services with each traffic distribution. An update costs as much as
+/// its Service has lists of ports, independent of the number of Services (kubernetes/kubernetes #107091).
 #[derive(Clone, Debug)]
 pub struct SliceCounts {
     max_endpoints_per_slice: usize,
     placeholder: Placeholder,
     services: PerService<Counted>,
     totals: Totals,
-    /// Values that no Service uses any more stay, with count 0.
+    /// Number of Services with each traffic distribution. A value that no Service uses any more stays, with count 0.
     services_by_distribution: BTreeMap<Text, usize>,
     changed_distributions: Vec<Text>,
 }
 
-/// Contribution of one Service to the totals.
+/// Part of the totals that one Service contributes.
 #[derive(Clone, Debug, Default)]
 struct Counted {
     totals: Totals,
     traffic_distribution: Option<Text>,
 }
 
-/// Numbers of endpoints and slices of some Services.
+/// Numbers of endpoints and slices of one or more Services.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Totals {
-    /// Number of endpoints that there should be.
+    /// Number of endpoints that the Services should have.
     pub endpoints: usize,
-    /// Number of slices.
+    /// Number of existing slices.
     pub slices: usize,
-    /// Smallest number of slices that the endpoints fit in.
+    /// Smallest number of slices that could hold the endpoints.
     pub desired_slices: usize,
 }
 
 impl SliceCounts {
-    /// Returns counts of zero, with the limits of `config`.
+    /// Returns counts of zero. `config` has the limit of endpoints per slice.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
@@ -52,19 +52,19 @@ impl SliceCounts {
         }
     }
 
-    /// Totals of all Services.
+    /// Returns the totals of all Services.
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Number of Services by traffic distribution.
+    /// Returns the number of Services with each traffic distribution.
     pub fn services_by_traffic_distribution(&self) -> impl Iterator<Item = (&Text, usize)> {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// Sets the slices of a Service. Each address type has its groups of equal ports, and the number of slices not created
-    /// because the Service is being deleted.
+    /// Sets the slices of a Service. For each address type: its groups of equal ports, and the number of slices that are not
+    /// created because the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
@@ -103,7 +103,7 @@ impl SliceCounts {
         }
     }
 
-    /// Returns the traffic distributions whose number of Services changed since the last call, with that number.
+    /// Returns the traffic distributions whose number of Services changed since the last call, with the new number.
     pub(super) fn take_changed_distributions(&mut self) -> Vec<(Text, usize)> {
         let changed = std::mem::take(&mut self.changed_distributions);
         let services = |value: &Text| self.services_by_distribution.get(value).copied().unwrap_or_default();
@@ -125,7 +125,7 @@ impl SliceCounts {
             totals.slices += group.slices;
             totals.desired_slices += group.endpoints.div_ceil(self.max_endpoints_per_slice);
         }
-        // A single placeholder covers any number of lists of ports without endpoints.
+        // One placeholder covers all lists of ports without endpoints.
         if totals.desired_slices == 0 && self.placeholder == Placeholder::Always {
             totals.desired_slices = 1;
         }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::model::EndpointPort;
 
-    /// Returns groups of port 80, and of ports 80 and 443, with these numbers of endpoints and slices.
+    /// Returns two groups, of port 80 and of ports 80 and 443, with these numbers of endpoints and slices.
     fn groups(counts: [(usize, usize); 2]) -> Vec<GroupStats> {
         let port = |number| EndpointPort { port: Some(number), ..EndpointPort::default() };
         let ports = [vec![port(80)], vec![port(80), port(443)]];
@@ -171,7 +171,7 @@ mod tests {
         counts.set_slices(&"ns1".into(), &service.into(), std::iter::once((groups, 0)));
     }
 
-    /// Upstream's `TestNumEndpointsAndSlices`: desired slices, slices and endpoints after each step.
+    /// kube-controller-manager's `TestNumEndpointsAndSlices`: desired slices, slices and endpoints after each step.
     #[test]
     fn the_five_steps_of_endpoints_and_slices() {
         let mut counts = SliceCounts::new(&Config::default());
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(totals(&counts), (4, 4, 160));
     }
 
-    /// Upstream's `TestPlaceHolderSlice`.
+    /// kube-controller-manager's `TestPlaceHolderSlice`.
     #[test]
     fn empty_groups_want_one_placeholder_together() {
         let mut counts = SliceCounts::new(&Config::default());
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(totals(&counts), (0, 0, 0));
     }
 
-    /// Upstream's `TestCache_ServicesByTrafficDistribution`.
+    /// kube-controller-manager's `TestCache_ServicesByTrafficDistribution`.
     #[test]
     fn the_steps_of_services_by_traffic_distribution() {
         const FIRST: (&str, &str) = ("ns1", "service1");

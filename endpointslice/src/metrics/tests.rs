@@ -1,4 +1,4 @@
-//! Exposition, literally, and the effect of each call on it.
+//! Tests of the metrics' text form, and of how each call changes it.
 
 use super::*;
 use crate::model::{AddressType, EndpointPort, EndpointSlice};
@@ -14,7 +14,7 @@ fn service(name: &str, traffic_distribution: Option<&str>) -> Service {
     service
 }
 
-/// Plan for one address type: endpoints in slices of one list of ports, some of them new, and this many creates.
+/// Returns a plan for one address type: endpoints in slices of one list of ports, `added` of them new, and this many creates.
 fn family(address_type: AddressType, endpoints: usize, slices: usize, added: usize, creates: usize) -> FamilyPlan {
     let ports: Arc<[EndpointPort]> = Arc::default();
     let draft = Draft { address_type, creates: vec![EndpointSlice::default(); creates], ..Draft::default() };
@@ -26,7 +26,7 @@ fn plan(families: Vec<FamilyPlan>) -> Plan {
     Plan { families, ..Plan::default() }
 }
 
-/// Result of a plan whose creates all succeeded.
+/// Returns the result of a plan whose creates all succeeded.
 fn carried_out(plan: &Plan) -> Applied<std::io::Error> {
     let drafts = || plan.families.iter().map(|family| &family.draft);
     Applied {
@@ -42,7 +42,7 @@ fn metrics(options: MetricsOptions) -> (Registry, Metrics) {
     (registry, metrics)
 }
 
-/// Lines of an exposition that contain one of these words.
+/// Returns the lines of the metrics' text form that contain one of these words.
 fn lines(registry: &Registry, words: &[&str]) -> Vec<String> {
     let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
     text.lines().filter(|line| words.iter().any(|word| line.contains(word))).map(str::to_owned).collect()
@@ -106,7 +106,8 @@ fn a_service_that_lost_an_address_type_or_is_gone_counts_no_more() {
     );
 }
 
-/// Labels of changes, as in the metrics of upstream's `TestReconcileTopology` and `TestReconcile_TrafficDistribution`.
+/// Labels of changes as in the metrics of kube-controller-manager's `TestReconcileTopology` and
+/// `TestReconcile_TrafficDistribution`.
 #[test]
 fn changed_slices_are_counted_by_what_their_hints_follow() {
     let cases = [

@@ -1,4 +1,4 @@
-//! [`Endpoint`] and its parts.
+//! Endpoint of a slice ([`Endpoint`]) and its parts.
 
 use super::lenient::{names, null_is_default, write_names};
 use crate::text::{Text, shared, shared_option};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// Addresses of the slice's type. Consumers treat them as equivalent (KEP-752).
+    /// Addresses, all of the slice's address type. Consumers treat them as equivalent (KEP-752).
     pub addresses: Addresses,
     /// Readiness and termination.
     #[serde(deserialize_with = "null_is_default")]
@@ -24,10 +24,10 @@ pub struct Endpoint {
     /// Node that the endpoint runs on.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub node_name: Option<Text>,
-    /// Zone of that Node.
+    /// Zone of the endpoint's Node.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub zone: Option<Text>,
-    /// Clients that should prefer the endpoint. Endpoints with the same hints share them.
+    /// Clients that should prefer the endpoint. Endpoints with the same hints share one allocation.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "arc", serialize_with = "write_arc")]
     pub hints: Option<Arc<Hints>>,
 }
@@ -40,7 +40,7 @@ impl Endpoint {
     }
 }
 
-/// Addresses of an endpoint. Nearly always there is one, which needs no list.
+/// Addresses of an endpoint. Nearly always there is exactly one, which needs no list.
 #[derive(Clone, Debug, Default)]
 pub enum Addresses {
     /// No address.
@@ -48,7 +48,7 @@ pub enum Addresses {
     None,
     /// One address.
     One(Text),
-    /// Several.
+    /// Several addresses.
     Many(Arc<[Text]>),
 }
 
@@ -148,7 +148,7 @@ pub enum TargetKind {
 }
 
 impl TargetKind {
-    /// Name in the API.
+    /// Returns the kind's name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Deserializers of fields that the API server may omit, set to null or fill with values newer than this library.
+//! Deserializers for fields that the API server may omit, set to null or fill with values newer than this library.
 
 use super::Readiness;
 use crate::text::{Text, shared};
@@ -8,7 +8,7 @@ use serde::ser::{SerializeSeq as _, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Reads null as the default.
+/// Reads null as the type's default value.
 pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -17,7 +17,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads a timestamp; `None` if it is invalid.
+/// Reads a timestamp; `None` if it is malformed.
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text: Option<Text> = Option::deserialize(deserializer)?;
     Ok(text.and_then(|text| text.parse().ok()))
@@ -32,7 +32,7 @@ pub(super) fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S)
     }
 }
 
-/// Reads the `Ready` condition of a list of conditions and skips the others.
+/// Reads the `Ready` condition from a list of conditions and skips the others.
 pub(super) fn ready<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Readiness, D::Error> {
     deserializer.deserialize_any(ReadyVisitor)
 }
@@ -88,13 +88,13 @@ impl<'de> Visitor<'de> for ReadyVisitor {
     }
 }
 
-/// Reads a list of objects with a name as a list of names: the format of hints.
+/// Reads a list of objects with a name as a list of names, which is the format of hints.
 pub(super) fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Text>, D::Error> {
     let named: Option<Vec<Named>> = Option::deserialize(deserializer)?;
     Ok(named.unwrap_or_default().into_iter().map(|it| it.name).collect())
 }
 
-/// Writes names as a list of objects with a name.
+/// Writes names as a list of objects with a name, which is the format of hints.
 pub(super) fn write_names<S: Serializer>(names: &[Text], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(names.iter().map(|name| Named { name: name.clone() }))
 }

@@ -1,4 +1,4 @@
-//! [`Metadata`]: metadata common to all objects.
+//! Metadata that objects of all kinds have: [`Metadata`].
 
 use super::lenient::{null_is_default, time, write_time};
 use crate::text::{Text, shared};
@@ -13,7 +13,7 @@ pub struct Metadata {
     /// Name, unique among objects of the kind in the namespace. "" on a new object that the API server names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub name: Text,
-    /// Prefix of a name that the API server generates.
+    /// Prefix for a name that the API server generates.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub generate_name: Text,
     /// Namespace. "" on objects without one, such as a Node.
@@ -22,10 +22,10 @@ pub struct Metadata {
     /// UID, unique over all objects and time. "" on a new object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// Version that a write replaces; "" for any version.
+    /// resourceVersion that a write must replace; "" to replace any version.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub resource_version: Text,
-    /// Number of changes outside of metadata and, on slices, of labels.
+    /// `metadata.generation`: number of changes outside of metadata and, on slices, of labels.
     #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_is_default")]
     pub generation: i64,
     /// Time of creation.
@@ -40,10 +40,10 @@ pub struct Metadata {
     /// Annotations.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub annotations: TextMap,
-    /// Objects that this one is deleted with.
+    /// Owner references: the garbage collector deletes the object with these owners.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub owner_references: Vec<OwnerReference>,
-    /// Names that must be removed before the object is deleted.
+    /// Finalizers: names that must be removed before the object is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub finalizers: Vec<Text>,
 }
@@ -69,7 +69,7 @@ pub struct OwnerReference {
     /// Name of the owner.
     #[serde(deserialize_with = "shared")]
     pub name: Text,
-    /// UID of the owner. A recreated owner with the same name is a different one.
+    /// UID of the owner. An owner that was created again with the same name has another.
     #[serde(deserialize_with = "shared")]
     pub uid: Text,
     /// True if the owner is the managing controller of the object.

@@ -1,29 +1,29 @@
-//! [`Node`]: zone, readiness and CPU.
+//! Node of the cluster ([`Node`]): its zone, readiness and CPU.
 
 use super::lenient::{ready, write_ready};
 use super::{Metadata, Readiness};
 use crate::text::Text;
 use serde::{Deserialize, Serialize};
 
-/// Machine of the cluster.
+/// Node of the cluster.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Node {
-    /// Name, and labels, one of which is the zone.
+    /// Name and labels, one of which is the zone.
     pub metadata: Metadata,
     /// Status that its kubelet reports.
     pub status: NodeStatus,
 }
 
 impl Node {
-    /// Zone of the Node, if it has one.
+    /// Returns the zone of the Node, if it has one.
     #[must_use]
     pub fn zone(&self) -> Option<&Text> {
         self.metadata.labels.get(crate::names::LABEL_ZONE).and_then(Text::non_empty)
     }
 }
 
-/// Status that a kubelet reports.
+/// Status that the kubelet reports.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct NodeStatus {

@@ -1,4 +1,4 @@
-//! [`Pod`]: source of an endpoint.
+//! Pod ([`Pod`]): the source of an endpoint.
 
 use super::lenient::{null_is_default, ready, write_ready};
 use super::{Metadata, Protocol};
@@ -6,15 +6,15 @@ use crate::text::{Text, shared};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A pod.
+/// Pod: the source of an endpoint.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Name, UID and labels.
+    /// Name, UID and labels of the pod.
     pub metadata: Metadata,
     /// Node, DNS name and container ports.
     pub spec: PodSpec,
-    /// Addresses and readiness.
+    /// Addresses and readiness of the pod.
     pub status: PodStatus,
 }
 
@@ -25,7 +25,7 @@ pub struct PodSpec {
     /// Node of the pod; "" before it is scheduled.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub node_name: Text,
-    /// DNS name in the headless Service that `subdomain` names.
+    /// Hostname in the headless Service that `subdomain` names.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub hostname: Text,
     /// Headless Service that gives the pod a DNS name.
@@ -43,7 +43,7 @@ pub struct PodSpec {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Container {
-    /// Declared ports.
+    /// Ports that the container declares.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ContainerPort>,
 }
@@ -55,7 +55,7 @@ pub struct InitContainer {
     /// Restart policy. `Always` makes the container a sidecar (KEP-753).
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "shared")]
     pub restart_policy: Text,
-    /// Declared ports.
+    /// Ports that the container declares.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ContainerPort>,
 }
@@ -79,12 +79,12 @@ pub struct ContainerPort {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
-    /// Phase of the pod's life.
+    /// Phase of the pod: running, ended and so on.
     pub phase: Phase,
-    /// First address. Endpoints are made only from `pod_ips`, as in Kubernetes since 1.16.
+    /// First address of the pod. Endpoints are made only from `pod_ips`, as in Kubernetes since 1.16.
     #[serde(rename = "podIP", skip_serializing_if = "str::is_empty")]
     pub pod_ip: Text,
-    /// Addresses of both families.
+    /// Addresses of the pod, of both families.
     #[serde(rename = "podIPs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub pod_ips: Vec<PodIp>,
     /// `Ready` condition.
@@ -96,7 +96,8 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PodIp {
-    /// Address in the form that the container runtime reported. Old pods may have any form, because the API did not validate it.
+    /// Address in the form that the container runtime reported. On old pods it may be malformed, because the API did not
+    /// validate it.
     pub ip: Text,
 }
 

@@ -1,4 +1,4 @@
-//! [`EndpointPort`] and [`Protocol`].
+//! Port of an endpoint ([`EndpointPort`]) and [`Protocol`].
 
 use crate::text::{Text, shared_option};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndpointPort {
-    /// Name of the Service's port. "" and absent differ here.
+    /// Name of the Service's port. "" and an absent name are different here.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shared_option")]
     pub name: Option<Text>,
     /// Port number at the endpoint.
@@ -24,7 +24,7 @@ pub struct EndpointPort {
 /// Transport protocol.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Protocol {
-    /// TCP, which is also what an absent protocol means.
+    /// TCP, which an absent protocol also means.
     #[default]
     Tcp,
     /// UDP.
@@ -36,7 +36,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Name in the API.
+    /// Returns the protocol's name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! [`Service`]: owner of slices.
+//! Service ([`Service`]): the owner of slices.
 
 use super::lenient::null_is_default;
 use super::{Metadata, Protocol};
@@ -7,7 +7,7 @@ use crate::text::{Text, shared, shared_option};
 use crate::text_map::TextMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A Service.
+/// Service: the owner of slices.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Service {
@@ -23,19 +23,19 @@ pub struct Service {
 pub struct ServiceSpec {
     /// Type of the Service.
     pub r#type: ServiceType,
-    /// First address; "" or `None` for a headless Service.
+    /// First cluster IP; "" or `None` for a headless Service.
     #[serde(rename = "clusterIP", skip_serializing_if = "str::is_empty")]
     pub cluster_ip: Text,
     /// Address families of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ip_families: Vec<ClusterIpFamily>,
-    /// Labels of its pods. An empty selector selects nothing: in JSON it equals an absent one.
+    /// Labels that the Service's pods have. An empty selector selects nothing: in JSON it equals an absent one.
     #[serde(skip_serializing_if = "TextMap::is_empty")]
     pub selector: TextMap,
     /// Ports of the Service.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub ports: Vec<ServicePort>,
-    /// True if endpoints count as ready in any state of their pods.
+    /// True to count endpoints as ready in any state of their pods.
     #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
     pub publish_not_ready_addresses: bool,
     /// Preferred endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone`, `PreferSameNode`.
@@ -44,13 +44,13 @@ pub struct ServiceSpec {
 }
 
 impl ServiceSpec {
-    /// True if the Service has no address of its own.
+    /// True if the Service is headless: it has no cluster IP.
     #[must_use]
     pub fn is_headless(&self) -> bool {
         self.cluster_ip.is_empty() || self.cluster_ip == CLUSTER_IP_NONE
     }
 
-    /// True if the Service is an alias of a DNS name, which has no endpoints.
+    /// True if the Service is an alias of a DNS name and so has no endpoints.
     #[must_use]
     pub fn is_external_name(&self) -> bool {
         self.r#type == ServiceType::ExternalName
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for ServiceType {
     }
 }
 
-/// Entry of `ipFamilies`.
+/// Address family in `ipFamilies`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum ClusterIpFamily {
     /// IPv4.

@@ -1,4 +1,4 @@
-//! [`EndpointSlice`].
+//! EndpointSlice of a Service.
 
 use super::lenient::null_is_default;
 use super::{Endpoint, EndpointPort, Metadata};
@@ -13,9 +13,9 @@ use std::fmt;
 pub struct EndpointSlice {
     /// Name, labels and owner.
     pub metadata: Metadata,
-    /// Type of the addresses.
+    /// Type of the endpoints' addresses.
     pub address_type: AddressType,
-    /// The endpoints, at most 1000.
+    /// Endpoints of the slice, at most 1000.
     #[serde(deserialize_with = "null_is_default")]
     pub endpoints: Vec<Endpoint>,
     /// Ports that each endpoint serves.
@@ -24,7 +24,7 @@ pub struct EndpointSlice {
 }
 
 impl Serialize for EndpointSlice {
-    /// Serializes a whole object with `apiVersion` and `kind`: the body of a create or a replace.
+    /// Serializes the whole object with `apiVersion` and `kind`: the body of a create or a replace.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("EndpointSlice", 6)?;
         object.serialize_field("apiVersion", "discovery.k8s.io/v1")?;
@@ -50,7 +50,7 @@ pub enum AddressType {
 }
 
 impl AddressType {
-    /// Name in the API.
+    /// Returns the type's name in the API.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

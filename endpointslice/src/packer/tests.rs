@@ -1,8 +1,8 @@
-//! Packing of letters and numbers, independent of Kubernetes.
+//! Tests of packing with letters and numbers, independent of Kubernetes.
 
 use super::*;
 
-/// Key and content.
+/// Item of the tests: its key and its content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Thing(u32, char);
 
@@ -27,7 +27,7 @@ fn packed(wanted: Vec<Thing>, buckets: &[Vec<Thing>], max: usize) -> Packing<Thi
     pack(wanted, &buckets, max)
 }
 
-/// Returns the desired length of each bucket, or `None` if it stays as it is.
+/// Returns the new number of items of each existing bucket (`None` if it stays as it is), and of each new bucket.
 fn lengths(packing: &Packing<Thing>) -> (Vec<Option<usize>>, Vec<usize>) {
     let changed = packing.fates.iter().map(|fate| match fate {
         Fate::Unchanged => None,

@@ -1,4 +1,4 @@
-//! Text form of a plan, for a dry run.
+//! Text form of a plan, such as for a dry run.
 
 use super::draft::Update;
 use super::{FamilyPlan, Plan};
@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use std::fmt::{self, Display, Formatter};
 
 impl Display for Plan {
-    /// Writes one line for each write. Below it is one line for each endpoint that is added (`+`), removed (`-`) or changed
+    /// Writes one line for each write, and below it one line for each endpoint that is added (`+`), removed (`-`) or changed
     /// (`~`).
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for FamilyPlan { draft, .. } in &self.families {
@@ -70,7 +70,7 @@ fn lines<'a>(
     Ok(())
 }
 
-/// Address type, ports and number of endpoints of a slice.
+/// Text form of a slice: address type, ports and number of endpoints.
 struct Shape<'a>(&'a EndpointSlice);
 
 impl Display for Shape<'_> {

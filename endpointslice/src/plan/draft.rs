@@ -1,4 +1,4 @@
-//! [`Draft`]: changes of the slices of one address type before hints and recycling, and [`AssignHints`], which sets the hints.
+//! Changes of one address type before hints and recycling ([`Draft`]), and the trait [`AssignHints`], which sets the hints.
 
 use crate::model::{AddressType, Endpoint, EndpointSlice, Service};
 use crate::names::ANNOTATION_TRIGGER_TIME;
@@ -21,13 +21,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Slices that will be written and may still be changed: creates, then updates.
+    /// Returns the slices that will be written and may still be changed: creates, then updates.
     pub fn written_mut(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         let updates = self.updates.iter_mut().map(|update| &mut update.after);
         self.creates.iter_mut().chain(updates)
     }
 
-    /// Sets or removes the time of the published change on every slice that is written.
+    /// Sets the trigger-time annotation on every slice that is written, or removes it with `None`.
     pub fn set_trigger_time(&mut self, time: Option<Timestamp>) {
         let time = time.map(|time| time.to_string());
         for slice in self.written_mut() {
@@ -38,7 +38,7 @@ impl Draft {
         }
     }
 
-    /// Replaces the endpoints of unchanged slices, which makes them updates. `revise` returns `None` for a slice that can stay as
+    /// Gives new endpoints to unchanged slices, which makes them updates. `revise` returns `None` for a slice that can stay as
     /// it is. The order of the other slices is kept.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
@@ -72,9 +72,10 @@ impl Update {
     }
 }
 
-/// Assigns hints to endpoints. This step runs after packing and placeholders, and before recycling, as upstream.
+/// Step of a plan that sets the endpoints' hints. It runs after packing and placeholders, and before recycling, as in
+/// kube-controller-manager.
 pub trait AssignHints {
-    /// Sets the right hints of the endpoints of `draft` and removes the others.
+    /// Sets the hints of the endpoints in a draft, and removes wrong ones.
     ///
     /// Endpoints of creates and updates have no hints yet, except those of slices that only got more endpoints.
     fn assign(&mut self, service: &Service, draft: &mut Draft);
@@ -87,7 +88,7 @@ pub trait AssignHints {
     }
 }
 
-/// Leaves hints alone: new endpoints have none, and hints alone never cause a write.
+/// Assigns no hints: new endpoints have none, and a difference in hints alone never causes a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaveHints;
 

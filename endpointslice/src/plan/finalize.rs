@@ -1,4 +1,4 @@
-//! Last step of a plan: recycling of slices that would be deleted.
+//! Last step of a plan: recycling, which reuses slices that would be deleted.
 
 use super::draft::{Draft, Update};
 use super::{FamilyPlan, PlanRequest, Stats};
@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// Returns the plan of one address type for its draft.
+/// Returns the plan of one address type, made from its draft.
 pub(crate) fn finalize(
     request: &PlanRequest<'_>,
     template: &SliceTemplate<'_>,
@@ -25,8 +25,8 @@ pub(crate) fn finalize(
     FamilyPlan { draft, suppressed_creates, stats }
 }
 
-/// Puts the last create in place of the first delete, and so on. This saves a write, and consumers see one slice change instead
-/// of one deleted and one created.
+/// Recycles slices: puts the last create in place of the first delete, and so on. This saves a write, and consumers see one
+/// slice change instead of one deleted and one created.
 ///
 /// Only slices that this Service owns are reused: others would be deleted with their owner.
 fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
@@ -49,7 +49,7 @@ fn recycled(
     let metadata = if keep_foreign {
         Metadata { labels: template.labels_for(&before), ..before.metadata.clone() }
     } else {
-        // Without a resourceVersion the write replaces any version of the slice, as upstream.
+        // Without a resourceVersion the write replaces any version of the slice, as in kube-controller-manager.
         Metadata { name: before.metadata.name.clone(), ..create.metadata }
     };
     Update { before, after: EndpointSlice { metadata, ..create }, recycled: true }

@@ -1,4 +1,4 @@
-//! Groups: endpoints and slices with the same ports.
+//! Groups of endpoints and slices that have the same ports.
 
 use super::draft::{Draft, Update};
 use super::{GroupStats, Stats};
@@ -12,17 +12,18 @@ use crate::template::SliceTemplate;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Desired endpoints by family and ports.
+/// Desired endpoints of a Service, grouped by family and ports.
 pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
     by_key: HashMap<PortKey, usize>,
-    /// Index of the groups by address of the port list. Holding the list ensures that no other list gets its address.
+    /// From the address of a port list to the index of its group. The value holds the list, so that no other list gets that
+    /// address.
     by_place: HashMap<*const crate::model::EndpointPort, (PortList, usize)>,
     last: Option<(PortList, usize)>,
 }
 
-/// Endpoints with the same ports.
+/// Endpoints of all families with the same ports.
 pub(super) struct Group {
     key: PortKey,
     ports: PortList,
@@ -46,7 +47,8 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// A backend without addresses makes a group too: its ports are served, even if nobody serves them now.
+    /// Adds a backend to its group. A backend without addresses makes a group too: the Service has its ports, even if no
+    /// endpoint serves them now.
     fn add(&mut self, backend: Backend) {
         let index = self.index(&backend.ports);
         let lists = &mut self.groups[index].endpoints;
@@ -84,7 +86,7 @@ impl<'a> Groups<'a> {
         index
     }
 
-    /// Sorts groups by ports, so that the plan does not depend on the order of backends.
+    /// Returns the groups sorted by ports, so that the plan does not depend on the order of backends.
     pub(super) fn into_families(mut self) -> Vec<(Family, Vec<FamilyGroup>)> {
         self.groups.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut families: Vec<_> = self.families.iter().map(|&family| (family, Vec::new())).collect();
@@ -97,7 +99,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Compares the desired and the existing slices of one address type.
+/// Compares the desired endpoints with the existing slices of one address type, and returns the changes.
 pub(super) fn draft<'a>(
     template: &SliceTemplate<'_>,
     config: &Config,
@@ -130,7 +132,7 @@ pub(super) fn draft<'a>(
     (draft, stats)
 }
 
-/// Packs the endpoints of one group into its slices.
+/// Packs the endpoints of one group into the group's slices.
 fn place(
     template: &SliceTemplate<'_>,
     max: usize,
@@ -162,14 +164,14 @@ fn place(
     stats.groups.push(GroupStats { ports: group.ports, endpoints: packing.wanted, slices: count });
 }
 
-/// Returns an update of `slice` to these endpoints and to the right labels.
+/// Returns an update of `slice` to these endpoints and to the desired labels.
 pub(crate) fn changed(template: &SliceTemplate<'_>, slice: &Arc<EndpointSlice>, endpoints: Vec<Endpoint>) -> Update {
     let mut update = Update::of(slice, endpoints);
     update.after.metadata.labels = template.labels_for(slice);
     update
 }
 
-/// Ensures that a slice remains. If one of the slices to delete is the placeholder, it stays.
+/// Ensures that at least one slice remains, a placeholder. If one of the slices to delete is the placeholder, it stays.
 fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut Stats) {
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;
@@ -183,7 +185,7 @@ fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut 
     count_placeholder(stats);
 }
 
-/// A placeholder counts as a slice of no ports.
+/// Counts a placeholder as a slice of the empty list of ports.
 pub(crate) fn count_placeholder(stats: &mut Stats) {
     let no_ports = PortList::default();
     let no_ports_key = PortKey::from(&no_ports);

@@ -1,4 +1,4 @@
-//! Hooks: changes that a controller makes to a plan before it is applied.
+//! Hooks: changes that a controller makes to a plan before the plan is applied.
 
 use super::Plan;
 use super::draft::Update;
@@ -6,7 +6,7 @@ use crate::model::{EndpointSlice, Metadata};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Write of a plan.
+/// Write of a plan, as a hook sees it.
 #[derive(Clone, Copy, Debug)]
 pub enum Write<'a> {
     /// A slice to create.
@@ -29,9 +29,9 @@ pub enum Veto {
 /// Write that a hook removed from a plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Vetoed {
-    /// Name of the slice, or its prefix if the slice is new.
+    /// Name of the slice; its name prefix if the slice is new.
     pub slice: Text,
-    /// Reason of the hook.
+    /// Reason that the hook gave.
     pub reason: Text,
 }
 
@@ -39,7 +39,7 @@ impl Plan {
     /// Calls `change` with the metadata of every slice that will be created or updated: the step between computing and applying
     /// that KEP-3685 proposes.
     ///
-    /// List labels that it adds in [`crate::Config::foreign_labels`]; otherwise the next plan removes them.
+    /// List labels that `change` adds in [`crate::Config::foreign_labels`]; otherwise the next plan removes them.
     pub fn change_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
         for family in &mut self.families {
             for slice in family.draft.written_mut() {
@@ -50,8 +50,8 @@ impl Plan {
 
     /// Calls `judge` for every write and removes the writes that it refuses.
     ///
-    /// If a create or update is refused, the deletes of the same address type are removed too. So are the deletes of address
-    /// types that the Service no longer has.
+    /// If a create or update is refused, the deletes of the same address type are removed too, and so are the deletes of
+    /// address types that the Service no longer has.
     pub fn veto(&mut self, mut judge: impl FnMut(Write<'_>) -> Veto) {
         const HELD: &str = "an addition was refused";
         let mut vetoed = Vec::new();
@@ -80,7 +80,7 @@ impl Plan {
 }
 
 impl<'a> Write<'a> {
-    /// Slice after the write, or the existing slice if the write is a delete.
+    /// Returns the slice as the write leaves it; for a delete, the existing slice.
     #[must_use]
     pub const fn slice(self) -> &'a EndpointSlice {
         match self {

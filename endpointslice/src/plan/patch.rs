@@ -1,22 +1,23 @@
-//! Update as a merge patch of the fields that this library owns.
+//! Merge patch of an update, with the fields that this library owns.
 
 use super::draft::Update;
 use crate::text_map::TextMap;
 use serde_json::{Map, Value, json};
 
-/// Condition for a patch to be accepted.
+/// Precondition of a patch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Precondition {
-    /// No condition. Data that others wrote on the slice meanwhile survives, because the patch does not contain it.
+    /// No precondition. Data that others wrote on the slice meanwhile survives, because the patch does not contain it.
     None,
-    /// The slice has the version that the plan was made for.
+    /// The slice must have the version that the plan was made for.
     SameVersion,
 }
 
 impl Update {
-    /// Returns the body of a merge patch (RFC 7386) from `before` to `after`: all endpoints and ports, and the changed metadata.
+    /// Returns the body of a merge patch (RFC 7386) from `before` to `after`: all endpoints and ports, and the changed
+    /// metadata.
     ///
-    /// Other annotations, labels, finalizers and unknown fields stay. The body of a replace is `after` itself.
+    /// Other annotations, labels, finalizers and unknown fields stay. For a replace, use `after` itself as the body.
     #[must_use]
     pub fn merge_patch(&self, precondition: Precondition) -> Value {
         let (before, after) = (&self.before.metadata, &self.after.metadata);
@@ -47,7 +48,7 @@ impl Update {
     }
 }
 
-/// Returns the part of a merge patch that changes `before` to `after`, or `None` if they are equal.
+/// Returns the part of a merge patch that changes the map `before` to `after`, or `None` if they are equal.
 fn difference(before: &TextMap, after: &TextMap) -> Option<Value> {
     let gone = before.iter().filter(|(key, _)| !after.contains_key(key)).map(|(key, _)| (key, Value::Null));
     let set =

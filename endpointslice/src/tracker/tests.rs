@@ -1,4 +1,4 @@
-//! Tables of kube-controller-manager for own writes, and events and answers in any order.
+//! Test tables of kube-controller-manager for own writes, and tests of events and answers in any order.
 
 mod histories;
 
@@ -29,7 +29,7 @@ pub(super) fn slice_of(namespace: &str, service: &str, uid: &str, generation: i6
     EndpointSlice { metadata, ..EndpointSlice::default() }
 }
 
-/// Slice of most cases, at a generation.
+/// Returns the slice that most tests use, at this generation.
 pub(super) fn slice(generation: i64) -> EndpointSlice {
     slice_of("ns1", "svc1", "original", generation)
 }
@@ -39,7 +39,7 @@ fn terminating(mut slice: EndpointSlice) -> EndpointSlice {
     slice
 }
 
-/// Tracker whose create of `slice` was answered.
+/// Returns a tracker whose create of `slice` was answered.
 fn after_writing(slice: &EndpointSlice) -> SliceTracker {
     let mut tracker = SliceTracker::default();
     write(&mut tracker, slice);
@@ -52,14 +52,14 @@ fn write(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     assert!(!tracker.stored(write, slice));
 }
 
-/// Deletes `slice` like the plan of its Service.
+/// Deletes `slice` as a controller does: announces the delete and gets its answer.
 fn delete(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     let service = &slice.metadata.labels.get(LABEL_SERVICE_NAME).unwrap().clone();
     let write = tracker.begin_delete(&service_named(&slice.metadata.namespace, service, "svc-uid"), slice);
     assert!(!tracker.removed(write));
 }
 
-/// Upstream's `TestEndpointSliceTrackerUpdate`.
+/// kube-controller-manager's `TestEndpointSliceTrackerUpdate`.
 #[test]
 fn the_four_cases_of_an_update() {
     let cases = [
@@ -75,7 +75,7 @@ fn the_four_cases_of_an_update() {
     }
 }
 
-/// Upstream's `TestEndpointSliceTrackerStaleSlices`.
+/// kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`.
 #[test]
 fn the_seven_cases_of_a_stale_cache() {
     let expecting_deletion = {
@@ -102,8 +102,8 @@ fn the_seven_cases_of_a_stale_cache() {
     }
 }
 
-/// Upstream's `TestEndpointSliceTrackerDeletion`. Columns: the slice to delete, the slice that is compared then, if it is
-/// known, if its event is reported. The last column says if the deletion of the original was expected.
+/// kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: the slice to delete; the slice that is compared then;
+/// whether it is known; whether its event is reported; whether the deletion of the original was expected.
 #[test]
 fn the_seven_cases_of_a_deletion() {
     let other_namespace = || slice_of("ns2", "svc1", "diff-ns", 1);
@@ -127,7 +127,7 @@ fn the_seven_cases_of_a_deletion() {
     }
 }
 
-/// Upstream's `TestEndpointSliceTrackerDeleteService`.
+/// kube-controller-manager's `TestEndpointSliceTrackerDeleteService`.
 #[test]
 fn the_three_cases_of_a_deleted_service() {
     let cases = [
@@ -143,7 +143,7 @@ fn the_three_cases_of_a_deleted_service() {
     }
 }
 
-/// Upstream's `TestSyncServiceStaleInformer`.
+/// kube-controller-manager's `TestSyncServiceStaleInformer`.
 #[test]
 fn the_three_cases_of_a_stale_informer() {
     for (cached, written, is_stale) in [(10, 12, true), (10, 10, false), (10, 1, false)] {
@@ -151,7 +151,7 @@ fn the_three_cases_of_a_stale_informer() {
     }
 }
 
-/// kubernetes/kubernetes #141592: the garbage collector's deletion is shown before the answer to an update.
+/// kubernetes/kubernetes #141592: the watch shows the garbage collector's deletion before the answer to an update arrives.
 #[test]
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));

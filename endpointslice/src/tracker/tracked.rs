@@ -1,4 +1,4 @@
-//! [`Tracked`]: state of the slices of one Service.
+//! State of the slices of one Service in a [`super::SliceTracker`].
 
 use super::version;
 use crate::limits::TRACKED_EVENTS_MAX;
@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Unique number of this state in its tracker; 0 if not assigned yet.
+    /// Number of this state, unique in its tracker; 0 if none is assigned yet.
     pub(super) era: u64,
     pub(super) under_way: usize,
-    /// Number of pending creates, which have no UID yet.
+    /// Number of pending creates, whose slices have no UID yet.
     pub(super) creates: usize,
     slices: BTreeMap<Text, Known>,
-    /// UIDs that the watch has shown as deleted since the first pending write began. A later answer about them is outdated.
+    /// UIDs that the watch has shown as deleted since the first pending write began. A later answer about them is out of date.
     gone: VecDeque<Text>,
-    /// By UID, the newest generation that the watch has shown and that a pending write may have made.
+    /// For each UID, the newest generation that the watch has shown and that a pending write may have made.
     early: BTreeMap<Text, i64>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Tracked {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     generation: i64,
-    /// Version from the last answer. `None` if no write of the slice was answered yet.
+    /// resourceVersion in the last answer. `None` if no write of the slice was answered yet.
     version: Option<Option<u64>>,
     pub(super) is_deleting: bool,
     pub(super) updates: usize,
@@ -50,7 +50,7 @@ impl Tracked {
         self.slices.contains_key(uid)
     }
 
-    /// Returns the state of the slice. `generation` is used if the slice is new.
+    /// Returns the state of the slice with this UID. A new state starts with `generation`.
     pub(super) fn known(&mut self, uid: Text, generation: i64) -> &mut Known {
         self.slices.entry(uid).or_insert_with(|| Known { generation, ..Known::default() })
     }
@@ -61,7 +61,7 @@ impl Tracked {
         }
     }
 
-    /// Records the stored slice, unless the watch has already shown its deletion.
+    /// Records the slice that the server stored, unless the watch has already shown its deletion.
     pub(super) fn record(&mut self, slice: &EndpointSlice) {
         let metadata = &slice.metadata;
         if self.gone.contains(&metadata.uid) {
@@ -72,8 +72,8 @@ impl Tracked {
         known.version = Some(known.version.flatten().max(version(&metadata.resource_version)));
     }
 
-    /// Drops the expected result of a write. A slice without any other record is forgotten: it may have been deleted before the
-    /// write began, and then no event would remove it.
+    /// Drops the expected result of a write. Forgets a slice without any other record: it may have been deleted before the
+    /// write began, and then no event would remove the record.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
@@ -82,7 +82,7 @@ impl Tracked {
         }
     }
 
-    /// True if the change that the watch shows must be reported now.
+    /// True if a change that the watch shows must be reported now.
     pub(super) fn changed(&mut self, slice: &EndpointSlice) -> bool {
         let metadata = &slice.metadata;
         let may_be_own = match self.slices.get(&metadata.uid) {
@@ -99,7 +99,7 @@ impl Tracked {
         false
     }
 
-    /// Forgets a slice that is gone. Returns true if the deletion was expected.
+    /// Forgets a slice that the watch shows as deleted. Returns true if the deletion was expected.
     pub(super) fn deleted(&mut self, uid: &Text) -> bool {
         self.early.remove(uid);
         if self.under_way > 0 {
@@ -111,7 +111,8 @@ impl Tracked {
         self.slices.remove(uid).is_some_and(|known| known.is_deleting)
     }
 
-    /// Called when all answers have arrived. True if an event meanwhile is not explained by them.
+    /// Compares the events during pending writes with the answers, once all have arrived. True if the answers do not explain an
+    /// event.
     pub(super) fn judge(&mut self) -> bool {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
@@ -121,7 +122,7 @@ impl Tracked {
         !early.into_iter().all(|shown| is_own(&shown))
     }
 
-    /// True if a cache with these slices lacks an own write.
+    /// True if a cache with these slices does not show an own write yet.
     pub(super) fn is_ahead_of<S: Borrow<EndpointSlice>>(&self, slices: impl IntoIterator<Item = S>) -> bool {
         let mut missing = self.slices.values().filter(|known| !known.is_deleting).count();
         for slice in slices {

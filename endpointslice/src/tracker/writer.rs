@@ -1,4 +1,4 @@
-//! [`TrackedWriter`]: writer that reports each write to a tracker.
+//! Writer that reports each write to a tracker: [`TrackedWriter`].
 
 use super::{PendingWrite, SliceTracker};
 use crate::apply::SliceWriter;
@@ -6,14 +6,14 @@ use crate::model::{EndpointSlice, Service};
 use crate::plan::Update;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Container of a tracker, with any kind of lock.
+/// Lock around a [`SliceTracker`], of any kind.
 pub trait SharedTracker: Sync {
-    /// Calls `act` with the tracker. `act` never waits.
+    /// Calls `act` with the tracker under the lock. `act` never waits.
     fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T;
 }
 
-/// Announces each write of one Service's plan to a [`SliceTracker`] and settles it with the answer. A pending write that is
-/// dropped is settled as failed.
+/// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports its answer. A pending write that is
+/// dropped is reported as failed.
 ///
 /// The inner writer should return an error if a slice to delete is gone already. No event follows then, so the UID would stay
 /// recorded until the Service is gone.
@@ -26,14 +26,14 @@ pub struct TrackedWriter<'a, W, T: SharedTracker> {
 }
 
 impl<'a, W: SliceWriter, T: SharedTracker> TrackedWriter<'a, W, T> {
-    /// Returns a writer of plans of `service` through `writer`.
+    /// Returns a writer for plans of `service` that sends its writes through `writer`.
     #[must_use]
     pub const fn new(writer: &'a W, tracker: &'a T, service: &'a Service) -> Self {
         Self { writer, tracker, service, plan_again: AtomicBool::new(false) }
     }
 
-    /// True if somebody else wrote to slices of the Service meanwhile, so that the Service must be planned again. Ask when all
-    /// writes have ended.
+    /// True if another writer wrote to slices of the Service meanwhile, so that the Service must be planned again. Call this
+    /// when all writes have ended.
     #[must_use]
     pub fn must_plan_again(&self) -> bool {
         self.plan_again.load(Ordering::Relaxed)
@@ -74,7 +74,7 @@ impl<W: SliceWriter, T: SharedTracker> SliceWriter for TrackedWriter<'_, W, T> {
     }
 }
 
-/// Announced write that counts as failed if it is dropped before it is settled.
+/// Announced write that is reported as failed if it is dropped before its answer.
 struct Announced<'a, T: SharedTracker> {
     tracker: &'a T,
     plan_again: &'a AtomicBool,
@@ -119,11 +119,11 @@ mod tests {
         }
     }
 
-    /// API server whose watch is faster than its answers, or that never answers.
+    /// Simulated API server whose watch is faster than its answers, or that never answers.
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,
-        /// Increase of a slice's generation by an update: more than one if somebody else writes too.
+        /// Increase of a slice's generation by an update: more than one if another writer writes too.
         steps: i64,
     }
 
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Plan with a create, an update of the only slice, and a delete of another.
+    /// Returns a plan with a create, an update of the only slice, and a delete of another slice.
     fn plan() -> Plan {
         let draft = Draft {
             address_type: AddressType::IPv4,

@@ -1,11 +1,11 @@
-//! Cases of kube-controller-manager for trigger times, and cases that fail there.
+//! Test cases of kube-controller-manager for trigger times, and cases that fail there.
 
 use super::*;
 use crate::backend::{SkipReason, Skipped};
 use crate::model::{Endpoint, Metadata, PodStatus, Readiness, ServicePort, TargetRef};
 use crate::plan::{Draft, FamilyPlan, Update};
 
-/// Time in seconds after an arbitrary start.
+/// Returns a time this many seconds after an arbitrary start.
 fn at(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp::from_second(1_546_300_800 + seconds).unwrap())
 }
@@ -31,13 +31,13 @@ fn pod(name: &str, ready_since: i64) -> Pod {
     Pod { metadata, status: PodStatus { readiness, ..PodStatus::default() }, ..Pod::default() }
 }
 
-/// Sync that succeeds.
+/// Step of a test: what is observed, and a sync that succeeds.
 enum Step {
     Sync { created: i64, pods: &'static [(&'static str, i64)], expected: Option<i64> },
     Delete,
 }
 
-/// The cases of upstream's trigger time tracker.
+/// Cases of kube-controller-manager's trigger time tracker.
 #[test]
 fn the_eight_cases_of_upstream() {
     use Step::{Delete, Sync};
@@ -94,7 +94,7 @@ fn the_eight_cases_of_upstream() {
                 Delete => times.forget("ns", "svc"),
                 Sync { created, pods, expected } => {
                     let mut service = service(created);
-                    // The Service's ports never matter.
+                    // Changes the Service's ports now and then: they have no influence on the time.
                     let port = if expected.is_some() { 80 } else { 81 };
                     service.spec.ports = vec![ServicePort { port, ..ServicePort::default() }];
                     let pods: Vec<_> = pods.iter().map(|&(name, since)| pod(name, since)).collect();
@@ -113,9 +113,9 @@ fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
     times.published("ns", "svc");
 
     assert_eq!(times.observe(&service(0), &[pod("1", 7)]), at(7));
-    // That write failed. Another pod changed meanwhile, but the earlier change is still the late one.
+    // The write failed, so the earlier change of pod 1 still counts, although pod 2 changed meanwhile.
     assert_eq!(times.observe(&service(0), &[pod("1", 7), pod("2", 9)]), at(7));
-    // The write failed again, and the pod is gone: its change needs no publication any more.
+    // The write failed again, and pod 1 is gone: its change needs no publication any more.
     assert_eq!(times.observe(&service(0), &[pod("2", 9)]), at(9));
     times.published("ns", "svc");
     assert_eq!(times.observe(&service(0), &[pod("2", 9)]), None);
@@ -152,7 +152,7 @@ fn one_pod_at_a_time_gives_what_all_pods_at_once_give() {
     assert_eq!(times.observe_pod("ns", "svc", &pod("2", 2)), at(2), "it was forgotten");
 }
 
-/// Plan that updates a slice with the endpoints of these pods.
+/// Returns a plan that updates a slice with the endpoints of these pods.
 fn plan_of(pods: &[&str]) -> Plan {
     let mut plan = Plan::nothing(&service(0));
     let update = Update::of(&Arc::new(EndpointSlice::default()), slice_of(pods).endpoints);
@@ -167,7 +167,7 @@ fn slice_of(pods: &[&str]) -> EndpointSlice {
     EndpointSlice { endpoints, ..EndpointSlice::default() }
 }
 
-/// Published Service of which two pods changed.
+/// Returns the times of a published Service of which two pods have changed since.
 fn changed() -> TriggerTimes {
     let mut times = TriggerTimes::default();
     times.observe(&service(0), &[pod("1", 1), pod("2", 2)]);

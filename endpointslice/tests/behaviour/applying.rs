@@ -1,4 +1,4 @@
-//! Application of plans: order of phases, failures, and data of others.
+//! Tests of applying plans: order of phases, failures, and other writers' data.
 
 use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
 use crate::memory::Refusal;
@@ -7,7 +7,7 @@ use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
-/// World with one slice to create, one to update and one to delete.
+/// Returns a world with one slice to create, one to update and one to delete. Writes that match `refused` fail.
 fn all_phases(refused: Option<(&'static str, Refusal)>) -> World {
     let service = service("web");
     let slices = [
@@ -92,7 +92,7 @@ fn one_family_that_fails_does_not_stop_the_other() {
     assert_eq!(outcome.applied.errors.len(), 1);
 }
 
-/// Slice with annotations and finalizers of others that is recycled because the Service changes its ports.
+/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns that slice.
 fn recycled(keep_foreign: bool) -> EndpointSlice {
     let mut world = world(pods(0..2));
     world.reconcile();

@@ -1,4 +1,4 @@
-//! Input that Kubernetes does not test: one bad pod never blocks a Service.
+//! Tests of malformed input that Kubernetes does not test: one bad pod never blocks a Service.
 
 use crate::builders::{BuildPod as _, BuildService as _, named_port, node, pod, pods, service};
 use crate::world::{World, world};

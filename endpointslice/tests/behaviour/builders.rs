@@ -1,4 +1,4 @@
-//! Objects for tests: builders set the relevant fields, and the rest has usual values.
+//! Builders of test objects: a test sets the fields that matter, the others have default values.
 
 use endpointslice::address::Family;
 use endpointslice::model::{
@@ -14,7 +14,7 @@ pub(crate) fn time(text: &str) -> Option<jiff::Timestamp> {
     Some(text.parse().expect("a time of a test"))
 }
 
-/// Headless IPv4 Service with one named port, target port 80 and the selector foo=bar.
+/// Returns a headless IPv4 Service with one named port, target port 80 and the selector foo=bar.
 pub(crate) fn service(name: &str) -> Service {
     let metadata = Metadata {
         name: name.into(),
@@ -29,12 +29,12 @@ pub(crate) fn service(name: &str) -> Service {
     service.with_ports(vec![port(name, 80)])
 }
 
-/// TCP port with a numeric target.
+/// Returns a TCP port with a numeric target port.
 pub(crate) fn port(name: &str, target: i32) -> ServicePort {
     ServicePort { name: name.into(), port: 80, target_port: TargetPort::Number(target), ..ServicePort::default() }
 }
 
-/// TCP port with a named target.
+/// Returns a TCP port with a named target port.
 pub(crate) fn named_port(name: &str, target: &str) -> ServicePort {
     ServicePort { target_port: TargetPort::Name(target.into()), ..port(name, 0) }
 }
@@ -97,7 +97,7 @@ impl BuildService for Service {
         self
     }
 
-    /// Uses the annotation's old name, which has priority over the new one.
+    /// Sets the topology annotation under its old name, which has priority over the new one.
     fn with_topology_hints(mut self, mode: &str) -> Self {
         self.metadata.annotations.insert("service.kubernetes.io/topology-aware-hints", mode);
         self
@@ -109,7 +109,7 @@ impl BuildService for Service {
     }
 }
 
-/// Ready pod on node-1 with an IPv4 address of its own.
+/// Returns a ready pod on node-1 with an IPv4 address of its own.
 pub(crate) fn pod(number: usize) -> Pod {
     let metadata = Metadata {
         name: format!("pod{number}").into(),
@@ -126,7 +126,7 @@ pub(crate) fn pod(number: usize) -> Pod {
     pod.with_ips(&[&format!("10.1.{}.{}", number / 250, 1 + number % 250)])
 }
 
-/// Pods with these numbers.
+/// Returns pods with these numbers.
 pub(crate) fn pods(numbers: impl IntoIterator<Item = usize>) -> Vec<Pod> {
     numbers.into_iter().map(pod).collect()
 }
@@ -186,12 +186,12 @@ impl BuildPod for Pod {
     }
 }
 
-/// TCP port of a container.
+/// Returns a TCP port of a container.
 pub(crate) fn container_port(name: &str, number: i32) -> ContainerPort {
     ContainerPort { name: name.into(), container_port: number, protocol: Protocol::Tcp }
 }
 
-/// Node in this zone; "" for no zone.
+/// Returns a Node in this zone; "" for no zone.
 pub(crate) fn node(name: &str, zone: &str) -> Node {
     let mut node = Node::default();
     node.metadata.name = name.into();
@@ -201,7 +201,7 @@ pub(crate) fn node(name: &str, zone: &str) -> Node {
     node
 }
 
-/// Ready Node in a zone, with 100m of CPU for pods.
+/// Returns a ready Node in this zone, with 100m of CPU for pods.
 pub(crate) fn small_node(name: &str, zone: &str) -> Node {
     let mut node = node(name, zone);
     node.status.readiness.is_ready = true;
@@ -209,7 +209,8 @@ pub(crate) fn small_node(name: &str, zone: &str) -> Node {
     node
 }
 
-/// Slice `<service>-<number>` without endpoints, as the controller writes it for IPv4 and the Service's own numeric ports.
+/// Returns the slice `<service>-<number>` without endpoints, as the controller writes it for IPv4 and the Service's own numeric
+/// ports.
 pub(crate) fn slice(number: usize, service: &Service) -> EndpointSlice {
     let config = Config::default();
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
@@ -265,18 +266,18 @@ impl BuildSlice for EndpointSlice {
     }
 }
 
-/// Backend of a pod in that Service, with its Node known.
+/// Returns the backend of a pod in that Service. Its Node is known.
 pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
     let nodes: NodeZones = [&node(&pod.spec.node_name, "")].into_iter().collect();
     endpointslice::backend::PodBackends::new(service, &nodes, &Config::default()).convert(pod)
 }
 
-/// IPv4 endpoint of a pod in a Service that gives it no hostname.
+/// Returns the IPv4 endpoint of a pod in a Service that gives it no hostname.
 pub(crate) fn endpoint(pod: &Pod) -> Endpoint {
     backend(pod, &service("any")).and_then(|backend| backend.endpoint(Family::V4)).expect("a pod that can be one")
 }
 
-/// Labels of the slice after the plan; `None` if the plan leaves them alone.
+/// Returns the labels of the slice after the plan; `None` if the plan does not write it.
 pub(crate) fn planned_labels(service: &Service, slice: EndpointSlice) -> Option<TextMap> {
     let config = Config::default();
     let existing = [std::sync::Arc::new(slice)];

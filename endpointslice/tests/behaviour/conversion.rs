@@ -1,4 +1,4 @@
-//! Conversion of a pod to an endpoint.
+//! Tests of the conversion from a pod to an endpoint.
 
 use crate::builders::{BuildPod as _, BuildService as _, backend, node, pod, service};
 use endpointslice::address::Family;
@@ -42,7 +42,7 @@ fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
     assert_eq!(endpoint(&pod, &service).zone, None);
 }
 
-/// Sorted as text, as upstream: 10 before 9.
+/// Addresses are sorted as text, as in kube-controller-manager: 10 before 9.
 #[test]
 fn two_addresses_of_one_family_are_in_the_same_order_however_the_pod_names_them() {
     let service = service("web");

@@ -1,4 +1,4 @@
-//! Decoding of stored objects: everything is accepted, and encoded objects decode to the same value.
+//! Tests of decoding: every stored object is accepted, and encoded objects decode to the same value.
 
 use crate::builders::{BuildSlice as _, node, pod, pods, service, slice};
 use endpointslice::model::{AddressType, EndpointSlice, Node, Phase, Pod, Protocol, Service, TargetPort};

@@ -1,4 +1,4 @@
-//! Effects of events.
+//! Tests of which Services must be planned after an event.
 
 use crate::builders::{BuildPod as _, pod, service, slice, time};
 use endpointslice::Text;

@@ -1,4 +1,4 @@
-//! Hints of endpoints, the writes that they cost, and the labels of their metrics.
+//! Tests of endpoints' hints, the writes that they cost, and the labels of their metrics.
 
 use crate::builders::{BuildPod as _, BuildService as _, pod, service, small_node};
 use crate::meters::Nine;
@@ -8,20 +8,20 @@ use endpointslice::model::{Endpoint, EndpointSlice, Node, Pod};
 use endpointslice::plan::AssignHints as _;
 use std::collections::BTreeMap;
 
-/// Hints of both kinds, with shares of these Nodes.
+/// Returns hints of both kinds, with zone shares of these Nodes.
 fn both_ways(nodes: &[Node]) -> ServiceHints {
     let mut hints = ServiceHints::new();
     assert_eq!(hints.set_nodes(nodes), []);
     hints
 }
 
-/// Zones of an endpoint's hints and, behind an `@`, the Nodes; `-` for none.
+/// Returns an endpoint's hints as text: zones and, behind an `@`, the Nodes; `-` for none.
 fn shown(endpoint: &Endpoint) -> String {
     let Some(hints) = &endpoint.hints else { return "-".to_owned() };
     [&hints.for_zones, &hints.for_nodes].into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("@")
 }
 
-/// Number of endpoints by hints, and number of endpoints hinted to a zone that is not their own.
+/// Returns the number of endpoints with each hint, and the number of endpoints hinted to another zone than their own.
 fn distribution(world: &World) -> (Vec<(String, usize)>, usize) {
     let slices = world.memory.slices();
     let endpoints = || slices.iter().flat_map(|slice| &slice.endpoints);
@@ -42,7 +42,7 @@ fn check_distribution(world: &World, expected: &[(&str, usize)], across_zones: u
     assert_eq!(distribution(world), (expected, across_zones));
 }
 
-/// Asserts that changed slices count only under these labels, and that the Service counts for its traffic distribution.
+/// Asserts that the metrics count changed slices only under these labels, and the Service under its traffic distribution.
 #[track_caller]
 fn check_labels(world: &World, changed: u64, topology: &str, traffic_distribution: &str) {
     let labels = format!(r#"topology="{topology}",traffic_distribution="{traffic_distribution}""#);
@@ -54,7 +54,7 @@ fn check_labels(world: &World, changed: u64, topology: &str, traffic_distributio
     assert_eq!(world.metric_labels(), expected);
 }
 
-/// Slice `web-<number>` without hints, as the controller writes it for these pods.
+/// Returns the slice `web-<number>` without hints, as the controller writes it for these pods.
 fn existing(number: usize, pods: &[Pod], nodes: &[Node]) -> EndpointSlice {
     let plan = world(pods.to_vec()).with_nodes(nodes.to_vec()).plan();
     let mut slice = plan.families[0].draft.creates[0].clone();
@@ -62,7 +62,7 @@ fn existing(number: usize, pods: &[Pod], nodes: &[Node]) -> EndpointSlice {
     slice
 }
 
-/// Upstream's `TestReconcileTopology`: three zones of ten Nodes with a pod each.
+/// kube-controller-manager's `TestReconcileTopology`: three zones of ten Nodes with a pod each.
 #[test]
 fn the_five_cases_of_a_topology_aware_plan() {
     let zones = ["zone-a", "zone-b", "zone-c"];
@@ -102,7 +102,8 @@ fn the_five_cases_of_a_topology_aware_plan() {
     check_labels(&turned_off, 0, "Disabled", "");
 }
 
-/// Upstream's `TestReconcile_TrafficDistribution`: one pod in zone a, three in b, two in c, each on its own Node.
+/// kube-controller-manager's `TestReconcile_TrafficDistribution`: one pod in zone a, three in b, two in c, each on its own
+/// Node.
 ///
 /// There are no feature gates here, because all of them are locked on in 1.35. An unknown and a known value replace the two
 /// cases with a gate that is off.
@@ -150,7 +151,7 @@ fn hints_of_a_service_that_asks_for_none_are_removed_once() {
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
-/// Like upstream without its topology cache.
+/// As in kube-controller-manager without its topology cache.
 #[test]
 fn where_shares_are_not_served_the_annotation_turns_the_hints_of_a_traffic_distribution_off() {
     let nodes = vec![small_node("node-1", "zone-a")];

@@ -1,5 +1,5 @@
 //! Random histories of a Service. Pods are added, removed and changed, and so are ports, families and labels. Slices are
-//! written in part or in full, and others edit or delete them.
+//! written in part or in full, and other writers edit or delete them.
 
 use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
 use endpointslice::address::Family::{V4, V6};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 /// Step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// Sets a pod to this shape.
+    /// Gives a pod this shape (address, readiness and so on).
     Pod(usize, Shape),
     /// Removes a pod.
     NoPod(usize),
     /// Changes the Service.
     Service(Change),
-    /// Makes the first writes of the plan, up to this number.
+    /// Executes the first writes of the plan, up to this number.
     Write(usize),
-    /// Edits a slice as somebody else.
+    /// Edits a slice as another writer does.
     Edit(usize, Edit),
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Edit {
     Hints,
 }
 
-/// History, and settings of its controller.
+/// Random history, with the settings of its controller.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) max: usize,
@@ -160,12 +160,12 @@ fn edit() -> impl Strategy<Value = Edit> {
     ])
 }
 
-/// Hints by trafficDistribution, which depend on one slice alone.
+/// Returns hints by trafficDistribution, which depend on one slice alone.
 pub(crate) fn hints() -> ServiceHints {
     ServiceHints { topology: None, ..ServiceHints::new() }
 }
 
-/// Complete input of a plan.
+/// State of a cluster, which is the complete input of a plan.
 pub(crate) struct Truth {
     pub(crate) service: Service,
     pub(crate) pods: BTreeMap<String, Pod>,
@@ -175,7 +175,7 @@ pub(crate) struct Truth {
     version: usize,
 }
 
-/// Slice that changed, or name of a slice that is gone.
+/// Slice that changed, or the name of a slice that is gone.
 pub(crate) type SliceChange = Result<Arc<EndpointSlice>, String>;
 
 impl Truth {
@@ -194,7 +194,7 @@ impl Truth {
         truth
     }
 
-    /// Returns the same state without slices.
+    /// Returns the same cluster without slices.
     pub(crate) fn without_slices(&self) -> Self {
         let (service, pods, nodes, config) = (&self.service, &self.pods, &self.nodes, &self.config);
         let (service, pods, nodes, config) = (service.clone(), pods.clone(), nodes.clone(), config.clone());
@@ -240,7 +240,7 @@ impl Truth {
         };
     }
 
-    /// Makes the first writes of a plan, and returns the changed slices in that order.
+    /// Executes the first writes of a plan. Returns the changed slices in that order.
     pub(crate) fn write(&mut self, plan: &Plan, count: usize) -> Vec<SliceChange> {
         let mut changes: Vec<SliceChange> = Vec::new();
         for family in &plan.families {
@@ -286,7 +286,7 @@ impl Truth {
         };
         self.version += 1;
         if slice.metadata.name.is_empty() {
-            // Names are not in the order of creation, as with an API server.
+            // As with an API server, names are not in the order of creation.
             let suffix = (self.version * 7919) % 10_007;
             slice.metadata.name = format!("{}{suffix:05}", slice.metadata.generate_name).into();
             slice.metadata.uid = format!("uid-{}", self.version).into();

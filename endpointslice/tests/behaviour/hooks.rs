@@ -1,4 +1,4 @@
-//! Hooks between plan and apply.
+//! Tests of hooks between planning and applying.
 
 use crate::builders::{BuildPod as _, BuildSlice as _, pod, pods, service, slice};
 use crate::world::{World, world};
@@ -22,7 +22,7 @@ fn a_hook_may_add_metadata_to_what_will_be_written() {
     assert!(world.plan().is_empty());
 }
 
-/// World with one slice to create, one to update, one to delete.
+/// Returns a world with one slice to create, one to update and one to delete.
 fn three_writes() -> World {
     let service = service("web");
     let slices = [

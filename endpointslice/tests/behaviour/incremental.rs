@@ -1,4 +1,4 @@
-//! Comparison of incremental and full plans.
+//! Tests that incremental plans equal full plans.
 
 use crate::builders::{BuildPod as _, BuildService as _, node, pod, pods, service};
 use crate::histories::{Event, History, SliceChange, Truth, hints, history};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const CASES: u32 = 10_000;
 
-/// Number of histories by property.
+/// Number of histories that contained each kind of situation.
 #[derive(Debug, Default)]
 struct Coverage {
     histories: u32,
@@ -26,7 +26,7 @@ struct Coverage {
     full_plans: u64,
 }
 
-/// Properties of one history.
+/// Kinds of situations that one history contained.
 #[derive(Debug, Default)]
 struct Seen {
     two_or_more_slices: bool,
@@ -59,7 +59,7 @@ impl Coverage {
     }
 }
 
-/// True if two plans are equal apart from unchanged slices, which the incremental mode does not list.
+/// True if two plans are equal apart from unchanged slices, which an incremental plan does not list.
 fn same(one: &Plan, other: &Plan) -> bool {
     let same_family = |(one, other): (&FamilyPlan, &FamilyPlan)| {
         let updates = one.draft.updates.iter().zip(&other.draft.updates);
@@ -136,7 +136,7 @@ fn over_random_histories_an_incremental_plan_is_the_full_plan() {
     assert!(coverage.full_plans * 2 <= coverage.plans, "mostly it is not the full plan that is compared: {coverage:?}");
 }
 
-/// State of a world with all of its objects.
+/// Returns the incremental state of a world, with all of its objects.
 fn state_of(world: &World) -> Incremental {
     let mut state = Incremental::new(Arc::new(world.service.clone()), Arc::new(world.config.clone()));
     let nodes: NodeZones = world.nodes.iter().collect();

@@ -1,4 +1,4 @@
-//! Names and labels of slices, and address types of Services.
+//! Tests of names and labels of slices, and of address types of Services.
 
 use crate::builders::BuildSlice as _;
 use crate::builders::{BuildService as _, planned_labels, pods, service, slice};
@@ -51,7 +51,7 @@ fn a_new_slice_says_whose_it_is() {
     check(&annotated, &[]);
 }
 
-/// Asserts the labels of the slice, and if it is written for them alone.
+/// Asserts the labels of the Service's slice, and whether it is written for its labels alone.
 fn check(service: Service, held: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
     let mut existing: EndpointSlice = slice(1, &service).with_pods(&pods(0..1));
     existing.metadata.labels = with_well_known(held);
@@ -80,7 +80,7 @@ fn a_slice_is_written_for_labels_of_the_service_but_not_for_the_reserved_ones() 
     check(with_address().with_labels([(NAME, "x"), ("foo", "bar")]), &[], &[("foo", "bar")], true);
 }
 
-/// Upstream keeps the labels of a slice that only gets more endpoints.
+/// kube-controller-manager keeps the labels of a slice that only gets more endpoints.
 #[test]
 fn a_stale_headless_label_goes_with_the_next_write() {
     let stale = slice(1, &with_address()).with_pods(&pods(0..1)).with_label(HEADLESS, "");

@@ -1,4 +1,5 @@
-//! Behaviour that users of the library see. Tests build a world, plan it, write the plan to memory and check the result.
+//! Tests of behaviour that users of the library see. They build a world, plan it, write the plan to memory and check the
+//! result.
 
 mod applying;
 mod bad_input;

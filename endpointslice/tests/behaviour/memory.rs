@@ -1,4 +1,4 @@
-//! [`Memory`]: slices in memory, with the writes of an API server.
+//! Simulated API server for slices in memory: [`Memory`].
 
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{Precondition, Update};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// EndpointSlices of an API server, and the calls made, such as `create web-00001`.
+/// EndpointSlices of a simulated API server, and the calls that it received, such as `create web-00001`.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     state: Mutex<State>,
-    /// Error for every call whose line has this prefix.
+    /// Calls to fail: every call whose line has this prefix, with this error.
     pub(crate) refused: Option<(&'static str, Refusal)>,
 }
 
@@ -24,7 +24,7 @@ struct State {
     created: usize,
 }
 
-/// Reason why a call failed.
+/// Reason for which a call fails.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub(crate) enum Refusal {
     #[error("no room")]
@@ -84,7 +84,7 @@ impl SliceWriter for Memory {
         Ok(stored)
     }
 
-    /// Applies the merge patch, and asserts that a replace gives the same result.
+    /// Applies the merge patch, and asserts that a replace would give the same result.
     async fn update(&self, update: &Update) -> Result<EndpointSlice, Refusal> {
         let name = &update.before.metadata.name;
         self.call(format!("update {name}"))?;
@@ -115,7 +115,7 @@ impl SliceWriter for Memory {
     }
 }
 
-/// Merge of RFC 7386.
+/// Applies a merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;

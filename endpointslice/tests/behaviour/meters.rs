@@ -1,4 +1,4 @@
-//! [`Meters`]: metrics of a controller that reconciles a world, with both settings of `DualStackCount`.
+//! Metrics of a controller that reconciles a world, with both settings of `DualStackCount`: [`Meters`].
 
 use endpointslice::apply::Applied;
 use endpointslice::metrics::{DualStackCount, Metrics, MetricsOptions};
@@ -6,7 +6,7 @@ use endpointslice::model::Service;
 use endpointslice::{Config, Plan};
 use prometheus::{Registry, TextEncoder};
 
-/// Metrics of one controller with both counts of Services of two address types.
+/// Metrics of one controller, for each setting of `DualStackCount`.
 #[derive(Debug)]
 pub(crate) struct Meters([Meter; 2]);
 
@@ -18,7 +18,7 @@ struct Meter {
 
 /// Values of the metrics, in this order:
 ///
-/// - now: desired slices, slices, desired endpoints
+/// - gauges: desired slices, slices, desired endpoints
 /// - sums: endpoints added and removed; slices created, updated and deleted; slices changed by syncs
 pub(crate) type Nine = [u64; 9];
 
@@ -44,12 +44,12 @@ impl Meters {
         }
     }
 
-    /// Values for all address types, and for the last one only.
+    /// Returns the values that count all address types, and those that count the last one only.
     pub(crate) fn read(&self) -> [Nine; 2] {
         self.0.each_ref().map(Meter::read)
     }
 
-    /// Labels and values of the metrics of changed slices and of Services.
+    /// Returns the labels and values of the metrics of changed slices and of Services.
     pub(crate) fn read_labels(&self) -> Vec<String> {
         let [meter, _] = &self.0;
         let labelled = ["endpointslices_changed_per_sync_sum{", "services_count_by_traffic_distribution{"];
@@ -81,7 +81,7 @@ impl Meter {
         ]
     }
 
-    /// Series of the exposition with their values, without the common prefix.
+    /// Returns the series of the metrics' text form with their values, without the common prefix.
     fn samples(&self) -> Vec<(String, u64)> {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather()).expect("an exposition");
         let samples = text.lines().filter_map(|line| line.strip_prefix("endpoint_slice_controller_"));

@@ -1,4 +1,4 @@
-//! Placement of endpoints in slices, and the writes that it costs.
+//! Tests of the placement of endpoints in slices, and of the writes that it costs.
 
 use crate::builders::{
     BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,

@@ -1,4 +1,4 @@
-//! Properties of every plan, over random histories.
+//! Property tests of every plan, over random histories.
 
 use crate::histories::{Event, History, Truth, history};
 use endpointslice::model::EndpointSlice;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CASES: u32 = 2_000;
 
-/// Address type, ports, pod and readiness of every endpoint.
+/// Returns address type, ports, pod and readiness of every endpoint in these slices.
 fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
     let endpoints = slices.flat_map(|slice| slice.endpoints.iter().map(move |endpoint| (slice, endpoint)));
     let lines = endpoints.map(|(slice, endpoint)| {
@@ -24,7 +24,7 @@ fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String
     union
 }
 
-/// Endpoints of slices planned without existing ones.
+/// Returns the endpoints that a plan without existing slices would publish.
 fn wanted(truth: &Truth) -> BTreeSet<String> {
     let plan = truth.without_slices().plan();
     union(plan.families.iter().flat_map(|family| &family.draft.creates))
@@ -56,7 +56,7 @@ fn only_grew(update: &Update) -> bool {
         && after.endpoints.starts_with(&before.endpoints)
 }
 
-/// Number of histories by property.
+/// Number of histories that contained each kind of situation.
 #[derive(Debug, Default)]
 struct Coverage {
     not_served: u32,

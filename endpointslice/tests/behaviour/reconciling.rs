@@ -1,4 +1,4 @@
-//! Slices of a Service and its pods: content, placeholders, and Services that are being deleted.
+//! Tests of the slices of a Service and its pods: content, placeholders, and Services that are being deleted.
 
 use crate::builders::{BuildPod as _, BuildService as _, BuildSlice as _, node, pod, pods, port, service, slice, time};
 use crate::meters::Nine;
@@ -69,7 +69,7 @@ fn name_and_age_of_a_placeholder_do_not_matter_but_its_labels_do() {
     assert_eq!(six.reconcile().calls, ["create web-00001", "delete web-1"]);
 }
 
-/// Upstream compares by key and treats a missing one as "".
+/// kube-controller-manager compares labels by key and treats a missing one as "".
 #[test]
 fn a_placeholder_whose_labels_differ_by_an_empty_value_is_corrected() {
     let labelled = service("web").with_labels([("team", "")]);
@@ -90,7 +90,7 @@ fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
     assert_eq!(world.lengths(), [0]);
 }
 
-/// Pod in a zone, with an address of each family and a hostname that no Service uses.
+/// Returns a world with one pod in a zone, which has an address of each family and a hostname that no Service uses.
 fn one_pod(service: Service) -> World {
     let addresses = ["1.2.3.4", "1234::5678:0000:0000:9abc:def0"];
     let mut world = world(vec![pod(1).with_ips(&addresses).with_hostname("example", "")]).with_service(service);
@@ -165,7 +165,8 @@ fn published_pods_are_ready_whatever_they_say() {
     assert!(world.memory.slices()[0].endpoints.iter().all(|endpoint| endpoint.conditions.ready == Some(true)));
 }
 
-/// Service with two desired groups, one of which has a slice. Optionally with a slice to delete.
+/// Plans a Service that may be in deletion, with two desired groups of ports of which one has a slice. Optionally with a slice
+/// to delete.
 fn going(deleted: bool, has_update: bool, has_delete: bool) -> (World, Vec<String>) {
     let service = service("web");
     let mut slices = Vec::new();
@@ -208,7 +209,7 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
 
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
-    // (slice exists, published, known Nodes) -> calls, errors, metrics
+    // Each case: (slice exists, published, known Nodes) and the expected calls, errors and metrics.
     let check = |exists: bool, published: bool, known: &[&str], calls: &[&str], errors: usize, metrics: Nine| {
         let service = if published { service("web").publishing_not_ready() } else { service("web") };
         let pods = vec![pod(1), pod(2).on_node("node-2")];

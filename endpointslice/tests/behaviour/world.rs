@@ -1,4 +1,4 @@
-//! [`World`]: a Service, its pods and Nodes, and its slices.
+//! Simulated cluster of the tests ([`World`]): a Service, its pods and Nodes, and its slices.
 
 use crate::builders::{node, service};
 use crate::memory::{Memory, Refusal};
@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 
-/// Input of a plan, and the memory that it is written to.
+/// Simulated cluster: the input of a plan, and the memory that the plan is written to.
 pub(crate) struct World {
     pub(crate) service: Service,
     pub(crate) pods: Vec<Pod>,
@@ -20,13 +20,13 @@ pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) config: Config,
     pub(crate) trigger_time: Option<jiff::Timestamp>,
-    /// Hints. Zones have no shares unless a test sets them.
+    /// Hints that plans set. Zones have no shares unless a test sets them.
     pub(crate) hints: RefCell<ServiceHints>,
-    /// Metrics, from the first reconcile on.
+    /// Metrics, created at the first reconcile.
     meters: RefCell<Option<Meters>>,
 }
 
-/// The Service `web` with these pods, node-1 and no slices.
+/// Returns a cluster with the Service `web`, these pods, node-1 and no slices.
 pub(crate) fn world(pods: Vec<Pod>) -> World {
     World {
         service: service("web"),
@@ -40,7 +40,7 @@ pub(crate) fn world(pods: Vec<Pod>) -> World {
     }
 }
 
-/// Result of one reconcile.
+/// Result of one reconcile: its plan and its writes.
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
     pub(crate) applied: Applied<Refusal>,
@@ -52,7 +52,7 @@ impl World {
         Self { service, ..self }
     }
 
-    /// Returns the world with another limit and new metrics.
+    /// Returns the world with another limit of endpoints per slice, and new metrics.
     pub(crate) fn with_max(self, max: usize) -> Self {
         let config = self.config.clone().with_max_endpoints_per_slice(max).expect("a limit of a test");
         Self { config, meters: RefCell::default(), ..self }
@@ -93,19 +93,19 @@ impl World {
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
     }
 
-    /// Counts over all reconciles. Both counts of Services with two address types must be equal.
+    /// Checks the metrics over all reconciles. Both settings of `DualStackCount` must give the same values.
     #[track_caller]
     pub(crate) fn check_metrics(&self, expected: Nine) {
         self.check_metrics_of_both(expected, expected);
     }
 
-    /// Counts with both address types, and with the last one only.
+    /// Checks the metrics that count both address types, and those that count the last one only.
     #[track_caller]
     pub(crate) fn check_metrics_of_both(&self, both: Nine, last: Nine) {
         assert_eq!(self.read(Meters::read), [both, last]);
     }
 
-    /// Labels of the counts of changed slices and traffic distributions.
+    /// Returns the labels of the metrics of changed slices and of traffic distributions.
     pub(crate) fn metric_labels(&self) -> Vec<String> {
         self.read(Meters::read_labels)
     }
@@ -114,7 +114,7 @@ impl World {
         self.meters.borrow().as_ref().map(read).expect("a world that was reconciled")
     }
 
-    /// Number of endpoints of each slice, largest first.
+    /// Returns the number of endpoints of each slice, largest first.
     pub(crate) fn lengths(&self) -> Vec<usize> {
         let mut lengths: Vec<_> = self.memory.slices().iter().map(|slice| slice.endpoints.len()).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
@@ -123,7 +123,7 @@ impl World {
 }
 
 impl Outcome {
-    /// Numbers of creates, updates and deletes.
+    /// Returns the numbers of creates, updates and deletes.
     pub(crate) fn writes(&self) -> [usize; 3] {
         let WriteCounts { creates, updates, deletes } = self.plan.counts();
         [creates, updates, deletes]

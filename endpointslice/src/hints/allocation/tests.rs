@@ -1,4 +1,4 @@
-//! Tables of kube-controller-manager for giving and receiving zones.
+//! Test tables of kube-controller-manager for zones that give and receive endpoints.
 
 use super::super::fixtures::{hinted, in_zone, nodes, slice, with_readiness};
 use super::*;
@@ -7,13 +7,13 @@ fn counts(zones: &[(&str, usize)]) -> Counts {
     zones.iter().map(|(zone, count)| ((*zone).into(), *count)).collect()
 }
 
-/// Returns an allocation with these maxima.
+/// Returns an allocation in which each zone has this maximum.
 fn up_to(maxima: &[(&str, usize)]) -> Allocation {
     let zones = maxima.iter().map(|(zone, maximum)| ((*zone).into(), Quota { desired: 0, maximum: *maximum }));
     Allocation { zones: zones.collect(), unit: 1 }
 }
 
-/// Upstream's `Test_redistributeHints`: endpoints of zones, giving and receiving zones, and the resulting hints.
+/// kube-controller-manager's `Test_redistributeHints`: endpoints of zones, giving and receiving zones, and the resulting hints.
 #[test]
 fn the_three_cases_of_rehinting() {
     type Case<'a> = (&'a [&'a str], &'a [(&'a str, usize)], &'a [(&'a str, usize)], &'a [&'a str]);
@@ -43,7 +43,7 @@ fn the_three_cases_of_rehinting() {
     }
 }
 
-/// Upstream's `Test_getGivingAndReceivingZones`, in tenths of endpoints: desired and actual endpoints of zones.
+/// kube-controller-manager's `Test_getGivingAndReceivingZones`, in tenths of endpoints: desired and actual endpoints of zones.
 #[test]
 fn the_nine_cases_of_giving_and_receiving() {
     type Zones<'a> = &'a [(&'a str, usize)];
@@ -67,7 +67,7 @@ fn the_nine_cases_of_giving_and_receiving() {
     }
 }
 
-/// Upstream's `Test_getHintsByZone`.
+/// kube-controller-manager's `Test_getHintsByZone`.
 #[test]
 fn the_eight_cases_of_hints_that_may_stay() {
     let a = |hints: &[&str]| hinted(hints, &[], in_zone("zone-a"));
@@ -101,12 +101,13 @@ fn hints_for_nodes_of_an_earlier_traffic_distribution_may_not_stay() {
 
 #[test]
 fn a_part_that_divides_evenly_is_not_rounded_up() {
-    // Six endpoints for five equal zones: 1.2 each, and 1.2 / 1.2 is 1. Upstream's floating point makes it 2 and rejects it.
+    // Six endpoints for five equal zones: each zone should have 1.2, so its minimum is 1.2 / 1.2 = 1. The floating point of
+    // kube-controller-manager makes it 2 and rejects it.
     let fifths = ["a", "b", "c", "d", "e"].map(|zone| (zone, 100));
     assert!(Allocation::new(ZoneShares::of(&nodes(&fifths)).as_ref(), 6).is_ok());
 }
 
-/// Upstream's floating point rejects each of these.
+/// Divisions at the limit of overload. The floating point of kube-controller-manager rejects each of them.
 #[test]
 fn at_the_limit_of_overload_parts_are_exact() {
     let shared = |zones: &[(&'static str, u32)], endpoints| {
@@ -136,7 +137,7 @@ fn what_cannot_be_shared_out_is_refused() {
     assert_eq!(refused(None, 10), Refusal::InsufficientNodes);
     assert_eq!(refused(thirds.as_ref(), 2), Refusal::TooFewEndpoints { endpoints: 2, zones: 3 });
     assert_eq!(refused(thirds.as_ref(), 4), Refusal::Overload { endpoints: 4, zones: 3 });
-    // kubernetes/kubernetes #122437: the rounding rejects even this, as upstream does.
+    // Rejected because of the rounding, also by kube-controller-manager (kubernetes/kubernetes #122437).
     assert_eq!(refused(thirds.as_ref(), 11), Refusal::Overload { endpoints: 11, zones: 3 });
     assert!(Allocation::new(thirds.as_ref(), 9).is_ok());
 }

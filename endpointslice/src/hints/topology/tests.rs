@@ -1,4 +1,4 @@
-//! Tables of kube-controller-manager for hints by topology, and effects of changed Nodes.
+//! Test tables of kube-controller-manager for topology hints, and tests of changed Nodes.
 
 use super::super::fixtures::{annotated, draft, hinted, in_zone, node, nodes, shown_draft, unready, with_readiness};
 use super::*;
@@ -34,7 +34,7 @@ fn ready(zones: &[&str]) -> Vec<Endpoint> {
     zones.iter().map(|zone| in_zone(zone)).collect()
 }
 
-/// Upstream's `TestAddHints`.
+/// kube-controller-manager's `TestAddHints`.
 #[test]
 fn the_six_cases_of_upstream() {
     let two = || vec![ready(&["zone-a", "zone-b"])];
@@ -98,7 +98,8 @@ fn the_six_cases_of_upstream() {
     }
 }
 
-/// Upstream's `Test_getTotalReadyEndpoints`: ready and other endpoints of slices that are created, updated and unchanged.
+/// kube-controller-manager's `Test_getTotalReadyEndpoints`: ready and other endpoints of slices that are created, updated and
+/// unchanged.
 #[test]
 fn the_five_cases_of_counting_ready_endpoints() {
     type Slices<'a> = &'a [(usize, usize)];
@@ -119,8 +120,8 @@ fn the_five_cases_of_counting_ready_endpoints() {
     }
 }
 
-/// Upstream's `Test_checkNodeTopologyDistribution`: Nodes with zone and CPU, endpoints hinted to each zone, and if the Service
-/// must be planned again.
+/// kube-controller-manager's `Test_checkNodeTopologyDistribution`: Nodes with zone and CPU, endpoints hinted to each zone, and
+/// whether the Service must be planned again.
 #[test]
 fn the_nine_cases_of_changed_nodes() {
     let (a, b, c) = ("zone-a", "zone-b", "zone-c");
@@ -153,7 +154,8 @@ fn the_nine_cases_of_changed_nodes() {
     }
 }
 
-/// Upstream's `TestUpdateNode`, and kubernetes/kubernetes #114215: upstream does not plan the Service again.
+/// kube-controller-manager's `TestUpdateNode`, and kubernetes/kubernetes #114215: kube-controller-manager does not plan the
+/// Service again.
 #[test]
 fn a_service_that_was_refused_is_planned_again_when_nodes_recover() {
     let mut topology = with_nodes(&[node("", "100m"), node("", "100m")]);
@@ -189,7 +191,7 @@ fn events_tell_changes_only() {
     assert_eq!(events(&mut topology), [disabled]);
 }
 
-/// Upstream has one flag for both address types. With one on and the other off, it reports both at every sync.
+/// kube-controller-manager has one flag for both address types. With one on and the other off, it reports both at every sync.
 #[test]
 fn address_types_have_hints_on_their_own() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
@@ -257,7 +259,7 @@ fn a_refusal_writes_no_slice_that_has_no_hints() {
     let mut slices = draft(vec![ready(&["", "zone-b"])], vec![], vec![bare, hinted]);
     topology.assign(&annotated("Auto"), &mut slices);
     assert_eq!(shown_draft(&slices), [vec!["- -"], vec!["-"], vec!["- - -"]]);
-    // The Node of the Service's endpoint may get a zone without a change of any share.
+    // Without a change of any share, the Node of the Service's endpoint may have got a zone, so the Service is planned again.
     assert_eq!(topology.set_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)])), [svc()]);
 }
 
@@ -274,7 +276,7 @@ fn events_that_nobody_takes_do_not_pile_up() {
 }
 
 mod settled {
-    //! For any zones and endpoints, plans soon write nothing if nothing else changes.
+    //! Tests that for any zones and endpoints, plans soon write nothing if nothing else changes.
 
     use super::*;
     use crate::model::EndpointSlice;
@@ -294,7 +296,7 @@ mod settled {
         })
     }
 
-    /// Created, updated and unchanged slices: many endpoints, or too few for a share of each zone.
+    /// Returns random created, updated and unchanged slices: many endpoints, or too few for a share of each zone.
     fn slices() -> impl Strategy<Value = [Vec<Vec<Endpoint>>; 3]> {
         let of = |endpoints, slices| {
             let slices = move || vec(vec(endpoint(), 0..endpoints), 0..slices);

@@ -1,10 +1,10 @@
-//! Tables of kube-controller-manager for hints by traffic distribution.
+//! Test tables of kube-controller-manager for hints by traffic distribution.
 
 use super::super::fixtures::{draft, hinted, in_zone, on_node, preferring, shown_draft, with_readiness};
 use super::*;
 use std::sync::Arc;
 
-/// Two slices to create and two to update, of two endpoints each.
+/// Returns a draft with two slices to create and two to update, of two endpoints each.
 fn fresh(endpoints: [Endpoint; 8]) -> Draft {
     let [e1, e2, e3, e4, e5, e6, e7, e8] = endpoints;
     draft(vec![vec![e1, e2], vec![e3, e4]], vec![vec![e5, e6], vec![e7, e8]], vec![])
@@ -19,7 +19,7 @@ fn without_zones() -> [Endpoint; 8] {
     in_zones().map(|endpoint| Endpoint { zone: None, ..endpoint })
 }
 
-/// Upstream's `TestReconcileHints`: hints of slices that are created, updated and unchanged.
+/// kube-controller-manager's `TestReconcileHints`: hints of slices that are created, updated and unchanged.
 #[test]
 fn the_nine_cases_of_upstream() {
     let own = |zone: &str| hinted(&[zone], &[], in_zone(zone));
@@ -57,7 +57,7 @@ fn the_nine_cases_of_upstream() {
     }
 }
 
-/// Upstream's `TestReconcileHints_doesNotMutateUnchangedSlices`, which types ensure here.
+/// kube-controller-manager's `TestReconcileHints_doesNotMutateUnchangedSlices`. Here the types make that impossible.
 #[test]
 fn slices_of_the_cache_are_not_changed() {
     let mut draft = draft(vec![], vec![], vec![vec![in_zone("zone-a")]]);

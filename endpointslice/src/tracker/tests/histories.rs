@@ -1,5 +1,5 @@
 //! Random histories of a controller, other writers, an API server and a slow watch, with requests and answers in any order. No
-//! change of others is missed, no own write is reported, and no state remains at the end.
+//! change by others is missed, no own write is reported, and no state remains at the end.
 
 use super::{service, slice_of};
 use crate::model::EndpointSlice;
@@ -9,12 +9,12 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Request of the controller, pending or answered.
+/// Write request of the controller, pending or answered.
 struct Request {
     uid: String,
     verb: Verb,
     write: PendingWrite,
-    /// Result on the server, once it executed the request.
+    /// Answer of the server. `None` until it has executed the request.
     answer: Option<Result<Option<EndpointSlice>, ()>>,
 }
 
@@ -28,19 +28,19 @@ enum Verb {
 #[derive(Default)]
 struct World {
     tracker: SliceTracker,
-    /// Generations in the API server, by UID.
+    /// Generation of each slice in the API server, by UID.
     server: BTreeMap<String, i64>,
-    /// Generations that the watch has shown, by UID.
+    /// Generation of each slice that the watch has shown, by UID.
     cache: BTreeMap<String, i64>,
-    /// UIDs with the generation, or `None` for a deletion.
+    /// Watch events not delivered yet: UID and generation, or `None` for a deletion.
     watch: VecDeque<(String, Option<i64>)>,
     requests: Vec<Request>,
     made: usize,
-    /// True if others wrote and the controller was not asked to plan again since.
+    /// True if another writer wrote and the tracker has not asked for a plan since.
     is_untold: bool,
     others_wrote: bool,
     told: usize,
-    /// Classes of the history.
+    /// Kinds of situations that the history contained, to check that the histories are varied.
     seen: BTreeSet<&'static str>,
 }
 
@@ -60,7 +60,7 @@ impl World {
         self.cache.iter().map(|(uid, generation)| shown(uid, *generation)).collect()
     }
 
-    /// Plans like a controller: one plan at a time, and none from a cache that lacks own writes.
+    /// Plans as a controller does: one plan at a time, and none while the cache does not show all own writes.
     fn plan(&mut self, dice: u32) {
         if !self.requests.is_empty() || self.tracker.is_stale(&service(), self.cached()) {
             return;
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Executes one of the requests on the server.
+    /// Executes one of the pending requests on the server.
     fn serve(&mut self, dice: usize) {
         let open = self.requests.iter().filter(|request| request.answer.is_none()).count();
         let mut open_requests = self.requests.iter_mut().filter(|request| request.answer.is_none());
@@ -107,7 +107,7 @@ impl World {
         self.watch.push_back((uid.to_owned(), generation));
     }
 
-    /// Records the class of an arriving answer.
+    /// Records which kind of situation an arriving answer is.
     fn note(&mut self, uid: &str, answer: Option<&Result<Option<EndpointSlice>, ()>>) {
         let Some(Ok(stored)) = answer else {
             self.seen.insert(FAILS);
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// Delivers one of the answers.
+    /// Delivers one of the answers to the controller.
     fn answer(&mut self, dice: usize) {
         let answered: Vec<_> = (0..self.requests.len()).filter(|at| self.requests[*at].answer.is_some()).collect();
         let Some(at) = answered.get(dice % answered.len().max(1)) else { return };
@@ -130,7 +130,7 @@ impl World {
         let plan_again = match answer {
             Some(Ok(Some(slice))) => self.tracker.stored(write, &slice),
             Some(Ok(None)) => self.tracker.removed(write),
-            // A controller plans again after a failure, independent of the tracker.
+            // After a failure the controller plans again in any case.
             _ => {
                 let _ = self.tracker.failed(write);
                 true
@@ -139,7 +139,7 @@ impl World {
         self.tell(plan_again);
     }
 
-    /// Delivers the next event of the watch.
+    /// Delivers the next watch event to the controller.
     fn event(&mut self) {
         let Some((uid, generation)) = self.watch.pop_front() else { return };
         let plan_again = if let Some(generation) = generation {
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// Makes a write of somebody else.
+    /// Makes a write as another writer does.
     fn rival(&mut self, dice: usize) {
         let picked = self.server.iter().nth(dice / 3 % self.server.len().max(1));
         let picked = picked.map(|(uid, generation)| (uid.clone(), *generation));
